@@ -1,0 +1,44 @@
+"""A Gymnasium suite of text environments for LLM agents.
+
+    import gymnasium as gym
+    import agentgym_envs  # registers the ids
+
+    env = gym.make("AgentGym/TextCraft-v0")
+    observation, info = env.reset(seed=0)
+
+Importing this package registers every id and loads nothing heavy.
+"""
+
+from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition
+from agentgym_envs.errors import AgentGymError
+from agentgym_envs.registration import env_ids, register_all
+from agentgym_envs.schedule import FixedRounds, StepRounds
+from agentgym_envs.spaces import Utf8Text
+from agentgym_envs.task import Task, TaskSet, TaskTable
+from agentgym_envs.trajectory import Trajectory, Turn, read_trajectories
+from agentgym_envs.wrappers import RecordTrajectory, ScheduledTimeLimit
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AgentGymError",
+    "FixedRounds",
+    "RecordTrajectory",
+    "ScheduledTimeLimit",
+    "Snapshot",
+    "StepRounds",
+    "StopReason",
+    "Task",
+    "TaskSet",
+    "TaskTable",
+    "TextEnv",
+    "Trajectory",
+    "Transition",
+    "Turn",
+    "Utf8Text",
+    "env_ids",
+    "read_trajectories",
+    "register_all",
+]
+
+register_all()

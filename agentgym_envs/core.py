@@ -1,0 +1,278 @@
+"""`TextEnv`: what every scenario is. Text in, text out, and one convention for rewards, ends and failures."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+from agentgym_envs.errors import EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError
+from agentgym_envs.grammar import ActionGrammar, make_grammar
+from agentgym_envs.spaces import Utf8Text
+from agentgym_envs.task import Task, TaskSet, check_selection
+
+MAX_ACTION_CHARS = 16_384
+MAX_OBSERVATION_CHARS = 262_144
+_OPTIONS = frozenset({"task", "split", "group"})
+
+
+class StopReason(StrEnum):
+    """Why an episode ended."""
+
+    SUCCESS = "success"
+    """The goal was reached."""
+    FAILURE = "failure"
+    """The environment ended the episode short of the goal."""
+    TURN_LIMIT = "turn_limit"
+    """The limit of turns was reached."""
+    TOKEN_LIMIT = "token_limit"
+    """The token budget of the trajectory was used up."""
+    ENV_ERROR = "env_error"
+    """The machine failed: such an episode says nothing about the policy and is never trained on."""
+    CLOSED = "closed"
+    """The environment was closed under the episode."""
+
+
+class Transition(NamedTuple):
+    """What a command did. `reward` is what the score gained; the rewards of an episode lie in [0, 1] in sum.
+
+    `success` says whether a terminated episode reached its goal; by default, whether the score is 1.
+    `info` is JSON and is merged into the step's info.
+    """
+
+    observation: str
+    reward: float = 0.0
+    terminated: bool = False
+    success: bool | None = None
+    info: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An episode up to now: enough to bring any environment of the same configuration to the same state."""
+
+    task_id: str
+    seed: int
+    actions: tuple[str, ...] = field(default=())
+
+
+class TextEnv(gym.Env[str, str], ABC):
+    """Base class of every scenario. A scenario writes `_begin` and `_act`, and `_state`, `_plan`, `_close` if it can.
+
+    Observations and actions are strings. What the policy gets wrong is answered in text; what the caller gets wrong
+    is raised; what the machine gets wrong (`EnvError` out of `_begin` or `_act`) ends the episode as `env_error`.
+
+    `info` of every reset and step holds `task_id`, `seed` (that of this episode, so that
+    `reset(seed=info["seed"], options={"task": info["task_id"]})` plays it again), `turn` (0 at reset), `score` (in
+    [0, 1], so far), `success`, `stop_reason` (None while the episode runs, else a `StopReason`) and `state_key` (equal
+    for equal states); on a step also `invalid_action` (None, or why); on `env_error` also `error`.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012 (Gymnasium's name and type)
+    blocking: ClassVar[bool] = False
+    """Whether a step waits for something outside this process, so that rollouts give it a thread."""
+
+    tasks: TaskSet
+    rules: str = ""
+    """What the scenario's world is and which commands it knows, for the system prompt."""
+
+    def __init__(
+        self,
+        *,
+        grammar: str | ActionGrammar = "bare",
+        split: str | None = "train",
+        groups: Sequence[str] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """`split` and `groups` are what a reset without a task draws from; `split=None` draws from all."""
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise UsageError(f"render_mode must be one of {self.metadata['render_modes']} or None, got {render_mode!r}")
+        check_selection(self.tasks, split, groups)
+        self.grammar = make_grammar(grammar)
+        self.split, self.groups = split, None if groups is None else tuple(groups)
+        self.render_mode = render_mode
+        self.action_space = Utf8Text(MAX_ACTION_CHARS)
+        self.observation_space = Utf8Text(MAX_OBSERVATION_CHARS)
+        self.task: Task | None = None
+        self.episode_seed = 0
+        self._stop: StopReason | None = StopReason.CLOSED
+        self._turn, self._score, self._success, self._closed = 0, 0.0, False, False
+        self._actions: list[str] = []
+        self._observation = ""
+
+    @property
+    def instructions(self) -> str:
+        """What a system prompt must tell the model: the rules of the world and the form of an answer."""
+        return f"{self.rules}\n\n{self.grammar.instructions}".strip()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: decides the task, unless `options` name one, and every random choice of the episode. Without it
+                the episode takes the next seed of the environment's own generator.
+            options: `{"task": id}`, or `{"split": name, "group": name}` to draw from.
+
+        Raises:
+            UsageError, UnknownTask: options that cannot be.
+        """
+        super().reset(seed=seed)
+        if self._closed:
+            raise EpisodeOver("this environment is closed; make a new one")
+        self.episode_seed = int(self.np_random.integers(2**31)) if seed is None else seed
+        rng = np.random.Generator(np.random.PCG64(self.episode_seed))
+        self.task = self._choose(options or {}, int(rng.integers(2**63)))
+        self._turn, self._score, self._success, self._stop = 0, 0.0, False, None
+        self._actions = []
+        try:
+            self._observation = self._begin(self.task, rng)
+        except EnvError as error:
+            self._observation = self._fail()
+            return self._observation, self._info({"error": _describe(error)})
+        return self._observation, self._info(self._details())
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Take one action, written in the environment's grammar.
+
+        Raises:
+            EpisodeOver: no episode runs.
+            UsageError: the action is not a string.
+        """
+        if self._stop is not None:
+            raise EpisodeOver(f"no episode runs (the last one ended: {self._stop}); call reset() first")
+        if not isinstance(action, str):
+            raise UsageError(f"an action is a string, got {type(action).__name__}: {action!r:.80}")
+        self._turn += 1
+        self._actions.append(action)
+        invalid = None
+        try:
+            transition = self._act(self._command(action))
+        except InvalidAction as error:
+            invalid = str(error)
+            transition = Transition(invalid)
+        except EnvError as error:
+            self._observation = self._fail()
+            failure = {"invalid_action": None, "error": _describe(error)}
+            return self._observation, 0.0, False, True, self._info(failure)
+        return self._finish_step(transition, invalid)
+
+    def oracle(self) -> Iterator[str]:
+        """The commands (bare, not yet in the grammar) that solve the current state. Raises NoOracle."""
+        if self._stop is not None:
+            raise NoOracle("no episode runs, so there is nothing to solve; call reset() first")
+        return iter(self._plan())
+
+    def snapshot(self) -> Snapshot:
+        """The running episode as task, seed and actions. Raises EpisodeOver if none was begun."""
+        if self.task is None:
+            raise EpisodeOver("no episode was begun, so there is nothing to save; call reset() first")
+        return Snapshot(self.task.id, self.episode_seed, tuple(self._actions))
+
+    def restore(self, snapshot: Snapshot) -> str:
+        """Bring the environment to a snapshot's state by playing it again; returns the last observation."""
+        observation, _ = self.reset(seed=snapshot.seed, options={"task": snapshot.task_id})
+        for action in snapshot.actions:
+            observation, *_ = self.step(action)
+        return observation
+
+    def render(self) -> str | None:  # type: ignore[override]
+        """The state as text if the render mode is "ansi", else None."""
+        return self._draw() if self.render_mode == "ansi" else None
+
+    def close(self) -> None:
+        """Free everything; closing twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        self._stop = self._stop or StopReason.CLOSED
+        self._close()
+
+    @abstractmethod
+    def _begin(self, task: Task, rng: np.random.Generator) -> str:
+        """Set up the task and return the first observation. Every random choice comes from `rng`."""
+
+    @abstractmethod
+    def _act(self, command: str) -> Transition:
+        """Carry out a command. Raises InvalidAction with the reply if it is none, EnvError if the machine fails."""
+
+    def _state(self) -> str:
+        """A canonical text of the state, hashed into `state_key`; by default all that was done so far."""
+        return "\n".join(self._actions)
+
+    def _plan(self) -> Sequence[str]:
+        """The commands that solve the current state."""
+        raise NoOracle(f"{type(self).__name__} has no oracle")
+
+    def _details(self) -> Mapping[str, Any]:
+        """The scenario's own keys in the info of a reset (JSON)."""
+        return {}
+
+    def _draw(self) -> str:
+        return self._observation
+
+    def _close(self) -> None:
+        """Free what the scenario holds; called once."""
+
+    def _choose(self, options: Mapping[str, Any], ticket: int) -> Task:
+        if not options:
+            return self.tasks.draw(ticket, split=self.split, groups=self.groups)
+        if unknown := sorted(set(options) - _OPTIONS):
+            raise UsageError(f"reset knows the options {sorted(_OPTIONS)}, not {unknown}")
+        if "task" in options:
+            return self.tasks.get(options["task"])
+        groups = (options["group"],) if "group" in options else self.groups
+        return self.tasks.draw(ticket, split=options.get("split", self.split), groups=groups)
+
+    def _command(self, action: str) -> str:
+        if len(action) > MAX_ACTION_CHARS:
+            raise InvalidAction(f"The action is too long ({len(action)} characters, at most {MAX_ACTION_CHARS}).")
+        return self.grammar.parse(action).command
+
+    def _finish_step(
+        self, transition: Transition, invalid: str | None
+    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, success, details = transition
+        self._observation = observation
+        self._score += reward
+        if terminated:
+            self._success = self._score >= 1.0 - 1e-9 if success is None else success
+            self._stop = StopReason.SUCCESS if self._success else StopReason.FAILURE
+        info = self._info(details)
+        info["invalid_action"] = invalid
+        return observation, reward, terminated, False, info
+
+    def _fail(self) -> str:
+        self._stop = StopReason.ENV_ERROR
+        return "The environment failed. This episode is over."
+
+    def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
+        assert self.task is not None
+        key = hashlib.blake2b(f"{self.task.id}\n{self._state()}".encode("utf-8", "surrogatepass"), digest_size=8)
+        return {
+            "task_id": self.task.id,
+            "seed": self.episode_seed,
+            "turn": self._turn,
+            "score": self._score,
+            "success": self._success,
+            "stop_reason": None if self._stop is None else self._stop.value,
+            "state_key": key.hexdigest(),
+            **details,
+        }
+
+
+def text_env(env: gym.Env[str, str]) -> TextEnv:
+    """The `TextEnv` under any wrappers. Raises UsageError if there is none."""
+    base = env.unwrapped
+    if not isinstance(base, TextEnv):
+        raise UsageError(f"expected an environment of this suite (a TextEnv), got {type(base).__name__}")
+    return base
+
+
+def _describe(error: EnvError) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,192 @@
+"""How an action is written inside what the model says: bare, ReAct, tag, fenced block, tool call.
+
+A grammar reads one assistant message into a command for the environment (`parse`), tells the model how to write
+(`instructions`), and writes a command the way a model should (`format`, used for demonstrations). For every command
+without surrounding white space that the grammar can carry, `parse(format(command)).command == command`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from agentgym_envs.errors import InvalidAction, UsageError
+
+
+class Parsed(NamedTuple):
+    """A thought (may be empty) and the command that the environment is to carry out."""
+
+    thought: str
+    command: str
+
+
+class ActionGrammar(Protocol):
+    """Turns one assistant message into a command."""
+
+    @property
+    def name(self) -> str:
+        """The name under which `make_grammar` knows it."""
+
+    @property
+    def instructions(self) -> str:
+        """What a system prompt must tell the model about the form of its answers."""
+
+    def parse(self, text: str) -> Parsed:
+        """Read a message. Raises InvalidAction, whose text answers the model; never any other error."""
+
+    def format(self, command: str, thought: str = "") -> str:
+        """Write a message that `parse` reads back."""
+
+
+@dataclass(frozen=True, slots=True)
+class BareGrammar:
+    """The whole message is the command."""
+
+    name: str = "bare"
+    instructions: str = "Answer with one action and nothing else."
+
+    def parse(self, text: str) -> Parsed:
+        """The message without surrounding white space."""
+        return Parsed("", text.strip())
+
+    def format(self, command: str, thought: str = "") -> str:
+        """The command; a thought has no place in this form."""
+        return command
+
+
+_REACT = re.compile(r"(?:\A|\n)[ \t]*action[ \t]*:", re.IGNORECASE)
+_THOUGHT = re.compile(r"\A\s*thought[ \t]*:", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReActGrammar:
+    """`Thought: ...` and then `Action: ...`; everything after the last `Action:` is the command.
+
+    Source: ReAct, arXiv 2210.03629; the form of AgentGym's prompts.
+    """
+
+    name: str = "react"
+    instructions: str = "Answer in this form:\nThought: your reasoning\nAction: one action"
+
+    def parse(self, text: str) -> Parsed:
+        """The text after the last line that begins with `Action:`."""
+        marks = list(_REACT.finditer(text))
+        if not marks:
+            raise InvalidAction("No action found. Write a line that begins with 'Action:', followed by one action.")
+        thought = _THOUGHT.sub("", text[: marks[-1].start()], count=1)
+        return Parsed(thought.strip(), text[marks[-1].end() :].strip())
+
+    def format(self, command: str, thought: str = "") -> str:
+        """Both lines; `Thought:` stays empty without a thought."""
+        return f"Thought: {thought}\nAction: {command}"
+
+
+@dataclass(frozen=True, slots=True)
+class TagGrammar:
+    """`<action>command</action>`, with free text around it; the last complete tag counts."""
+
+    tag: str = "action"
+    name: str = "tag"
+
+    @property
+    def instructions(self) -> str:
+        """Names the tag."""
+        return f"You may think first. Then write one action as <{self.tag}>action</{self.tag}>."
+
+    def parse(self, text: str) -> Parsed:
+        """The content of the last `<tag>...</tag>` pair that holds no further opening tag."""
+        opening, closing = f"<{self.tag}>", f"</{self.tag}>"
+        end = text.rfind(closing)
+        start = text.rfind(opening, 0, max(end, 0))
+        if end < 0 or start < 0:
+            raise InvalidAction(f"No action found. Write one action between {opening} and {closing}.")
+        return Parsed(text[:start].strip(), text[start + len(opening) : end].strip())
+
+    def format(self, command: str, thought: str = "") -> str:
+        """The thought, if any, and the tag on its own line."""
+        return f"{thought}\n<{self.tag}>{command}</{self.tag}>".lstrip("\n")
+
+
+_FENCE = re.compile(r"```[^\n`]*\n(.*?)\n?```", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class FencedGrammar:
+    """A Markdown code block; the last complete block is the command."""
+
+    name: str = "fenced"
+    instructions: str = "You may think first. Then write one action in a code block:\n```\naction\n```"
+
+    def parse(self, text: str) -> Parsed:
+        """The content of the last code block."""
+        blocks = list(_FENCE.finditer(text))
+        if not blocks:
+            raise InvalidAction("No action found. Write one action in a code block between two lines of ```.")
+        return Parsed(text[: blocks[-1].start()].strip(), blocks[-1][1].strip())
+
+    def format(self, command: str, thought: str = "") -> str:
+        """The thought, if any, and the block."""
+        return f"{thought}\n```\n{command}\n```".lstrip("\n")
+
+
+_TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallGrammar:
+    """`<tool_call>{"name": "act", "arguments": {"action": "..."}}</tool_call>`, as Hermes and Qwen write tool calls.
+
+    Source: the Hermes function-calling format, https://github.com/NousResearch/Hermes-Function-Calling
+    """
+
+    name: str = "tool_call"
+    instructions: str = (
+        "Answer with one call of the tool `act`, whose argument `action` is one action:\n"
+        '<tool_call>\n{"name": "act", "arguments": {"action": "..."}}\n</tool_call>'
+    )
+
+    def parse(self, text: str) -> Parsed:
+        """The argument `action` of the last tool call."""
+        calls = list(_TOOL_CALL.finditer(text))
+        if not calls:
+            raise InvalidAction("No tool call found. Call the tool `act` between <tool_call> and </tool_call>.")
+        return Parsed(text[: calls[-1].start()].strip(), _tool_argument(calls[-1][1]))
+
+    def format(self, command: str, thought: str = "") -> str:
+        """The thought, if any, and the call."""
+        call = json.dumps({"name": "act", "arguments": {"action": command}}, ensure_ascii=False)
+        return f"{thought}\n<tool_call>\n{call}\n</tool_call>".lstrip("\n")
+
+
+def _tool_argument(body: str) -> str:
+    try:
+        call = json.loads(body)
+        action = call["arguments"]["action"]
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError):
+        action = None
+    if not isinstance(action, str):
+        raise InvalidAction('The tool call is not valid. Write {"name": "act", "arguments": {"action": "..."}}.')
+    if call.get("name") != "act":
+        raise InvalidAction("There is only one tool, and its name is `act`.")
+    return action.strip()
+
+
+GRAMMARS: dict[str, Callable[[], ActionGrammar]] = {
+    "bare": BareGrammar,
+    "react": ReActGrammar,
+    "tag": TagGrammar,
+    "fenced": FencedGrammar,
+    "tool_call": ToolCallGrammar,
+}
+
+
+def make_grammar(grammar: str | ActionGrammar) -> ActionGrammar:
+    """The grammar of that name; a grammar object passes through. Raises UsageError for an unknown name."""
+    if not isinstance(grammar, str):
+        return grammar
+    if grammar not in GRAMMARS:
+        raise UsageError(f"there is no grammar {grammar!r}; choose one of {', '.join(GRAMMARS)}")
+    return GRAMMARS[grammar]()

@@ -1,0 +1,85 @@
+"""Turn limits as pure functions of the training step (ScalingInter-RL).
+
+A limit that depends on nothing but the global step is exact after a resume and equal on every rank.
+
+Source: ScalingInter-RL, arXiv 2509.08755, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agentgym_envs.errors import UsageError
+
+TurnSchedule = Callable[[int], int]
+"""Global training step, counted from 0, to the limit of turns of the episodes begun in that step."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRounds:
+    """The same limit at every step."""
+
+    rounds: int
+
+    def __post_init__(self) -> None:
+        _check_rounds((self.rounds,))
+
+    def __call__(self, step: int) -> int:
+        return self.rounds
+
+
+@dataclass(frozen=True, slots=True)
+class StepRounds:
+    """A limit that grows: steps 0..every-1 use `rounds[0]`, the next `every` steps `rounds[1]`, and so on.
+
+    Steps after the last stage keep its limit. With `rounds=(10, 20, 30), every=100`: step 99 has 10 turns, step 100
+    has 20, every step from 200 on has 30.
+    """
+
+    rounds: tuple[int, ...]
+    every: int
+
+    def __post_init__(self) -> None:
+        _check_rounds(self.rounds)
+        if self.every < 1:
+            raise UsageError(f"the number of steps between two turn limits must be at least 1, got {self.every}")
+
+    def __call__(self, step: int) -> int:
+        return self.rounds[min(max(step, 0) // self.every, len(self.rounds) - 1)]
+
+
+def parse_schedule(rounds: str | int | Sequence[int], every: int | None = None) -> FixedRounds | StepRounds:
+    """The schedule that `--rounds 10,20,30 --every 100` asks for; one number is a fixed limit.
+
+    Raises:
+        UsageError: the rounds do not parse, are not positive, shrink, or several are given without `every`.
+    """
+    numbers = _numbers(rounds)
+    if len(numbers) == 1:
+        return FixedRounds(numbers[0])
+    if every is None:
+        raise UsageError(f"rounds {_show(numbers)} grow, so the number of steps of a stage is needed: --every 100")
+    return StepRounds(numbers, every)
+
+
+def _numbers(rounds: str | int | Sequence[int]) -> tuple[int, ...]:
+    if isinstance(rounds, int):
+        return (rounds,)
+    if not isinstance(rounds, str):
+        return tuple(rounds)
+    try:
+        return tuple(int(part) for part in rounds.split(","))
+    except ValueError:
+        raise UsageError(f"rounds must be whole numbers with commas between, as in 10,20,30; got {rounds!r}") from None
+
+
+def _check_rounds(rounds: tuple[int, ...]) -> None:
+    if not rounds or min(rounds) < 1:
+        raise UsageError(f"a turn limit must be at least 1, got rounds {_show(rounds) or 'of length 0'}")
+    if list(rounds) != sorted(rounds):
+        raise UsageError(f"turn limits may not shrink during training, got rounds {_show(rounds)}")
+
+
+def _show(rounds: Sequence[int]) -> str:
+    return ",".join(map(str, rounds))

@@ -1,0 +1,174 @@
+"""Tasks and the sets they come in: frozen, versioned, hashed, drawn from by a number."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from agentgym_envs.errors import TaskTableError, UnknownTask, UsageError
+
+JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
+Split = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What to solve, never how it went.
+
+    `id` is stable for ever within a version of its task table; `group` is the sub-category that evaluation reports;
+    `data` is JSON and belongs to the scenario.
+    """
+
+    id: str
+    split: Split
+    group: str
+    goal: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+class TaskSet(ABC):
+    """Where an environment's tasks come from: a frozen table, or a generator without end."""
+
+    name: str
+    version: int
+
+    @abstractmethod
+    def get(self, task_id: str) -> Task:
+        """The task of that id. Raises UnknownTask."""
+
+    @abstractmethod
+    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """The task that the number `ticket` (>= 0) stands for: a pure function, so a seed always draws the same task."""
+
+    @abstractmethod
+    def take(
+        self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
+    ) -> list[Task]:
+        """`count` distinct tasks, chosen by `seed`; all of them, in table order, if `count` is None.
+
+        Raises:
+            UsageError: more tasks were asked for than there are, or all of a set without end.
+        """
+
+    @property
+    @abstractmethod
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups, in the order in which evaluation reports them."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 over everything that decides what the tasks are; equal digests mean equal tasks."""
+
+
+class TaskTable(TaskSet):
+    """A frozen table of tasks."""
+
+    def __init__(self, name: str, version: int, tasks: Sequence[Task]) -> None:
+        """Raises TaskTableError if the table is empty or an id occurs twice."""
+        self.name, self.version, self.tasks = name, version, tuple(tasks)
+        self._by_id = {task.id: task for task in self.tasks}
+        if not self.tasks:
+            raise TaskTableError(f"task table {name!r} is empty")
+        if len(self._by_id) != len(self.tasks):
+            raise TaskTableError(f"task table {name!r} uses an id more than once")
+        self._selections: dict[tuple[str | None, tuple[str, ...] | None], list[Task]] = {}
+
+    @classmethod
+    def from_jsonl(cls, path: str | Path, *, name: str | None = None, version: int = 1) -> TaskTable:
+        """A table from a file with one JSON object a line: id, split, group, goal and, if wanted, data."""
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        tasks = [_parse_task(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+        return cls(name or Path(path).stem, version, tasks)
+
+    def get(self, task_id: str) -> Task:
+        """The task of that id. Raises UnknownTask."""
+        try:
+            return self._by_id[task_id]
+        except (KeyError, TypeError):
+            raise UnknownTask(
+                f"there is no task {task_id!r} in {self.name!r} (version {self.version}, {len(self)} tasks, "
+                f"for example {self.tasks[0].id!r})"
+            ) from None
+
+    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """The task at place `ticket` modulo the number of tasks of that split and those groups."""
+        candidates = self._select(split, groups)
+        return candidates[ticket % len(candidates)]
+
+    def take(
+        self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
+    ) -> list[Task]:
+        """`count` distinct tasks in table order, chosen by `seed`; all of them if `count` is None."""
+        candidates = self._select(split, groups)
+        if count is None:
+            return list(candidates)
+        if count > len(candidates):
+            raise UsageError(f"{count} tasks were asked for, but {self.name!r} has only {len(candidates)} of that kind")
+        places = sorted(random.Random(seed).sample(range(len(candidates)), count))
+        return [candidates[place] for place in places]
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The groups in order of first appearance."""
+        return tuple(dict.fromkeys(task.group for task in self.tasks))
+
+    @cached_property
+    def digest(self) -> str:  # type: ignore[override]
+        """SHA-256 of name, version and every task."""
+        rows = [asdict(task) for task in self.tasks]
+        return canonical_hash([self.name, self.version, rows])
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    def _select(self, split: str | None, groups: Sequence[str] | None) -> list[Task]:
+        key = (split, None if groups is None else tuple(groups))
+        if key not in self._selections:
+            self._selections[key] = self._filter(*key)
+        return self._selections[key]
+
+    def _filter(self, split: str | None, groups: tuple[str, ...] | None) -> list[Task]:
+        check_selection(self, split, groups)
+        found = [t for t in self.tasks if split in (None, t.split) and (groups is None or t.group in groups)]
+        if not found:
+            raise UnknownTask(f"{self.name!r} has no task of split {split!r} in groups {groups!r}")
+        return found
+
+
+def check_selection(tasks: TaskSet, split: str | None, groups: Sequence[str] | None) -> None:
+    """Raise UnknownTask, naming the choices, if `split` or one of `groups` does not exist."""
+    if split is not None and split not in SPLITS:
+        raise UnknownTask(f"there is no split {split!r}; choose one of {', '.join(SPLITS)}")
+    unknown = sorted(set(groups or ()) - set(tasks.groups))
+    if unknown or groups == ():
+        raise UnknownTask(f"{tasks.name!r} has no group {', '.join(unknown)!r}; choose from {', '.join(tasks.groups)}")
+
+
+def canonical_hash(value: Any) -> str:
+    """SHA-256 (hex) of a JSON value in a form that does not depend on dict order or platform."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _parse_task(line: str, where: str) -> Task:
+    try:
+        row = json.loads(line)
+        task = Task(**row)
+    except (json.JSONDecodeError, TypeError) as error:
+        raise TaskTableError(f"{where} is not a task (id, split, group, goal, data): {error}") from None
+    texts = (task.id, task.group, task.goal)
+    if task.split not in SPLITS or not all(isinstance(t, str) and t for t in texts) or not isinstance(task.data, dict):
+        raise TaskTableError(f"{where}: id, group and goal must be text, data an object, split one of {SPLITS}")
+    return task

@@ -1,0 +1,161 @@
+"""A trajectory: the immutable record of one episode, and one line of JSONL."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from agentgym_envs.errors import TrajectoryError
+from agentgym_envs.task import Task
+
+SCHEMA_VERSION = 1
+Message = dict[str, str]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the policy saw, what it wrote, and what that was worth. `info` is that of the step."""
+
+    observation: str
+    action: str
+    reward: float
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One episode, as played.
+
+    `final_observation` answers the last action. `stop_reason` is a `StopReason` value. `error` tells what failed if
+    that is `env_error`. `meta` is JSON of whoever recorded it (policy, training step, turn limit, ...).
+    """
+
+    env_id: str
+    task: Task
+    seed: int
+    instructions: str
+    turns: tuple[Turn, ...]
+    final_observation: str
+    score: float
+    success: bool
+    stop_reason: str
+    error: str | None = None
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def actions(self) -> list[str]:
+        """What the policy wrote, turn by turn."""
+        return [turn.action for turn in self.turns]
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the episode was cut rather than ended by the environment."""
+        return self.stop_reason not in ("success", "failure")
+
+    @property
+    def usable(self) -> bool:
+        """Whether the episode says something about the policy: it had a turn, and nothing but the policy failed."""
+        return self.stop_reason != "env_error" and bool(self.turns)
+
+    def messages(self) -> list[Message]:
+        """The conversation: system (the instructions), user (observations) and assistant (actions).
+
+        The answer to the last action is left out, as nobody replied to it.
+        """
+        conversation = prompt_messages(self.instructions, self.turns[0].observation if self.turns else "")
+        for number, turn in enumerate(self.turns):
+            conversation.append({"role": "assistant", "content": turn.action})
+            if number + 1 < len(self.turns):
+                conversation.append({"role": "user", "content": self.turns[number + 1].observation})
+        return conversation
+
+    def to_json(self) -> str:
+        """One line of JSON, with the version of this schema."""
+        return json.dumps({"schema": SCHEMA_VERSION, **asdict(self)}, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> Self:
+        """Read a line that `to_json` wrote. Raises TrajectoryError."""
+        try:
+            row = json.loads(line)
+            schema = row.pop("schema")
+            if schema != SCHEMA_VERSION:
+                raise TrajectoryError(f"trajectory schema {schema} is not the one known here ({SCHEMA_VERSION})")
+            row["task"] = Task(**row["task"])
+            row["turns"] = tuple(Turn(**turn) for turn in row["turns"])
+            return cls(**row)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if isinstance(error, TrajectoryError):
+                raise
+            raise TrajectoryError(f"not a trajectory: {type(error).__name__}: {error}") from None
+
+
+def prompt_messages(instructions: str, observation: str) -> list[Message]:
+    """The conversation before the first answer."""
+    return [{"role": "system", "content": instructions}, {"role": "user", "content": observation}]
+
+
+class TrajectoryWriter:
+    """Appends trajectories to a file as they finish; what was written survives a crash.
+
+    A line that a full disk cut short is taken back, so that the file stays readable and can be continued.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Opens `path` for appending, and makes its directory."""
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(self.path, "ab", buffering=0)
+        self._drop_torn_line()
+
+    def write(self, trajectory: Trajectory) -> None:
+        """Append one line. Raises OSError (after taking a partial line back) if the disk is full."""
+        line = trajectory.to_json().encode("utf-8", "surrogatepass") + b"\n"
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            written = self._file.write(line)
+            if written != len(line):
+                raise OSError(f"only {written} of {len(line)} bytes fitted on the disk")
+        except OSError:
+            self._file.truncate(end)
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _drop_torn_line(self) -> None:
+        text = self.path.read_bytes()
+        if text and not text.endswith(b"\n"):
+            self._file.truncate(text.rfind(b"\n") + 1)
+
+
+def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
+    """The trajectories of a JSONL file, in order.
+
+    A last line without its line end is what a crash leaves: it is skipped with a warning. Any other line that does
+    not read raises TrajectoryError with file and line number.
+    """
+    with open(path, encoding="utf-8", errors="surrogatepass") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith("\n"):
+                _log.warning("%s:%d is incomplete and was skipped", path, number)
+                return
+            try:
+                yield Trajectory.from_json(line)
+            except TrajectoryError as error:
+                raise TrajectoryError(f"{path}:{number}: {error}") from None

@@ -1,0 +1,111 @@
+"""Wrappers: a limit of turns that follows a schedule, and a recorder of trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.utils import RecordConstructorArgs
+
+from agentgym_envs.core import StopReason, text_env
+from agentgym_envs.errors import EpisodeOver
+from agentgym_envs.schedule import TurnSchedule
+from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
+
+
+class ScheduledTimeLimit(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
+    """Cuts an episode after as many turns as a schedule allows at the step at which the episode began.
+
+    The limit is read from `schedule(clock())` at `reset` and never moves under a running episode. A cut is
+    `truncated=True` with `stop_reason="turn_limit"`; an episode that ends on its last turn keeps its own reason.
+    """
+
+    def __init__(self, env: gym.Env[str, str], schedule: TurnSchedule, clock: Callable[[], int] = lambda: 0) -> None:
+        """`clock()` is the global training step, counted from 0."""
+        RecordConstructorArgs.__init__(self, schedule=schedule, clock=clock)
+        gym.Wrapper.__init__(self, env)
+        self._schedule, self._clock = schedule, clock
+        self.max_turns = schedule(clock())
+        self._over = False
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Begin an episode under the limit of this moment, which `info["max_turns"]` tells."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self.max_turns, self._over = self._schedule(self._clock()), False
+        return observation, {**info, "max_turns": self.max_turns}
+
+    def step(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
+        """Take an action; the last one that the limit allows ends the episode."""
+        if self._over:
+            raise EpisodeOver(f"the episode was cut at its limit of {self.max_turns} turns; call reset() first")
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if info["turn"] >= self.max_turns and not (terminated or truncated):
+            truncated = self._over = True
+            info["stop_reason"] = StopReason.TURN_LIMIT.value
+        return observation, reward, terminated, truncated, info
+
+
+class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
+    """Appends every finished episode to a JSONL file; an episode that is left unfinished is recorded as `closed`."""
+
+    def __init__(self, env: gym.Env[str, str], path: str | Path) -> None:
+        """`path` is appended to. Put this wrapper outermost, so that it sees a cut."""
+        RecordConstructorArgs.__init__(self, path=str(path))
+        gym.Wrapper.__init__(self, env)
+        self._writer = TrajectoryWriter(path)
+        self._turns: list[Turn] = []
+        self._last: tuple[str, dict[str, Any]] | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Begin an episode; one that still ran is recorded first."""
+        self._record()
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._turns, self._last = [], (observation, info)
+        return observation, info
+
+    def step(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
+        """Take an action and note it down."""
+        before = self._last[0] if self._last else ""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._turns.append(Turn(before, action, float(reward), info))
+        self._last = (observation, info)
+        if terminated or truncated:
+            self._record()
+        return observation, reward, terminated, truncated, info
+
+    def close(self) -> None:
+        """Record what still runs, then close environment and file."""
+        self._record()
+        self._writer.close()
+        super().close()
+
+    def _record(self) -> None:
+        if self._last is not None:
+            self._writer.write(make_trajectory(self.env, tuple(self._turns), *self._last))
+        self._last = None
+
+
+def make_trajectory(
+    env: gym.Env[str, str], turns: tuple[Turn, ...], observation: str, info: dict[str, Any], **fields: Any
+) -> Trajectory:
+    """The record of the episode that `env` has just played, from its turns and its last observation and info.
+
+    `fields` overrides or adds fields of `Trajectory` (`stop_reason`, `error`, `meta`).
+    """
+    base = text_env(env)
+    if base.task is None:
+        raise EpisodeOver("no episode was begun, so there is nothing to record")
+    known: dict[str, Any] = {
+        "env_id": env.spec.id if env.spec else type(base).__name__,
+        "env_kwargs": {k: v for k, v in (env.spec.kwargs if env.spec else {}).items() if k != "render_mode"},
+        "task": base.task,
+        "seed": base.episode_seed,
+        "instructions": base.instructions,
+        "score": info["score"],
+        "success": info["success"],
+        "stop_reason": info["stop_reason"] or StopReason.CLOSED.value,
+        "error": info.get("error"),
+    }
+    return Trajectory(turns=turns, final_observation=observation, **{**known, **fields})
