@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,7 +75,7 @@ class TextEnv(gym.Env[str, str], ABC):
     for equal states); on a step also `invalid_action` (None, or why); on `env_error` also `error`.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012 (Gymnasium's name and type)
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 (Gymnasium's name and type)
     blocking: ClassVar[bool] = False
     """Whether a step waits for something outside this process, so that rollouts give it a thread."""
 
@@ -88,14 +89,19 @@ class TextEnv(gym.Env[str, str], ABC):
         grammar: str | ActionGrammar = "bare",
         split: str | None = "train",
         groups: Sequence[str] | None = None,
+        instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """`split` and `groups` are what a reset without a task draws from; `split=None` draws from all."""
+        """`split` and `groups` are what a reset without a task draws from; `split=None` draws from all.
+
+        `instructions` replaces the text meant for the system prompt; "" is none at all.
+        """
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise UsageError(f"render_mode must be one of {self.metadata['render_modes']} or None, got {render_mode!r}")
         check_selection(self.tasks, split, groups)
         self.grammar = make_grammar(grammar)
         self.split, self.groups = split, None if groups is None else tuple(groups)
+        self._instructions = instructions
         self.render_mode = render_mode
         self.action_space = Utf8Text(MAX_ACTION_CHARS)
         self.observation_space = Utf8Text(MAX_OBSERVATION_CHARS)
@@ -109,6 +115,8 @@ class TextEnv(gym.Env[str, str], ABC):
     @property
     def instructions(self) -> str:
         """What a system prompt must tell the model: the rules of the world and the form of an answer."""
+        if self._instructions is not None:
+            return self._instructions
         return f"{self.rules}\n\n{self.grammar.instructions}".strip()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
@@ -125,9 +133,10 @@ class TextEnv(gym.Env[str, str], ABC):
         super().reset(seed=seed)
         if self._closed:
             raise EpisodeOver("this environment is closed; make a new one")
-        self.episode_seed = int(self.np_random.integers(2**31)) if seed is None else seed
-        rng = np.random.Generator(np.random.PCG64(self.episode_seed))
+        episode_seed = int(self.np_random.integers(2**31)) if seed is None else seed
+        rng = np.random.Generator(np.random.PCG64(episode_seed))
         self.task = self._choose(options or {}, int(rng.integers(2**63)))
+        self.episode_seed = episode_seed
         self._turn, self._score, self._success, self._stop = 0, 0.0, False, None
         self._actions = []
         try:
@@ -168,6 +177,10 @@ class TextEnv(gym.Env[str, str], ABC):
             raise NoOracle("no episode runs, so there is nothing to solve; call reset() first")
         return iter(self._plan())
 
+    def random_command(self, rng: random.Random) -> str:
+        """A random command (bare), as sensible as is cheap; by default a random text."""
+        return "".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=8))
+
     def snapshot(self) -> Snapshot:
         """The running episode as task, seed and actions. Raises EpisodeOver if none was begun."""
         if self.task is None:
@@ -181,7 +194,7 @@ class TextEnv(gym.Env[str, str], ABC):
             observation, *_ = self.step(action)
         return observation
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The state as text if the render mode is "ansi", else None."""
         return self._draw() if self.render_mode == "ansi" else None
 
@@ -224,6 +237,8 @@ class TextEnv(gym.Env[str, str], ABC):
             return self.tasks.draw(ticket, split=self.split, groups=self.groups)
         if unknown := sorted(set(options) - _OPTIONS):
             raise UsageError(f"reset knows the options {sorted(_OPTIONS)}, not {unknown}")
+        if wrong := {k: v for k, v in options.items() if not isinstance(v, str) and (k, v) != ("split", None)}:
+            raise UsageError(f"reset takes names as its options, got {wrong}")
         if "task" in options:
             return self.tasks.get(options["task"])
         groups = (options["group"],) if "group" in options else self.groups
@@ -232,7 +247,10 @@ class TextEnv(gym.Env[str, str], ABC):
     def _command(self, action: str) -> str:
         if len(action) > MAX_ACTION_CHARS:
             raise InvalidAction(f"The action is too long ({len(action)} characters, at most {MAX_ACTION_CHARS}).")
-        return self.grammar.parse(action).command
+        command = self.grammar.parse(action).command
+        if command not in self.action_space:  # a JSON escape can smuggle a lone surrogate in, and a reply would echo it
+            raise InvalidAction("The action holds a character that is not valid Unicode text.")
+        return command
 
     def _finish_step(
         self, transition: Transition, invalid: str | None
@@ -253,7 +271,9 @@ class TextEnv(gym.Env[str, str], ABC):
 
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
         assert self.task is not None
-        key = hashlib.blake2b(f"{self.task.id}\n{self._state()}".encode("utf-8", "surrogatepass"), digest_size=8)
+        # A machine that failed has no state to tell of, and asking it might fail again.
+        state = TextEnv._state(self) if self._stop is StopReason.ENV_ERROR else self._state()
+        key = hashlib.blake2b(f"{self.task.id}\n{state}".encode("utf-8", "surrogatepass"), digest_size=8)
         return {
             "task_id": self.task.id,
             "seed": self.episode_seed,

@@ -1,7 +1,7 @@
 """Every error the suite raises, and the one place that words a missing extra.
 
     AgentGymError
-    ├── InvalidAction      (ValueError)    the policy's fault: its text goes back to the model, nothing is raised to the caller
+    ├── InvalidAction      (ValueError)    the policy's fault: its text goes back to the model and nothing is raised
     ├── UsageError         (ValueError)    the caller's fault: says what was asked, what is wrong, what to do
     │   ├── UnknownTask    (KeyError)
     │   ├── TaskTableError                 a malformed task file or recipe table

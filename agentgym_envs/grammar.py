@@ -98,16 +98,24 @@ class TagGrammar:
 
     def parse(self, text: str) -> Parsed:
         """The content of the last `<tag>...</tag>` pair that holds no further opening tag."""
-        opening, closing = f"<{self.tag}>", f"</{self.tag}>"
-        end = text.rfind(closing)
-        start = text.rfind(opening, 0, max(end, 0))
-        if end < 0 or start < 0:
-            raise InvalidAction(f"No action found. Write one action between {opening} and {closing}.")
-        return Parsed(text[:start].strip(), text[start + len(opening) : end].strip())
+        if not (found := _last_pair(text, self.tag)):
+            raise InvalidAction(f"No action found. Write one action between <{self.tag}> and </{self.tag}>.")
+        thought, body = found
+        return Parsed(thought, body)
 
     def format(self, command: str, thought: str = "") -> str:
         """The thought, if any, and the tag on its own line."""
         return f"{thought}\n<{self.tag}>{command}</{self.tag}>".lstrip("\n")
+
+
+def _last_pair(text: str, tag: str) -> tuple[str, str] | None:
+    """What stands before and inside the last `<tag>...</tag>`, stripped; in linear time, as a regex would not be."""
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    end = text.rfind(closing)
+    start = text.rfind(opening, 0, max(end, 0))
+    if start < 0:
+        return None
+    return text[:start].strip(), text[start + len(opening) : end].strip()
 
 
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)\n?```", re.DOTALL)
@@ -132,9 +140,6 @@ class FencedGrammar:
         return f"{thought}\n```\n{command}\n```".lstrip("\n")
 
 
-_TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
-
-
 @dataclass(frozen=True, slots=True)
 class ToolCallGrammar:
     """`<tool_call>{"name": "act", "arguments": {"action": "..."}}</tool_call>`, as Hermes and Qwen write tool calls.
@@ -150,10 +155,10 @@ class ToolCallGrammar:
 
     def parse(self, text: str) -> Parsed:
         """The argument `action` of the last tool call."""
-        calls = list(_TOOL_CALL.finditer(text))
-        if not calls:
+        if not (found := _last_pair(text, "tool_call")):
             raise InvalidAction("No tool call found. Call the tool `act` between <tool_call> and </tool_call>.")
-        return Parsed(text[: calls[-1].start()].strip(), _tool_argument(calls[-1][1]))
+        thought, body = found
+        return Parsed(thought, _tool_argument(body))
 
     def format(self, command: str, thought: str = "") -> str:
         """The thought, if any, and the call."""

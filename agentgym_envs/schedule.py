@@ -26,6 +26,7 @@ class FixedRounds:
         _check_rounds((self.rounds,))
 
     def __call__(self, step: int) -> int:
+        """The limit of turns at the global training step `step`."""
         return self.rounds
 
 
@@ -46,6 +47,7 @@ class StepRounds:
             raise UsageError(f"the number of steps between two turn limits must be at least 1, got {self.every}")
 
     def __call__(self, step: int) -> int:
+        """The limit of turns at the global training step `step`."""
         return self.rounds[min(max(step, 0) // self.every, len(self.rounds) - 1)]
 
 
@@ -58,6 +60,7 @@ def parse_schedule(rounds: str | int | Sequence[int], every: int | None = None) 
     numbers = _numbers(rounds)
     if len(numbers) == 1:
         return FixedRounds(numbers[0])
+    _check_rounds(numbers)
     if every is None:
         raise UsageError(f"rounds {_show(numbers)} grow, so the number of steps of a stage is needed: --every 100")
     return StepRounds(numbers, every)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import gymnasium as gym
@@ -41,7 +41,7 @@ class Utf8Text(gym.Space[str]):
         length = self.np_random.integers(1, min(64, self.max_length) + 1)
         return "".join(self.np_random.choice(_SAMPLE_ALPHABET, size=length))
 
-    def to_jsonable(self, sample_n: Sequence[str]) -> list[str]:
+    def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
         """Strings are JSON already."""
         return list(sample_n)
 

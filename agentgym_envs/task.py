@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from agentgym_envs.errors import TaskTableError, UnknownTask, UsageError
 
-JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
@@ -46,7 +46,7 @@ class TaskSet(ABC):
 
     @abstractmethod
     def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The task that the number `ticket` (>= 0) stands for: a pure function, so a seed always draws the same task."""
+        """The task that the number `ticket` (>= 0) stands for: pure, so that a seed always draws the same task."""
 
     @abstractmethod
     def take(
@@ -84,8 +84,15 @@ class TaskTable(TaskSet):
 
     @classmethod
     def from_jsonl(cls, path: str | Path, *, name: str | None = None, version: int = 1) -> TaskTable:
-        """A table from a file with one JSON object a line: id, split, group, goal and, if wanted, data."""
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        """A table from a file with one JSON object a line: id, split, group, goal and, if wanted, data.
+
+        Raises:
+            TaskTableError: a line is not a task; the message begins with file and line number.
+        """
+        try:
+            lines = Path(path).read_text(encoding="utf-8").split("\n")  # JSON may hold U+2028, a break to splitlines
+        except UnicodeDecodeError as error:
+            raise TaskTableError(f"{path} is not UTF-8 text: {error}") from None
         tasks = [_parse_task(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
         return cls(name or Path(path).stem, version, tasks)
 
@@ -111,18 +118,18 @@ class TaskTable(TaskSet):
         candidates = self._select(split, groups)
         if count is None:
             return list(candidates)
-        if count > len(candidates):
+        if not 0 <= count <= len(candidates):
             raise UsageError(f"{count} tasks were asked for, but {self.name!r} has only {len(candidates)} of that kind")
         places = sorted(random.Random(seed).sample(range(len(candidates)), count))
         return [candidates[place] for place in places]
 
     @cached_property
-    def groups(self) -> tuple[str, ...]:  # type: ignore[override]
+    def groups(self) -> tuple[str, ...]:
         """The groups in order of first appearance."""
         return tuple(dict.fromkeys(task.group for task in self.tasks))
 
     @cached_property
-    def digest(self) -> str:  # type: ignore[override]
+    def digest(self) -> str:
         """SHA-256 of name, version and every task."""
         rows = [asdict(task) for task in self.tasks]
         return canonical_hash([self.name, self.version, rows])
@@ -152,7 +159,7 @@ def check_selection(tasks: TaskSet, split: str | None, groups: Sequence[str] | N
     if split is not None and split not in SPLITS:
         raise UnknownTask(f"there is no split {split!r}; choose one of {', '.join(SPLITS)}")
     unknown = sorted(set(groups or ()) - set(tasks.groups))
-    if unknown or groups == ():
+    if unknown or (groups is not None and not groups):
         raise UnknownTask(f"{tasks.name!r} has no group {', '.join(unknown)!r}; choose from {', '.join(tasks.groups)}")
 
 
@@ -166,7 +173,7 @@ def _parse_task(line: str, where: str) -> Task:
     try:
         row = json.loads(line)
         task = Task(**row)
-    except (json.JSONDecodeError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise TaskTableError(f"{where} is not a task (id, split, group, goal, data): {error}") from None
     texts = (task.id, task.group, task.goal)
     if task.split not in SPLITS or not all(isinstance(t, str) and t for t in texts) or not isinstance(task.data, dict):

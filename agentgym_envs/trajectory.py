@@ -92,15 +92,16 @@ class Trajectory:
             row["task"] = Task(**row["task"])
             row["turns"] = tuple(Turn(**turn) for turn in row["turns"])
             return cls(**row)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             if isinstance(error, TrajectoryError):
                 raise
             raise TrajectoryError(f"not a trajectory: {type(error).__name__}: {error}") from None
 
 
 def prompt_messages(instructions: str, observation: str) -> list[Message]:
-    """The conversation before the first answer."""
-    return [{"role": "system", "content": instructions}, {"role": "user", "content": observation}]
+    """The conversation before the first answer; without instructions, without a system message."""
+    system = [{"role": "system", "content": instructions}] if instructions else []
+    return [*system, {"role": "user", "content": observation}]
 
 
 class TrajectoryWriter:
@@ -113,7 +114,7 @@ class TrajectoryWriter:
         """Opens `path` for appending, and makes its directory."""
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(self.path, "ab", buffering=0)
+        self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115 (closed by close)
         self._drop_torn_line()
 
     def write(self, trajectory: Trajectory) -> None:
@@ -150,12 +151,13 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
     A last line without its line end is what a crash leaves: it is skipped with a warning. Any other line that does
     not read raises TrajectoryError with file and line number.
     """
-    with open(path, encoding="utf-8", errors="surrogatepass") as lines:
+    with open(path, "rb") as lines:  # decoded line by line, as a crash may have cut a character in two
         for number, line in enumerate(lines, 1):
-            if not line.endswith("\n"):
+            if not line.endswith(b"\n"):
                 _log.warning("%s:%d is incomplete and was skipped", path, number)
                 return
             try:
-                yield Trajectory.from_json(line)
-            except TrajectoryError as error:
+                trajectory = Trajectory.from_json(line.decode("utf-8", "surrogatepass"))
+            except (TrajectoryError, UnicodeDecodeError) as error:
                 raise TrajectoryError(f"{path}:{number}: {error}") from None
+            yield trajectory

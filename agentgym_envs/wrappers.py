@@ -24,7 +24,8 @@ class ScheduledTimeLimit(gym.Wrapper[str, str, str, str], RecordConstructorArgs)
 
     def __init__(self, env: gym.Env[str, str], schedule: TurnSchedule, clock: Callable[[], int] = lambda: 0) -> None:
         """`clock()` is the global training step, counted from 0."""
-        RecordConstructorArgs.__init__(self, schedule=schedule, clock=clock)
+        # A clock is often a trainer's method, and a deep copy of that would copy the trainer and stop the clock.
+        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, schedule=schedule, clock=clock)
         gym.Wrapper.__init__(self, env)
         self._schedule, self._clock = schedule, clock
         self.max_turns = schedule(clock())
@@ -77,14 +78,16 @@ class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
 
     def close(self) -> None:
         """Record what still runs, then close environment and file."""
-        self._record()
-        self._writer.close()
-        super().close()
+        try:
+            self._record()
+        finally:
+            self._writer.close()
+            super().close()
 
     def _record(self) -> None:
-        if self._last is not None:
-            self._writer.write(make_trajectory(self.env, tuple(self._turns), *self._last))
-        self._last = None
+        last, self._last = self._last, None  # first, so that a full disk is reported once and not at every call
+        if last is not None:
+            self._writer.write(make_trajectory(self.env, tuple(self._turns), *last))
 
 
 def make_trajectory(
@@ -98,8 +101,8 @@ def make_trajectory(
     if base.task is None:
         raise EpisodeOver("no episode was begun, so there is nothing to record")
     known: dict[str, Any] = {
-        "env_id": env.spec.id if env.spec else type(base).__name__,
-        "env_kwargs": {k: v for k, v in (env.spec.kwargs if env.spec else {}).items() if k != "render_mode"},
+        "env_id": base.spec.id if base.spec else type(base).__name__,
+        "env_kwargs": {k: v for k, v in (base.spec.kwargs if base.spec else {}).items() if k != "render_mode"},
         "task": base.task,
         "seed": base.episode_seed,
         "instructions": base.instructions,

@@ -1,0 +1,98 @@
+"""Engines over models in this process: TRL's own generation during training, a Hugging Face model for evaluation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+
+from agentgym_envs.rollout import BatchEngine, Generation, Sampling
+
+
+class TrainerEngine(BatchEngine):
+    """Generates with the model that a TRL trainer trains: transformers, or vLLM where the trainer uses it.
+
+    TRL samples with the trainer's own temperature, top-p and top-k, and gives log-probabilities with vLLM only.
+    """
+
+    def __init__(self, trainer: Any) -> None:
+        """`trainer` is a `GRPOTrainer` or a subclass. `seconds` and `tokens` count what was generated."""
+        super().__init__()
+        self._trainer = trainer
+        self.seconds = 0.0
+        self.tokens = 0
+
+    def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
+        """One answer a prompt. TRL has one limit for a batch, so the longest is asked for and each cut to its own."""
+        trainer = self._trainer
+        limit = max(sampling.max_tokens for sampling in samplings)
+        holder, name = self._limit_holder()
+        before, began = getattr(holder, name), time.perf_counter()
+        setattr(holder, name, limit)
+        try:
+            # One generation a prompt: with more, TRL's server mode would keep every n-th prompt only.
+            ids, logprobs = trainer._generate_single_turn([list(p) for p in prompts], None, {}, num_generations=1)
+        finally:
+            setattr(holder, name, before)
+            self.seconds += time.perf_counter() - began
+        scores: Sequence[list[float] | None] = logprobs if logprobs is not None else [None] * len(ids)
+        answers = [_cut(list(i), s, sampling) for i, s, sampling in zip(ids, scores, samplings, strict=True)]
+        self.tokens += sum(len(answer.ids) for answer in answers)
+        return answers
+
+    def _limit_holder(self) -> tuple[Any, str]:
+        """The object and attribute that bound the length of one call (trl 1.16)."""
+        if self._trainer.use_vllm:
+            return self._trainer.vllm_generation, "max_completion_length"
+        return self._trainer.generation_config, "max_new_tokens"
+
+
+class HFEngine(BatchEngine):
+    """Generates with a Hugging Face model; for evaluation."""
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        """`model` is any causal language model with `generate`; it is used in evaluation mode."""
+        super().__init__()
+        self.model, self.tokenizer = model.eval(), tokenizer
+
+    def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
+        """One answer a prompt; all of a batch are sampled in the way of the first."""
+        first = samplings[0]
+        ids, mask = left_pad(prompts, self.tokenizer.pad_token_id, self.model.device)
+        with torch.no_grad():
+            out = self.model.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                max_new_tokens=max(s.max_tokens for s in samplings),
+                do_sample=first.temperature > 0,
+                **(_sampled(first) if first.temperature > 0 else {}),
+                eos_token_id=list(first.stop_ids) or None,
+                pad_token_id=self.tokenizer.pad_token_id,
+            )
+        rows = out[:, ids.size(1) :].tolist()
+        return [_cut(_until_stop(row, s.stop_ids), None, s) for row, s in zip(rows, samplings, strict=True)]
+
+
+def left_pad(rows: Sequence[Sequence[int]], pad_id: int, device: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ids (B, T) padded on the left, and the attention mask (B, T)."""
+    width = max(len(row) for row in rows)
+    ids = [[pad_id] * (width - len(row)) + list(row) for row in rows]
+    mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
+    return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+
+
+def _sampled(sampling: Sampling) -> dict[str, float]:
+    return {"temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": sampling.top_k}
+
+
+def _until_stop(row: list[int], stop_ids: Sequence[int]) -> list[int]:
+    ends = [place for place, token in enumerate(row) if token in stop_ids]
+    return row[: ends[0] + 1] if ends else row
+
+
+def _cut(ids: list[int], logprobs: list[float] | None, sampling: Sampling) -> Generation:
+    ids = ids[: sampling.max_tokens]
+    finish: Literal["stop", "length"] = "stop" if ids and ids[-1] in sampling.stop_ids else "length"
+    return Generation(ids, finish, None if logprobs is None else list(logprobs[: len(ids)]))

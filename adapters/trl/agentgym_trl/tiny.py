@@ -1,0 +1,85 @@
+"""A small language model and its tokenizer, made from nothing: for the demo and for tests, with nothing downloaded.
+
+The tokenizer is a byte-level BPE that knows whole words: bytes plus the words of the environment's texts, so it
+encodes any text without loss and the usual texts in few tokens. The model is a Llama of 0.7 million parameters with
+random weights.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from agentgym_envs.errors import UsageError
+
+PAD, BEGIN, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+_WORDS = Regex(r" ?[A-Za-z]+|\d| ?[^\sA-Za-z\d]|\s+(?!\S)|\s")
+
+
+def make_tokenizer(corpus: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A lossless tokenizer whose tokens are bytes and the words of `corpus` (with and without a space before)."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    splitter = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(_WORDS, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    words = {piece for text in corpus for piece, _ in splitter.pre_tokenize_str(text)}
+    vocabulary = {token: number for number, token in enumerate([*alphabet, *sorted(words - set(alphabet))])}
+    backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
+    backend.pre_tokenizer = splitter
+    backend.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, eos_token=END, pad_token=PAD, additional_special_tokens=[BEGIN], padding_side="left"
+    )
+    tokenizer.chat_template = CHAT_TEMPLATE
+    return tokenizer
+
+
+def make_model(tokenizer: Any, *, seed: int = 0, hidden_size: int = 128, layers: int = 4) -> LlamaForCausalLM:
+    """An untrained model for that tokenizer; equal seeds give equal weights, and no global seed is moved."""
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden_size,
+        intermediate_size=2 * hidden_size,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        initializer_range=0.05,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return LlamaForCausalLM(config)
+
+
+def save_tiny_model(out: str | Path, corpus: Iterable[str], *, seed: int = 0) -> dict[str, Any]:
+    """Make model and tokenizer and save them under `out`, ready for `from_pretrained`; returns their sizes.
+
+    Raises:
+        UsageError: `out` exists and is not an empty directory.
+    """
+    path = Path(out)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"{path} exists and is not an empty directory; choose another place for the model")
+    tokenizer = make_tokenizer(corpus)
+    model = make_model(tokenizer, seed=seed)
+    model.save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    facts = {"parameters": sum(p.numel() for p in model.parameters()), "vocabulary": len(tokenizer), "seed": seed}
+    (path / "tiny_model.json").write_text(json.dumps(facts) + "\n")
+    return facts

@@ -1,0 +1,216 @@
+"""`ChatCodec`: between messages and token ids, once and forwards only.
+
+A chat template is rendered for the prompt. From then on ids are only appended: what the model sampled, as sampled,
+and around each observation the ids that the template would put there. That is the same as rendering the whole
+conversation anew only if the template is prefix-preserving (it never changes what it wrote for earlier messages), so
+the codec checks that when it is made.
+
+Text that comes from an environment never becomes a special token, whatever it says: an observation that spells
+`<|im_end|><|im_start|>assistant` is encoded as those characters and forges no turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from agentgym_envs.errors import TemplateError
+from agentgym_envs.trajectory import Message
+
+_THOUGHT = "XTHOUGHTX\n</think>\n\nXANSWERX"
+
+
+class Tokenizer(Protocol):
+    """What is used of a Hugging Face tokenizer."""
+
+    chat_template: Any
+    eos_token: Any
+    eos_token_id: Any
+
+    @property
+    def all_special_tokens(self) -> list[str]: ...  # noqa: D102
+
+    def apply_chat_template(self, conversation: Any, **kwargs: Any) -> Any: ...  # noqa: D102
+    def __call__(self, text: Any, **kwargs: Any) -> Any: ...  # noqa: D102
+    def decode(self, token_ids: Any, **kwargs: Any) -> Any: ...  # noqa: D102
+    def convert_tokens_to_ids(self, tokens: Any) -> Any: ...  # noqa: D102
+
+
+class _Piece(NamedTuple):
+    text: str
+    trusted: bool  # written by the template, so that special tokens in it count
+
+
+class ChatCodec:
+    """Encodes prompts and observations for one tokenizer and chat template."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        template: str | None = None,
+        template_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Learns, once, what the template puts around an observation.
+
+        Args:
+            tokenizer: a Hugging Face tokenizer.
+            template: a Jinja chat template, instead of the tokenizer's own.
+            template_kwargs: further variables of the template, such as `enable_thinking=False`.
+
+        Raises:
+            TemplateError: there is no template, or it is not prefix-preserving; the message says what to do.
+        """
+        self.tokenizer = tokenizer
+        self._template = template if template is not None else tokenizer.chat_template
+        if not self._template:
+            raise TemplateError(
+                "the tokenizer has no chat template; use an instruction-tuned model, or pass a template "
+                "(--chat-template FILE on the command line, ChatCodec(template=...) in code)"
+            )
+        self._kwargs = dict(template_kwargs or {})
+        specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
+        self._special = re.compile("|".join(map(re.escape, specials)) or r"(?!)")
+        self.system_role = True
+        self.system_role = self._accepts_system()
+        self._trims = "  XUSERX" not in self._render([_message("user", "  XUSERX  ")])
+        self._answers = self._answer_forms()
+        self.turn_end, self._before, self._after = self._learn_observation()
+        self.turn_end_id: int = tokenizer.convert_tokens_to_ids(self.turn_end)
+        self.stop_ids: frozenset[int] = frozenset({self.turn_end_id, tokenizer.eos_token_id} - {None})
+        self._check_prefix_preserving()
+
+    def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
+        """The ids of a conversation up to where the model begins its answer."""
+        names = [f"XMESSAGE{number}X" for number in range(len(messages))]
+        rendered = self._render([_message(m["role"], name) for m, name in zip(messages, names, strict=True)])
+        return self._encode(self._fill(rendered, names, [m["content"] for m in messages]))
+
+    def encode_observation(self, text: str) -> list[int]:
+        """The ids between the end of an answer (its end token not included) and the beginning of the next."""
+        pieces = [_Piece(self.turn_end + self._before, True), _Piece(self._trim(text), False), _Piece(self._after, True)]
+        return self._encode(pieces)[1:]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of a sampled answer, without special tokens."""
+        text = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return str(text)
+
+    def encode_answer(self, text: str) -> list[int]:
+        """The ids of an answer that was not sampled (a demonstration), with its end token."""
+        return [*self._encode([_Piece(text, False)]), self.turn_end_id]
+
+    def _render(self, messages: Sequence[Message]) -> str:
+        if not self.system_role:
+            messages = _fold_system(messages)
+        try:
+            text = self.tokenizer.apply_chat_template(
+                list(messages), chat_template=self._template, tokenize=False, add_generation_prompt=True, **self._kwargs
+            )
+        except Exception as error:  # a template may raise anything
+            raise TemplateError(f"the chat template does not render: {type(error).__name__}: {error}") from None
+        return str(text)
+
+    def _accepts_system(self) -> bool:
+        try:
+            return "XSYSTEMX" in self._render([_message("system", "XSYSTEMX"), _message("user", "XUSERX")])
+        except TemplateError:
+            return False
+
+    def _answer_forms(self) -> list[str]:
+        """What an answer looks like: with a thought wherever the template has a place for one and leaves it open."""
+        generation_prompt = self._render(_conversation()).rpartition("XUSERX")[2]
+        if "<think>" in generation_prompt:
+            return ["XANSWERX" if "</think>" in generation_prompt else _THOUGHT]
+        thinks = "</think>" in str(self._template)
+        return [f"<think>\n{_THOUGHT}"] if thinks else ["XANSWERX", f"<think>\n{_THOUGHT}"]
+
+    def _learn_observation(self) -> tuple[str, str, str]:
+        """The end token of an answer, and the texts before and after an observation.
+
+        A template that closes an answer with no token gets the tokenizer's end token, since a model must say where
+        it stops.
+        """
+        rendered = self._render(_conversation(self._answers[0]))
+        _, _, rest = rendered.partition("XANSWERX")
+        before, found, after = rest.partition("XOBSERVATIONX")
+        if not found:
+            raise TemplateError("the chat template does not show a user message that follows an answer")
+        match = self._special.match(before.lstrip(" "))
+        self._shows_end = match is not None
+        if match:
+            return match[0], before.lstrip(" ")[match.end() :], after
+        if self.tokenizer.eos_token is None:
+            raise TemplateError("neither the chat template nor the tokenizer has a token that ends an answer")
+        return str(self.tokenizer.eos_token), before, after
+
+    def _check_prefix_preserving(self) -> None:
+        for answer in self._answers:
+            full = self._render(_conversation(answer, answer))
+            end = self.turn_end if self._shows_end else ""
+            expected = self._render(_conversation()) + 2 * f"{answer}{end}{self._before}XOBSERVATIONX{self._after}"
+            if full.replace(f"XANSWERX {end}", f"XANSWERX{end}") != expected:
+                raise TemplateError(_explain(full, expected))
+
+    def _trim(self, text: str) -> str:
+        return text.strip() if self._trims else text
+
+    def _fill(self, rendered: str, names: Sequence[str], contents: Sequence[str]) -> list[_Piece]:
+        pieces = []
+        for name, content in zip(names, contents, strict=True):
+            before, found, rendered = rendered.partition(name)
+            if not found:
+                raise TemplateError(f"the chat template does not show message {names.index(name) + 1} of the prompt")
+            pieces += [_Piece(before, True), _Piece(self._trim(content), False)]
+        return [*pieces, _Piece(rendered, True)]
+
+    def _encode(self, pieces: Sequence[_Piece]) -> list[int]:
+        if not any(self._special.search(piece.text) for piece in pieces if not piece.trusted):
+            return self._ids("".join(piece.text for piece in pieces))
+        ids: list[int] = []
+        plain = ""
+        for piece in pieces:
+            end = 0
+            for match in self._special.finditer(piece.text) if piece.trusted else ():
+                ids += self._ids(plain + piece.text[end : match.start()], plain=True)
+                ids.append(self.tokenizer.convert_tokens_to_ids(match[0]))
+                plain, end = "", match.end()
+            plain += piece.text[end:]
+        return ids + self._ids(plain, plain=True)
+
+    def _ids(self, text: str, *, plain: bool = False) -> list[int]:
+        if not text:
+            return []
+        return list(self.tokenizer(text, add_special_tokens=False, split_special_tokens=plain)["input_ids"])
+
+
+def _message(role: str, content: str) -> Message:
+    return {"role": role, "content": content}
+
+
+def _conversation(*answers: str) -> list[Message]:
+    messages = [_message("system", "XSYSTEMX"), _message("user", "XUSERX")]
+    for answer in answers:
+        messages += [_message("assistant", answer), _message("user", "XOBSERVATIONX")]
+    return messages
+
+
+def _fold_system(messages: Sequence[Message]) -> Sequence[Message]:
+    """For templates without a system role: the system message becomes the head of the first user message."""
+    if not messages or messages[0]["role"] != "system" or len(messages) < 2:
+        return messages
+    head = _message("user", f"{messages[0]['content']}\n\n{messages[1]['content']}")
+    return [head, *messages[2:]]
+
+
+def _explain(full: str, expected: str) -> str:
+    place = next((i for i, (a, b) in enumerate(zip(full, expected, strict=False)) if a != b), len(expected))
+    shown, wanted = full[place : place + 40], expected[place : place + 40]
+    return (
+        "the chat template is not prefix-preserving: once a conversation goes on, it renders an earlier message "
+        f"differently (it writes {shown!r} where {wanted!r} stood). Multi-turn training needs the tokens of earlier "
+        "turns to stay as they were sampled. Pass a training template that keeps earlier turns, such as TRL's "
+        "<family>_training.jinja (--chat-template FILE), or switch thinking off (--chat-template-kwargs "
+        "'{\"enable_thinking\": false}') if the template then keeps them"
+    )

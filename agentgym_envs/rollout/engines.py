@@ -1,0 +1,167 @@
+"""Engines generate answers: token ids in, token ids out, so that what was sampled is what is trained on."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import httpx
+
+from agentgym_envs.errors import EngineError
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to sample one answer. `top_k=0` and `top_p=1` mean no cut; `temperature=0` is greedy."""
+
+    max_tokens: int
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    stop_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One sampled answer. `ids` includes the end token if `finish` is "stop"; `logprobs` has the same length."""
+
+    ids: list[int]
+    finish: Literal["stop", "length"]
+    logprobs: list[float] | None = None
+
+
+class Engine(Protocol):
+    """Anything that continues a sequence of token ids."""
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
+        """Sample one continuation of at least one token."""
+
+
+class ScriptedEngine:
+    """Says what it was told to say, in order; for tests and demonstrations of the machinery."""
+
+    def __init__(self, answers: Iterable[Sequence[int]], stop_ids: Iterable[int]) -> None:
+        """`answers` are token ids; one that does not end in a stop id counts as cut."""
+        self._answers, self._stop_ids = iter(answers), frozenset(stop_ids)
+        self.prompts: list[list[int]] = []
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
+        """The next answer, cut to `sampling.max_tokens`."""
+        self.prompts.append(list(prompt_ids))
+        ids = list(next(self._answers))[: sampling.max_tokens]
+        return Generation(ids, "stop" if ids[-1] in self._stop_ids else "length", [-0.5] * len(ids))
+
+
+class BatchEngine(ABC):
+    """Gathers what the running episodes ask for into one batch: for models that generate batch by batch.
+
+    `play_many` announces its workers; once every worker waits for an answer, the batch is generated.
+    """
+
+    def __init__(self) -> None:
+        self._workers = 0
+        self._waiting: list[tuple[Sequence[int], Sampling, asyncio.Future[Generation]]] = []
+
+    @abstractmethod
+    def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
+        """One continuation a prompt, in order."""
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
+        """Wait until the batch is full, then for one's own part of it."""
+        future: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
+        self._waiting.append((prompt_ids, sampling, future))
+        self._generate_if_full()
+        return await future
+
+    def worker_began(self) -> None:
+        """One more worker will ask for answers."""
+        self._workers += 1
+
+    def worker_ended(self) -> None:
+        """A worker has no more to ask."""
+        self._workers -= 1
+        self._generate_if_full()
+
+    def _generate_if_full(self) -> None:
+        if not self._waiting or len(self._waiting) < self._workers:
+            return
+        waiting, self._waiting = self._waiting, []
+        try:
+            answers = self.generate_batch([w[0] for w in waiting], [w[1] for w in waiting])
+        except BaseException as error:
+            for _, _, future in waiting:
+                if not future.done():
+                    future.set_exception(error if isinstance(error, Exception) else EngineError(repr(error)))
+            if not isinstance(error, Exception):
+                raise
+            return
+        for (_, _, future), answer in zip(waiting, answers, strict=True):
+            if not future.done():
+                future.set_result(answer)
+
+
+class CompletionEngine:
+    """An OpenAI-compatible `/v1/completions` server that takes and gives token ids, such as vLLM's.
+
+    Fully asynchronous: every running episode has its own request in flight.
+    Source of the two extensions used (token ids as prompt, `return_token_ids`): https://docs.vllm.ai
+    """
+
+    def __init__(self, base_url: str, model: str, *, api_key: str | None = None, timeout_s: float = 600.0) -> None:
+        """`base_url` is the address up to and including `/v1`."""
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self.model = model
+        self._client = httpx.AsyncClient(base_url=base_url.rstrip("/") + "/", headers=headers, timeout=timeout_s)
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
+        """Ask for one completion. Raises EngineError if the server fails or returns no token ids."""
+        choice = (await post_json(self._client, "completions", self._request(prompt_ids, sampling)))["choices"][0]
+        ids = choice.get("token_ids")
+        if not ids:
+            raise EngineError(
+                f"the server at {self._client.base_url} returned no token ids; token-exact rollouts need a server that "
+                "knows `return_token_ids`, such as vLLM. Evaluate through messages instead: --policy openai:MODEL"
+            )
+        logprobs = (choice.get("logprobs") or {}).get("token_logprobs")
+        finish: Literal["stop", "length"] = "length" if choice.get("finish_reason") == "length" else "stop"
+        return Generation(list(ids), finish, logprobs if logprobs and len(logprobs) == len(ids) else None)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    def _request(self, prompt_ids: Sequence[int], sampling: Sampling) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "prompt": list(prompt_ids),
+            "max_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k or -1,
+            "stop_token_ids": list(sampling.stop_ids),
+            "logprobs": 1,
+            "return_token_ids": True,
+        }
+
+
+async def post_json(client: httpx.AsyncClient, path: str, body: dict[str, Any], tries: int = 3) -> dict[str, Any]:
+    """POST and read JSON; connection failures and 429/5xx are tried again with growing pauses, then EngineError."""
+    problem = ""
+    for attempt in range(tries):
+        if attempt:
+            await asyncio.sleep(2.0**attempt / 2)
+        try:
+            response = await client.post(path, json=body)
+        except httpx.TransportError as error:
+            problem = f"{type(error).__name__}: {error}"
+            continue
+        if response.status_code == 200:
+            answer: dict[str, Any] = response.json()
+            return answer
+        problem = f"HTTP {response.status_code}: {response.text[:300]}"
+        if response.status_code != 429 and response.status_code < 500:
+            break
+    raise EngineError(f"{client.base_url}{path} did not answer: {problem}")

@@ -1,0 +1,101 @@
+"""`TokenTrajectory`: an episode as token ids, with the mask written down while the tokens were appended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agentgym_envs.rollout.chat import ChatCodec
+from agentgym_envs.rollout.engines import Generation
+from agentgym_envs.trajectory import Trajectory, prompt_messages
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTrajectory:
+    """What a trainer trains on. P prompt tokens, T tokens after the prompt (answers and observations).
+
+    `assistant_mask` is 1 exactly on the tokens that the policy sampled. `rewards` holds the reward of a turn on the
+    last token of its answer and 0 elsewhere. `logprobs` are those of the engine, 0.0 where the mask is 0, or None if
+    the engine gives none. The last token belongs to an answer. T is 0 only if the episode failed before its first
+    answer.
+    """
+
+    trajectory: Trajectory
+    prompt_ids: list[int]
+    ids: list[int]
+    assistant_mask: list[int]
+    rewards: list[float]
+    logprobs: list[float] | None = None
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.ids), len(self.assistant_mask), len(self.rewards)}
+        lengths |= {len(self.logprobs)} if self.logprobs is not None else set()
+        if len(lengths) != 1:
+            raise ValueError(f"ids, mask, rewards and logprobs differ in length: {sorted(lengths)}")
+        if self.ids and not self.assistant_mask[-1]:
+            raise ValueError("the last token of a trajectory must belong to an answer")
+        if any(r and not m for r, m in zip(self.rewards, self.assistant_mask, strict=True)):
+            raise ValueError("a reward may only lie on a token of an answer")
+
+
+@dataclass(slots=True)
+class TokenBuilder:
+    """Appends answers and observations, and the mask with them.
+
+    An observation is appended only when an answer follows, so that a trajectory always ends on an answer.
+    """
+
+    codec: ChatCodec
+    prompt_ids: list[int]
+    ids: list[int] = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    has_logprobs: bool = True
+
+    def add_answer(self, generation: Generation) -> None:
+        """Append what was sampled, as sampled."""
+        self._append(generation.ids, 1)
+        if generation.logprobs is None:
+            self.has_logprobs = False
+        else:
+            self.logprobs[-len(generation.ids) :] = generation.logprobs
+
+    def add_reward(self, reward: float) -> None:
+        """Lay the reward of the turn on the last token of its answer."""
+        self.rewards[-1] += reward
+
+    def between(self, observation: str) -> list[int]:
+        """The ids between the last answer and the next: an end token if the answer was cut, then the observation."""
+        end = [] if self.ids and self.ids[-1] in self.codec.stop_ids else [self.codec.turn_end_id]
+        return end + self.codec.encode_observation(observation)
+
+    def add_between(self, ids: Sequence[int]) -> None:
+        """Append what `between` gave, outside the mask."""
+        self._append(ids, 0)
+
+    def build(self, trajectory: Trajectory) -> TokenTrajectory:
+        """The finished record."""
+        logprobs = self.logprobs if self.has_logprobs and self.ids else None
+        return TokenTrajectory(trajectory, self.prompt_ids, self.ids, self.mask, self.rewards, logprobs)
+
+    def _append(self, ids: Sequence[int], mask: int) -> None:
+        self.ids += ids
+        self.mask += [mask] * len(ids)
+        self.rewards += [0.0] * len(ids)
+        self.logprobs += [0.0] * len(ids)
+
+
+def encode_trajectory(trajectory: Trajectory, codec: ChatCodec) -> TokenTrajectory:
+    """A recorded trajectory (a demonstration, say) as tokens, by the very rule that rollouts follow.
+
+    The answers are encoded from text, since nobody sampled them here.
+    """
+    first = trajectory.turns[0].observation if trajectory.turns else trajectory.final_observation
+    builder = TokenBuilder(codec, codec.encode_prompt(prompt_messages(trajectory.instructions, first)))
+    for number, turn in enumerate(trajectory.turns):
+        if number:
+            builder.add_between(builder.between(turn.observation))
+        builder.add_answer(Generation(codec.encode_answer(turn.action), "stop"))
+        builder.add_reward(turn.reward)
+    return builder.build(trajectory)

@@ -1,0 +1,283 @@
+"""The recipe book: which items there are, what makes what, how deep each goal lies. Read once, shared, immutable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from agentgym_envs.errors import TaskTableError
+
+MAX_AMOUNT = 9_999
+"""The largest amount that a recipe or a command may name."""
+BUILT_IN = Path(__file__).with_name("data") / "recipes.json"
+
+_KEYS = {"version": int, "recipes": list, "tags": dict, "base_items": list, "goals": dict}
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+class Recipe(NamedTuple):
+    """One craft: it makes `makes` of `item` out of `parts`, pairs of a reference and an amount.
+
+    A reference below `len(book.items)` is an item; from there on it is a tag: any item that carries it.
+    """
+
+    item: int
+    makes: int
+    parts: tuple[tuple[int, int], ...]
+
+
+class RecipeBook:
+    """Everything about the world that stays the same from episode to episode, by number instead of by name.
+
+    `items` and `tags` are the names (underscores, sorted); a reference is a place in `items + tags`. `ways[ref]` are
+    the numbers of the recipes that make an item, or a member of a tag. `order[ref]` grows from ingredients to
+    products, so that sorting by it sorts a plan. `goals` is the canonical order of the goals.
+    """
+
+    def __init__(self, path: str | None, digest: str, raw: Mapping[str, Any], where: str) -> None:
+        """Raises TaskTableError, naming the entry, for everything that keeps `raw` from being a recipe table."""
+        self.path, self.digest, self.version = path, digest, int(raw["version"])
+        made: set[str] = {row[1] for row in raw["recipes"]}
+        self.items: tuple[str, ...] = tuple(sorted({*raw["base_items"], *made}))
+        self.tags: tuple[str, ...] = tuple(sorted(raw["tags"]))
+        self.size = len(self.items)
+        self._refs = {name: ref for ref, name in enumerate((*self.items, *(f"#{tag}" for tag in self.tags)))}
+        self.recipes = tuple(self._recipe(row, where) for row in raw["recipes"])
+        self.members = {self._refs[f"#{tag}"]: self._members(tag, raw["tags"][tag], where) for tag in self.tags}
+        self.tag_of = self._invert_tags(where)
+        self.ways = self._ways()
+        self.base = tuple(not ways for ways in self.ways[: self.size])
+        self.order, self.depth = self._sort(where)
+        self.goals = self._goals(raw["goals"], where)
+        self._needed: dict[int, tuple[int, ...]] = {}
+        self._distractors: dict[int, tuple[int, ...]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_book, (self.path, self.digest)
+
+    def needed(self, goal: int) -> tuple[int, ...]:
+        """The recipes that the tree under the goal holds, in table order."""
+        if goal not in self._needed:
+            self._needed[goal] = tuple(sorted({way for ref in self._under(goal) for way in self.ways[ref]}))
+        return self._needed[goal]
+
+    def distractors(self, goal: int) -> tuple[int, ...]:
+        """The recipes, in table order, that use an ingredient of a needed recipe but are not needed themselves."""
+        if goal not in self._distractors:
+            needed = self.needed(goal)
+            parts = {ref for number in needed for ref, _ in self.recipes[number].parts}
+            self._distractors[goal] = tuple(
+                number
+                for number, recipe in enumerate(self.recipes)
+                if number not in needed and any(ref in parts for ref, _ in recipe.parts)
+            )
+        return self._distractors[goal]
+
+    def match(self, item: int, given: Mapping[int, int]) -> Recipe | None:
+        """The first recipe for `item` that uses exactly what is given (item -> amount); a tag takes any mixture."""
+        for number in self.ways[item]:
+            if self._fits(self.recipes[number], given):
+                return self.recipes[number]
+        return None
+
+    def _fits(self, recipe: Recipe, given: Mapping[int, int]) -> bool:
+        parts = dict(recipe.parts)
+        if parts == given:
+            return True
+        left = dict(given)
+        for ref in [ref for ref in parts if ref < self.size]:
+            left[ref] = left.get(ref, 0) - parts.pop(ref)
+        by_tag: dict[int, int] = {}
+        for ref, amount in left.items():
+            if amount < 0:
+                return False
+            if amount:
+                by_tag[self.tag_of[ref]] = by_tag.get(self.tag_of[ref], 0) + amount
+        return by_tag == parts
+
+    def _under(self, goal: int) -> set[int]:
+        seen: set[int] = set()
+        todo = [goal]
+        while todo:
+            ref = todo.pop()
+            if ref not in seen:
+                seen.add(ref)
+                todo += [part for number in self.ways[ref] for part, _ in self.recipes[number].parts]
+        return seen
+
+    def _recipe(self, row: Sequence[Any], where: str) -> Recipe:
+        for name, _ in row[3]:
+            if name not in self._refs:
+                _fail(where, f"recipe {row[0]!r} uses {name!r}, which is no base item, no tag and made by no recipe")
+        return Recipe(self._refs[row[1]], row[2], tuple((self._refs[name], count) for name, count in row[3]))
+
+    def _members(self, tag: str, names: Sequence[str], where: str) -> tuple[int, ...]:
+        if tag in self._refs:
+            _fail(where, f"{tag!r} is both an item and a tag")
+        if not names:
+            _fail(where, f"tag {tag!r} has no member")
+        if unknown := [name for name in names if name not in self._refs]:
+            _fail(where, f"tag {tag!r} names {unknown[0]!r}, which is no item")
+        return tuple(self._refs[name] for name in names)
+
+    def _invert_tags(self, where: str) -> tuple[int, ...]:
+        tag_of = [-1] * self.size
+        for tag, members in self.members.items():
+            for ref in members:
+                if tag_of[ref] >= 0:
+                    _fail(where, f"item {self.items[ref]!r} carries more than one tag, or one twice")
+                tag_of[ref] = tag
+        return tuple(tag_of)
+
+    def _ways(self) -> tuple[tuple[int, ...], ...]:
+        ways: list[list[int]] = [[] for _ in range(self.size + len(self.tags))]
+        for number, recipe in enumerate(self.recipes):
+            ways[recipe.item].append(number)
+            if self.tag_of[recipe.item] >= 0:
+                ways[self.tag_of[recipe.item]].append(number)
+        return tuple(tuple(numbers) for numbers in ways)
+
+    def _sort(self, where: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        graph: dict[int, dict[int, None]] = {ref: {} for ref in range(len(self.ways))}
+        for recipe in self.recipes:
+            graph[recipe.item].update(dict.fromkeys(ref for ref, _ in recipe.parts))
+        graph.update({tag: dict.fromkeys(members) for tag, members in self.members.items()})
+        try:
+            sequence = list(TopologicalSorter(graph).static_order())
+        except CycleError as error:
+            names = " <- ".join(self._name(ref) for ref in error.args[1])
+            _fail(where, f"the recipes go round in a circle: {names}")
+        depth = self._depths(sequence)
+        order = [0] * len(sequence)
+        for place, ref in enumerate(sequence):
+            order[ref] = place
+        return tuple(order), tuple(depth)
+
+    def _depths(self, sequence: Sequence[int]) -> list[int]:
+        depth = [0] * len(sequence)
+        for ref in sequence:
+            if ref >= self.size:
+                depth[ref] = min((depth[member] for member in self.members[ref]), default=0)
+            elif self.ways[ref]:
+                depth[ref] = 1 + min(max(depth[p] for p, _ in self.recipes[n].parts) for n in self.ways[ref])
+        return depth
+
+    def _goals(self, goals: Mapping[str, Sequence[str]], where: str) -> tuple[int, ...]:
+        found: list[int] = []
+        for depth, names in goals.items():
+            for name in names:
+                ref = self._refs.get(name, -1)
+                if not 0 <= ref < self.size or self.base[ref]:
+                    _fail(where, f"goal {name!r} is made by no recipe")
+                if str(self.depth[ref]) != depth:
+                    _fail(where, f"goal {name!r} is listed at depth {depth}, but its depth is {self.depth[ref]}")
+                found.append(ref)
+        if not found or len(set(found)) != len(found):
+            _fail(where, "'goals' must name at least one item, and none twice")
+        return tuple(found)
+
+    def _name(self, ref: int) -> str:
+        return self.items[ref] if ref < self.size else "#" + self.tags[ref - self.size]
+
+
+def load_book(path: str | None = None, digest: str | None = None) -> RecipeBook:
+    """The recipe book in that file, or the built-in one; the same object whenever the file's bytes are the same.
+
+    Raises:
+        TaskTableError: the file cannot be read or is no recipe table; or its SHA-256 is not `digest`, which a book
+            that was pickled asks for.
+    """
+    if path is None:
+        return _built_in()
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise TaskTableError(f"cannot read the recipe table {str(path)!r}: {error.strerror or error}") from None
+    if digest is not None and hashlib.sha256(data).hexdigest() != digest:
+        raise TaskTableError(f"the recipe table {str(path)!r} has changed since the environment was made")
+    return _parse(str(path), data)
+
+
+@lru_cache(maxsize=1)
+def _built_in() -> RecipeBook:
+    data = BUILT_IN.read_bytes()
+    return RecipeBook(None, hashlib.sha256(data).hexdigest(), json.loads(data), "the built-in recipe table")
+
+
+@lru_cache(maxsize=8)
+def _parse(path: str, data: bytes) -> RecipeBook:
+    where = f"recipe table {path!r}"
+    try:
+        raw = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        _fail(where, f"this is not JSON: {error}")
+    _check(raw, where)
+    return RecipeBook(path, hashlib.sha256(data).hexdigest(), raw, where)
+
+
+def _check(raw: Any, where: str) -> None:
+    if not isinstance(raw, dict):
+        _fail(where, f"a recipe table is a JSON object, got {type(raw).__name__}")
+    for key, kind in _KEYS.items():
+        if key not in raw:
+            _fail(where, f"the key {key!r} is missing (needed: {', '.join(_KEYS)})")
+        if not isinstance(raw[key], kind) or isinstance(raw[key], bool):
+            _fail(where, f"{key!r} must be of type {kind.__name__}, got {type(raw[key]).__name__}")
+    ids = [_check_recipe(row, f"{where}, recipe {number}") for number, row in enumerate(raw["recipes"])]
+    _check_distinct(ids, f"{where}, ids of the recipes")
+    _check_names(raw["base_items"], f"{where}, 'base_items'")
+    for key in ("tags", "goals"):
+        for name, names in raw[key].items():
+            _check_names(names, f"{where}, {key!r}, {name!r}")
+    _check_names(list(raw["tags"]), f"{where}, 'tags'")
+    if both := sorted({row[1] for row in raw["recipes"]} & set(raw["base_items"])):
+        _fail(where, f"base item {both[0]!r} is also made by a recipe")
+
+
+def _check_recipe(row: Any, where: str) -> str:
+    if not isinstance(row, list) or len(row) != 5:
+        _fail(where, f"a recipe is [id, item, count, ingredients, group], got {row!r:.80}")
+    name: object = row[0]
+    _, item, count, parts, group = row
+    _check_names([item], where)
+    _check_count(count, where)
+    if not isinstance(name, str) or not isinstance(group, str | None):
+        _fail(where, f"the id must be text, and the group text or null, got {name!r:.40} and {group!r:.40}")
+    if not isinstance(parts, list) or not parts or not all(isinstance(p, list) and len(p) == 2 for p in parts):
+        _fail(where, f"ingredients are a list of [name, count] that is not empty, got {parts!r:.80}")
+    _check_names([p[0].removeprefix("#") if isinstance(p[0], str) else p[0] for p in parts], where)
+    for _, amount in parts:
+        _check_count(amount, where)
+    return name
+
+
+def _check_names(names: Any, where: str) -> None:
+    if not isinstance(names, list):
+        _fail(where, f"expected a list of names, got {type(names).__name__}")
+    for name in names:
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or "using" in name.split("_"):
+            _fail(where, f"{name!r:.80} is no name (small letters, digits and single underscores, no word 'using')")
+    _check_distinct(names, where)
+
+
+def _check_distinct(names: Sequence[str], where: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            _fail(where, f"{name!r} occurs twice")
+        seen.add(name)
+
+
+def _check_count(count: Any, where: str) -> None:
+    if type(count) is not int or not 1 <= count <= MAX_AMOUNT:
+        _fail(where, f"a count is a whole number from 1 to {MAX_AMOUNT}, got {count!r:.40}")
+
+
+def _fail(where: str, what: str) -> NoReturn:
+    raise TaskTableError(f"{where}: {what}")

@@ -1,0 +1,85 @@
+"""What a command says: `get`, `craft`, `inventory`, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from agentgym_envs.errors import InvalidAction
+from agentgym_envs.textcraft.book import MAX_AMOUNT
+
+_ECHO_CHARS = 120
+_LOOKS_LIKE_AMOUNT = re.compile(r"[-+]?\d")
+_MAX_DIGITS = len(str(MAX_AMOUNT))
+
+
+class Get(NamedTuple):
+    """Take `amount` of a base item."""
+
+    amount: int
+    item: str
+
+
+class Craft(NamedTuple):
+    """Craft an item once out of `parts`: name -> amount, the same name merged. `amount` is what was claimed, if any."""
+
+    amount: int | None
+    item: str
+    parts: dict[str, int]
+
+
+class Inventory(NamedTuple):
+    """Ask what is carried."""
+
+
+def parse(command: str) -> Get | Craft | Inventory:
+    """Read a command, whatever its case and spaces; underscores, `minecraft:` and one final dot are forgiven.
+
+    Names come out in lower case with single spaces. Raises InvalidAction with the reply for what is no command.
+    """
+    text = " ".join(command.lower().replace("_", " ").replace("minecraft:", "").removesuffix(".").split())
+    verb, _, rest = text.partition(" ")
+    if verb == "get":
+        number, _, name = rest.partition(" ")
+        if name and (amount := _amount(number, command)):
+            return Get(amount, name)
+    elif verb == "craft":
+        item, using, parts = rest.partition(" using ")
+        if using:
+            return _craft(item, parts, command)
+    elif text == "inventory":
+        return Inventory()
+    raise InvalidAction(f"Could not execute {echo(command)}")
+
+
+def echo(text: str) -> str:
+    """What the model wrote, on one line, shortened, and fit to be encoded."""
+    line = " ".join(text.split())
+    if len(line) > _ECHO_CHARS:
+        line = line[:_ECHO_CHARS] + "..."
+    return line if line.isascii() else line.encode("utf-8", "replace").decode()
+
+
+def _craft(item: str, parts: str, command: str) -> Craft:
+    number, _, name = item.partition(" ")
+    claimed = _amount(number, command) if name else None
+    if not claimed:
+        name = item
+    merged: dict[str, int] = {}
+    for part in parts.split(","):
+        part = part.strip()
+        number, _, ingredient = part.partition(" ")
+        amount = _amount(number, command) if ingredient else None
+        if not amount:
+            raise InvalidAction(f"Wrong item format: {echo(part)}")
+        merged[ingredient] = merged.get(ingredient, 0) + amount
+    return Craft(claimed, name, merged)
+
+
+def _amount(word: str, command: str) -> int | None:
+    """The number, or None for a word that is no number. Raises InvalidAction for a number out of range."""
+    if word.isdigit() and word.isascii() and len(word) <= _MAX_DIGITS and (amount := int(word)):
+        return amount
+    if _LOOKS_LIKE_AMOUNT.match(word):
+        raise InvalidAction(f"Could not execute {echo(command)}: an amount is a whole number from 1 to {MAX_AMOUNT}.")
+    return None

@@ -1,0 +1,28 @@
+# What the scripts share. Source it from the root of the repository.
+
+# ensure_venv EXTRAS: a virtual environment with this package and those extras; sets PYTHON to its interpreter.
+#
+# AGENTGYM_VENV   where it lies (.venv)
+# AGENTGYM_TORCH  what pip is asked for when torch is missing (torch==2.13.0). On Linux the package index has torch
+#                 with CUDA, which is large; give another requirement here if you want another build.
+ensure_venv() {
+    local extras=$1 venv=${AGENTGYM_VENV:-.venv} stamp wanted
+    stamp="$venv/.agentgym-${extras//,/-}"
+    wanted="$PWD $(cksum <pyproject.toml)"
+    PYTHON="$(mkdir -p "$venv" && cd "$venv" && pwd)/bin/python"
+    [ -x "$PYTHON" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && return
+
+    if ! "$PYTHON" -m pip --version >/dev/null 2>&1; then # none yet, or one whose making was interrupted
+        python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+            { echo "AgentGym Envs needs Python 3.11 or newer as python3" >&2; return 1; }
+        python3 -m venv "$venv"
+    fi
+    echo "Installing into $venv (a few minutes the first time) ..."
+    local install=("$PYTHON" -m pip install -q --disable-pip-version-check)
+    "${install[@]}" --upgrade pip
+    # First and pinned, so that no requirement of another package chooses the version of the largest one.
+    "$PYTHON" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' ||
+        "${install[@]}" ${AGENTGYM_TORCH:-torch==2.13.0} # unquoted: it may hold options of pip
+    "${install[@]}" -e ".[$extras]"
+    echo "$wanted" >"$stamp"
+}

@@ -1,0 +1,353 @@
+"""What every environment of the suite must do. `tests/test_contract.py` runs it over every registered id.
+
+Each function takes a `Make`: something that makes a fresh environment with the keyword arguments of `gym.make`.
+A scenario is covered by being registered; a remote twin is covered by passing another `Make`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import gymnasium as gym
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs.core import StopReason, TextEnv, text_env
+from agentgym_envs.errors import EpisodeOver, NoOracle, UnknownTask, UsageError
+from agentgym_envs.grammar import GRAMMARS
+from agentgym_envs.task import SPLITS, Task
+
+REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"}
+TASKS_PER_GROUP = 4
+JUNK = ("", "inventory please", "\x00", "Thought: hm\nAction: look", "é🙂" * 50, "x" * 20_000, "\ud800", "{}", "\n\n")
+_REPO = Path(__file__).parents[1]
+
+
+class Make(Protocol):
+    """Makes an environment."""
+
+    def __call__(self, **options: Any) -> gym.Env[str, str]: ...
+
+
+@contextmanager
+def opened(make: Make, **options: Any) -> Iterator[TextEnv]:
+    env = make(**options)
+    try:
+        yield text_env(env)
+    finally:
+        env.close()
+
+
+def sample_tasks(env: TextEnv, per_group: int = TASKS_PER_GROUP) -> list[Task]:
+    """Some tasks of every group and split that has any."""
+    found = {}
+    for split in SPLITS:
+        for group in env.tasks.groups:
+            for count in range(per_group, 0, -1):
+                try:
+                    tasks = env.tasks.take(count, split=split, groups=(group,), seed=1)
+                except UsageError:
+                    continue
+                found.update({task.id: task for task in tasks})
+                break
+    return list(found.values())
+
+
+def play(env: TextEnv, task_id: str, seed: int, actions: Iterable[str]) -> list[Any]:
+    """Reset and act until the end; everything that came back, as JSON."""
+    seen: list[Any] = [env.reset(seed=seed, options={"task": task_id})]
+    for action in actions:
+        seen.append(env.step(action))
+        if seen[-1][2] or seen[-1][3]:
+            break
+    return json.loads(json.dumps(seen))
+
+
+def actions_for(env: TextEnv, task_id: str, seed: int) -> list[str]:
+    """Junk and then the solution, in the environment's grammar; junk only where there is no oracle."""
+    env.reset(seed=seed, options={"task": task_id})
+    try:
+        solution = [env.grammar.format(command) for command in env.oracle()]
+    except NoOracle:
+        solution = []
+    return ["what now?", *solution[:-1], "", *solution[-1:]]
+
+
+def transcript_hash(make: Make) -> str:
+    """A hash of several episodes: equal in every process that makes the same environment."""
+    digest = hashlib.sha256()
+    with opened(make) as env:
+        digest.update(env.tasks.digest.encode())
+        for seed, task in enumerate(sample_tasks(env, per_group=2)):
+            seen = play(env, task.id, seed, actions_for(env, task.id, seed))
+            digest.update(json.dumps(seen, sort_keys=False).encode())
+        for seed in range(5):
+            digest.update(json.dumps(env.reset(seed=seed)).encode())
+    return digest.hexdigest()
+
+
+def check_info(info: dict[str, Any], *, step: bool) -> None:
+    missing = (REQUIRED | ({"invalid_action"} if step else set())) - set(info)
+    assert not missing, f"info lacks {sorted(missing)}"
+    assert json.loads(json.dumps(info)) == info, "info is not JSON"
+    assert info["stop_reason"] is None or info["stop_reason"] in set(StopReason)
+    assert 0.0 <= info["score"] <= 1.0 + 1e-9
+    assert isinstance(info["success"], bool)
+    assert len(info["state_key"]) == 16
+
+
+def gymnasium_accepts(make: Make) -> None:
+    with opened(make) as env, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env, skip_render_check=False)
+
+
+def spaces_contain(make: Make) -> None:
+    with opened(make) as env:
+        for task in sample_tasks(env, per_group=1):
+            observation, _ = env.reset(seed=5, options={"task": task.id})
+            assert observation in env.observation_space
+            for action in actions_for(env, task.id, 5):
+                assert action in env.action_space
+            env.reset(seed=5, options={"task": task.id})
+            assert env.instructions
+
+
+def infos_are_complete(make: Make) -> None:
+    with opened(make) as env:
+        for task in sample_tasks(env, per_group=1):
+            observation, info = env.reset(seed=9, options={"task": task.id})
+            check_info(info, step=False)
+            assert (info["task_id"], info["seed"], info["turn"]) == (task.id, 9, 0)
+            assert (info["score"], info["success"], info["stop_reason"]) == (0.0, False, None)
+            for turn, action in enumerate(actions_for(env, task.id, 9), 1):
+                if turn == 1:
+                    assert env.reset(seed=9, options={"task": task.id})[0] == observation
+                *_, info = env.step(action)
+                check_info(info, step=True)
+                assert (info["task_id"], info["seed"], info["turn"]) == (task.id, 9, turn)
+
+
+def rewards_add_up(make: Make) -> None:
+    with opened(make) as env:
+        for task in sample_tasks(env, per_group=2):
+            total = 0.0
+            for _, reward, terminated, truncated, info in play(env, task.id, 2, actions_for(env, task.id, 2))[1:]:
+                total += reward
+                assert info["score"] == pytest.approx(total)
+                assert (info["stop_reason"] is not None) == (terminated or truncated)
+                assert not info["success"] or terminated
+
+
+def instances_agree(make: Make) -> None:
+    with opened(make) as one, opened(make) as other:
+        for seed, task in enumerate(sample_tasks(one, per_group=1)):
+            actions = actions_for(one, task.id, seed)
+            assert play(one, task.id, seed, actions) == play(other, task.id, seed, actions)
+        for seed in range(10):
+            assert one.reset(seed=seed) == other.reset(seed=seed)
+        assert [one.reset() for _ in range(5)] == [other.reset() for _ in range(5)]
+
+
+def processes_agree(env_id: str, options: dict[str, Any]) -> None:
+    """Needs no `Make`: the other processes make the environment themselves."""
+    code = (
+        "import functools, json, sys, gymnasium as gym, agentgym_envs\n"
+        "from tests.contract import transcript_hash\n"
+        "print(transcript_hash(functools.partial(gym.make, sys.argv[1], **json.loads(sys.argv[2]))))"
+    )
+    hashes = set()
+    for hash_seed in ("0", "1", "random"):
+        environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(_REPO)}
+        command = [sys.executable, "-c", code, env_id, json.dumps(options)]
+        done = subprocess.run(command, env=environ, cwd=_REPO, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        hashes.add(done.stdout)
+    assert len(hashes) == 1, "the transcript depends on the process"
+
+
+def end_is_final(make: Make) -> None:
+    with opened(make) as env:
+        with pytest.raises(EpisodeOver, match="reset"):
+            env.step("anything")
+        task = sample_tasks(env, per_group=1)[0]
+        last = play(env, task.id, 0, actions_for(env, task.id, 0))[-1]
+        if last[2] or last[3]:
+            with pytest.raises(EpisodeOver):
+                env.step("anything")
+            with pytest.raises(NoOracle):
+                env.oracle()
+        env.reset(seed=0)
+        env.step("anything")
+
+
+def close_is_final(make: Make) -> None:
+    with opened(make) as env:
+        env.reset(seed=0)
+        env.close()
+        env.close()
+        with pytest.raises(EpisodeOver):
+            env.step("anything")
+        with pytest.raises(EpisodeOver):
+            env.reset(seed=0)
+
+
+def pickles_in_mid_episode(make: Make) -> None:
+    with opened(make) as env:
+        task = sample_tasks(env, per_group=1)[-1]
+        actions = actions_for(env, task.id, 3)
+        env.reset(seed=3, options={"task": task.id})
+        half = len(actions) // 2
+        for action in actions[:half]:
+            env.step(action)
+        with opened(lambda **_: pickle.loads(pickle.dumps(env))) as copy:
+            assert [copy.step(a) for a in actions[half:]] == [env.step(a) for a in actions[half:]]
+            assert copy.reset() == env.reset()
+
+
+def replays_from_info(make: Make) -> None:
+    with opened(make) as env, opened(make) as other:
+        env.reset(seed=11)
+        for _ in range(5):
+            observation, info = env.reset()
+            again = other.reset(seed=info["seed"], options={"task": info["task_id"]})
+            assert again == (observation, info)
+
+
+def restores_a_snapshot(make: Make) -> None:
+    with opened(make) as env, opened(make) as other:
+        task = sample_tasks(env, per_group=1)[-1]
+        actions = actions_for(env, task.id, 4)
+        env.reset(seed=4, options={"task": task.id})
+        for action in actions[:-1]:
+            observation, *_, info = env.step(action)
+        snapshot = pickle.loads(pickle.dumps(env.snapshot()))
+        assert other.restore(snapshot) == observation
+        assert other.snapshot() == snapshot
+        assert other.step(actions[-1]) == env.step(actions[-1])
+        assert info["turn"] == len(actions) - 1
+
+
+def oracle_solves(make: Make) -> None:
+    """A sample of every group and split, in every grammar, leaving the state as it was while it plans."""
+    for grammar in GRAMMARS:
+        with opened(make, grammar=grammar) as env:
+            for seed, task in enumerate(sample_tasks(env, per_group=TASKS_PER_GROUP if grammar == "bare" else 1)):
+                _, before = env.reset(seed=seed, options={"task": task.id})
+                try:
+                    plan = list(env.oracle())
+                except NoOracle:
+                    pytest.skip("this environment has no oracle")
+                assert list(env.oracle()) == plan
+                for command in plan:
+                    *_, info = env.step(env.grammar.format(command, "so it goes"))
+                    assert info["invalid_action"] is None, (task.id, command)
+                assert plan, "a task that is solved from the start"
+                assert info["success"] and info["stop_reason"] == "success", (task.id, plan)
+                assert info["score"] == pytest.approx(1.0)
+                assert info["state_key"] != before["state_key"]
+
+
+def survives_garbage(make: Make) -> None:
+    with opened(make) as env:
+        text = st.text(max_size=200) | st.sampled_from(JUNK) | _mutated_commands(env)
+
+        @given(st.lists(text, max_size=8), st.integers(0, 20))
+        def check(actions: list[str], seed: int) -> None:
+            env.reset(seed=seed)
+            for action in actions:
+                observation, _, terminated, truncated, info = env.step(action)
+                assert observation in env.observation_space
+                check_info(info, step=True)
+                assert info["invalid_action"] in (None, observation)
+                if terminated or truncated:
+                    return
+
+        check()
+
+
+def refuses_what_cannot_be(make: Make) -> None:
+    with opened(make) as env:
+        task = sample_tasks(env, per_group=1)[0]
+        for options in ({"task": "no/such/task"}, {"split": "dev"}, {"group": "no such group"}):
+            with pytest.raises(UnknownTask, match="no "):
+                env.reset(seed=0, options=options)
+        for options in ({"tusk": task.id}, {"task": 7}):
+            with pytest.raises(UsageError, match="options"):
+                env.reset(seed=0, options=options)
+        env.reset(seed=0, options={"task": task.id})
+        with pytest.raises(UsageError, match="string"):
+            env.step(3)  # type: ignore[arg-type]
+    for arguments in ({"split": "dev"}, {"groups": ("no such group",)}, {"groups": ()}):
+        with pytest.raises(UnknownTask):
+            make(**arguments)
+    for arguments in ({"grammar": "morse"}, {"render_mode": "hologram"}):
+        with warnings.catch_warnings(), pytest.raises(UsageError):
+            warnings.simplefilter("ignore")  # Gymnasium warns of the render mode before we refuse it.
+            make(**arguments)
+
+
+def tasks_are_sound(make: Make) -> None:
+    with opened(make) as env:
+        tasks = sample_tasks(env)
+        assert len({task.id for task in tasks}) == len(tasks)
+        for task in tasks:
+            assert env.tasks.get(task.id) == task
+            assert task.group in env.tasks.groups
+            assert json.loads(json.dumps(dict(task.data))) == dict(task.data)
+        for split in SPLITS:
+            drawn = [env.tasks.draw(ticket, split=split) for ticket in range(50)]
+            assert {task.split for task in drawn} == {split}
+            assert drawn == [env.tasks.draw(ticket, split=split) for ticket in range(50)]
+        for group in env.tasks.groups:
+            assert env.reset(seed=0, options={"group": group})[1]["task_id"]
+            assert env.task is not None and env.task.group == group
+        assert len(env.tasks.digest) == 64
+
+
+def renders_text(make: Make) -> None:
+    with opened(make, render_mode="ansi") as env:
+        env.reset(seed=0)
+        text = env.render()
+        assert isinstance(text, str) and text
+    with opened(make) as env:
+        env.reset(seed=0)
+        assert env.render() is None
+
+
+def _mutated_commands(env: TextEnv) -> st.SearchStrategy[str]:
+    """Commands that are nearly right: the likeliest place for a parser to stumble."""
+    commands = [command for task in sample_tasks(env, per_group=1) for command in actions_for(env, task.id, 0)]
+    halves = st.tuples(st.sampled_from(commands), st.sampled_from(commands), st.integers(0, 30), st.text(max_size=3))
+    return halves.map(lambda parts: parts[0][: parts[2]] + parts[3] + parts[1][parts[2] :])
+
+
+CHECKS = (
+    gymnasium_accepts,
+    spaces_contain,
+    infos_are_complete,
+    rewards_add_up,
+    instances_agree,
+    end_is_final,
+    close_is_final,
+    pickles_in_mid_episode,
+    replays_from_info,
+    restores_a_snapshot,
+    oracle_solves,
+    survives_garbage,
+    refuses_what_cannot_be,
+    tasks_are_sound,
+    renders_text,
+)

@@ -1,0 +1,71 @@
+import ast
+import importlib
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+import agentgym_envs
+from agentgym_envs.registration import REGISTRATIONS, env_ids, register_all
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = [
+    ".".join(path.parent.relative_to(ROOT).parts)
+    for path in sorted(ROOT.glob("agentgym_envs/**/__init__.py"))
+    if "__all__" in path.read_text(encoding="utf-8")
+]
+
+
+def imported_names(package: str) -> set[str]:
+    """The public names that the package's `__init__` imports from its own modules."""
+    source = (ROOT / package.replace(".", "/") / "__init__.py").read_text(encoding="utf-8")
+    nodes = [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
+    own = [node for node in nodes if node.level or (node.module or "").startswith("agentgym_envs")]
+    return {alias.asname or alias.name for node in own for alias in node.names}
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_all_is_sorted_and_complete(name: str) -> None:
+    package = importlib.import_module(name)
+    assert sorted(package.__all__) == package.__all__
+    assert set(package.__all__) == imported_names(name)
+    assert not any(inspect.ismodule(getattr(package, public)) for public in package.__all__)
+
+
+@pytest.mark.parametrize("name", agentgym_envs.__all__)
+def test_what_is_exported_says_what_it_is(name: str) -> None:
+    value = getattr(agentgym_envs, name)
+    assert value.__doc__
+    assert not value.__doc__.startswith(f"{name}(")  # what a dataclass gives itself
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    assert f'version = "{agentgym_envs.__version__}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f"[{agentgym_envs.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("row", REGISTRATIONS, ids=lambda row: row.id)
+def test_every_id_is_registered_and_its_class_exists(row: agentgym_envs.registration.Registration) -> None:
+    register_all()
+    assert gym.spec(row.id).entry_point == row.entry_point
+    module, _, name = row.entry_point.partition(":")
+    assert issubclass(getattr(importlib.import_module(module), name), agentgym_envs.TextEnv)
+    assert row.id.startswith("AgentGym/")
+    assert row.summary
+
+
+def test_ids_are_unique() -> None:
+    assert len(set(env_ids())) == len(env_ids()) > 0
+
+
+def test_gym_make_imports_the_suite_by_itself(tmp_path: Path) -> None:
+    code = "import gymnasium as gym; print(gym.make('agentgym_envs:AgentGym/TextCraft-v0').reset(seed=0)[1]['task_id'])"
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "PYTHONPATH": path}
+    command = [sys.executable, "-W", "error", "-c", code]
+    out = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert out.stdout.startswith("textcraft/")

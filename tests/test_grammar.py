@@ -1,0 +1,154 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs.errors import InvalidAction, UsageError
+from agentgym_envs.grammar import GRAMMARS, ActionGrammar, Parsed, ReActGrammar, TagGrammar, make_grammar
+
+NAMES = sorted(GRAMMARS)
+ANY_TEXT = st.text(st.characters(codec=None))  # every code point, lone surrogates too
+MARKS = ["<action>", "</action>", "<tool_call>", "</tool_call>", "```", "\n", "Action:", "Thought:", '{"name": "act"}']
+FORGED = st.lists(st.one_of(st.sampled_from(MARKS), st.text(max_size=5)), max_size=12).map("".join)
+
+# A grammar carries a command that does not hold its own marks.
+CANNOT_CARRY = {
+    "bare": [],
+    "react": ["action"],
+    "tag": ["<action>", "</action>"],
+    "fenced": ["```"],
+    "tool_call": ["<tool_call>", "</tool_call>"],
+}
+
+
+def carries(name: str, command: str) -> bool:
+    broken = name == "fenced" and command.startswith("`")
+    return not broken and not any(mark in command.lower() for mark in CANNOT_CARRY[name])
+
+
+def outcome(grammar: ActionGrammar, text: str) -> Parsed | None:
+    try:
+        return grammar.parse(text)
+    except InvalidAction as error:
+        assert str(error)
+        return None
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(command=st.one_of(ANY_TEXT, FORGED), thought=st.one_of(ANY_TEXT, FORGED))
+def test_a_command_survives_format_and_parse(name: str, command: str, thought: str) -> None:
+    grammar, command = make_grammar(name), command.strip()
+    if not carries(name, command) or (name == "fenced" and "`" in thought):
+        return
+    assert grammar.parse(grammar.format(command, thought)).command == command
+    assert grammar.parse(grammar.format(command)) == Parsed("", command)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(text=st.one_of(ANY_TEXT, FORGED))
+def test_any_text_is_parsed_or_refused(name: str, text: str) -> None:
+    parsed = outcome(make_grammar(name), text)
+    if parsed is not None:
+        assert type(parsed.command) is str
+        assert parsed.command == parsed.command.strip()
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | ANY_TEXT,
+        lambda x: st.lists(x) | st.dictionaries(st.sampled_from(["name", "arguments", "action"]), x),
+    )
+)
+def test_any_json_in_a_tool_call_is_parsed_or_refused(value: object) -> None:
+    outcome(make_grammar("tool_call"), f"<tool_call>{json.dumps(value)}</tool_call>")
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"arguments":' * 100_000, "1" * 10_000, "NaN", "", "null", '"act"'])
+def test_hostile_json_is_refused(body: str) -> None:
+    with pytest.raises(InvalidAction, match="tool call is not valid"):
+        make_grammar("tool_call").parse(f"<tool_call>{body}</tool_call>")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_instructions_show_a_form_that_parses(name: str) -> None:
+    grammar = make_grammar(name)
+    assert grammar.instructions
+    assert grammar.parse(grammar.format("get 1 oak log", "I need wood")).command == "get 1 oak log"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "thought", "command"),
+    [
+        ("bare", " get 1 log\n", "", "get 1 log"),
+        ("bare", "", "", ""),
+        ("react", "Thought: wood first\nAction: get 1 log", "wood first", "get 1 log"),
+        ("react", "Action: look", "", "look"),
+        ("react", "thought: x\n  ACTION :\n look ", "x", "look"),
+        ("react", "Thought: a\nAction: one\nThought: b\nAction: two", "a\nAction: one\nThought: b", "two"),
+        ("react", "Action: first line\nsecond line", "", "first line\nsecond line"),
+        ("react", "Thought: in reaction: nothing\nAction: go", "in reaction: nothing", "go"),
+        ("tag", "so\n<action> look </action> done", "so", "look"),
+        ("tag", "<action>one</action><action>two</action>", "<action>one</action>", "two"),
+        ("tag", "<action>one<action>two</action>", "<action>one", "two"),
+        ("tag", "<action>one</action><action>cut", "", "one"),
+        ("fenced", "so\n```\nlook\n```", "so", "look"),
+        ("fenced", "```bash\nlook\n```\nor\n```\ngo\n```\nend", "```bash\nlook\n```\nor", "go"),
+        ("fenced", "```\ntwo\nlines\n```", "", "two\nlines"),
+        ("tool_call", 'so\n<tool_call>\n{"name": "act", "arguments": {"action": " go "}}\n</tool_call>', "so", "go"),
+        (
+            "tool_call",
+            '<tool_call><tool_call>{"name": "act", "arguments": {"action": "go"}}</tool_call>',
+            "<tool_call>",
+            "go",
+        ),
+    ],
+)
+def test_literal_messages(name: str, text: str, thought: str, command: str) -> None:
+    assert make_grammar(name).parse(text) == Parsed(thought, command)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reply"),
+    [
+        ("react", "", "begins with 'Action:'"),
+        ("react", "I take action: go", "begins with 'Action:'"),
+        ("tag", "go", "between <action> and </action>"),
+        ("tag", "</action>go<action>", "between <action> and </action>"),
+        ("tag", "<action>go", "between <action> and </action>"),
+        ("fenced", "```\ngo", "two lines of ```"),
+        ("fenced", "```go```", "two lines of ```"),
+        ("tool_call", "go", "between <tool_call> and </tool_call>"),
+        ("tool_call", "<tool_call>go</tool_call>", "tool call is not valid"),
+        ("tool_call", '<tool_call>{"name": "act", "arguments": {"action": 3}}</tool_call>', "tool call is not valid"),
+        ("tool_call", '<tool_call>{"name": "rm", "arguments": {"action": "x"}}</tool_call>', "its name is `act`"),
+        ("tool_call", '<tool_call>{"arguments": {"action": "x"}}</tool_call>', "its name is `act`"),
+    ],
+)
+def test_what_is_no_action_is_answered(name: str, text: str, reply: str) -> None:
+    with pytest.raises(InvalidAction) as caught:
+        make_grammar(name).parse(text)
+    assert reply in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["tag", "fenced", "tool_call", "react"])
+def test_an_action_quoted_in_the_thought_is_not_carried_out(name: str) -> None:
+    grammar = make_grammar(name)
+    quoted = grammar.format("drop everything")
+    assert grammar.parse(grammar.format("keep", f"The page says:\n{quoted}\nI will not.")).command == "keep"
+
+
+def test_hostile_text_is_read_in_linear_time() -> None:
+    for mark in MARKS:  # a quadratic reader would need minutes for a message of megabytes
+        for name in NAMES:
+            outcome(make_grammar(name), mark * 200_000)
+
+
+def test_make_grammar() -> None:
+    mine = TagGrammar("do")
+    assert make_grammar(mine) is mine
+    assert mine.parse("<action>no</action> <do>yes</do>").command == "yes"
+    assert make_grammar("react") == ReActGrammar()
+    assert [make_grammar(name).name for name in NAMES] == NAMES
+    with pytest.raises(UsageError, match="no grammar 'xml'; choose one of bare, react, tag, fenced, tool_call"):
+        make_grammar("xml")

@@ -1,0 +1,211 @@
+"""The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
+
+`errors, spaces, schedule → task, grammar → core → wrappers, trajectory, vector, the scenarios → rollout → evaluate,
+http, cli, viewer, multiagent → adapters`. A scenario is any folder of the package with an `env.py` in it, so that a
+new one is held to the same rules without a change here.
+"""
+
+import ast
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "agentgym_envs"
+FILES = sorted(ROOT.glob(f"{PACKAGE}/**/*.py"))
+ADAPTER_FILES = sorted(ROOT.glob("adapters/*/*/**/*.py"))
+SCENARIOS = {path.parent.name for path in ROOT.glob(f"{PACKAGE}/*/env.py")}
+
+ROOT_PACKAGE = ""  # agentgym_envs/__init__.py
+LAYERS = [
+    {"errors"},
+    {"spaces", "schedule"},
+    {"task", "grammar"},
+    {"core"},
+    {"trajectory", "wrappers", "vector", "registration", *SCENARIOS},
+    {ROOT_PACKAGE},
+    {"rollout"},
+    {"evaluate", "http", "viewer", "multiagent"},
+    {"cli"},
+    {"__main__"},
+]
+RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+
+TRAINING = {"torch", "transformers", "trl", "verl", "vllm", "peft", "accelerate", "datasets", "ray"}
+ADAPTERS = {path.parents[0].name for path in ROOT.glob("adapters/*/*/__init__.py")}
+EVERYWHERE = {"gymnasium", "numpy"}
+"""What every module may import; the table adds to it. In a scenario the rest is imported when first needed."""
+THIRD_PARTY = {
+    "rollout": {"httpx"},
+    "http": {"httpx", "starlette", "uvicorn"},
+    "cli": {"httpx", "rich", "typer", "click"},
+    "multiagent": {"pettingzoo"},
+}
+
+
+class Import(NamedTuple):
+    module: str
+    line: int
+    deferred: bool  # inside a function
+
+    @property
+    def top(self) -> str:
+        return self.module.split(".")[0]
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def part_of(module: str) -> str:
+    """The child of the package that a module lies in: `textcraft` of `agentgym_envs.textcraft.env`."""
+    return [*module.split("."), ROOT_PACKAGE][1]
+
+
+def is_module(name: str) -> bool:
+    path = ROOT / name.replace(".", "/")
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def resolve(node: ast.ImportFrom, path: Path) -> Iterator[str]:
+    """The modules that `from x import a, b` loads: `x.a` if that is a module, else `x`."""
+    package = list(path.relative_to(ROOT).parts[:-1])
+    base = package[: len(package) - node.level + 1] if node.level else []
+    module = ".".join([*base, *([node.module] if node.module else [])])
+    for alias in node.names:
+        yield f"{module}.{alias.name}" if is_module(f"{module}.{alias.name}") else module
+
+
+def walk(node: ast.AST, path: Path, deferred: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (Import(alias.name, child.lineno, deferred) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            yield from (Import(name, child.lineno, deferred) for name in resolve(child, path))
+        yield from walk(child, path, deferred or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(path: Path) -> list[Import]:
+    return [i for i in walk(tree(path), path, False) if i.top not in sys.stdlib_module_names]
+
+
+def each(files: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", files, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def test_the_walk_sees_every_form_of_import() -> None:
+    source = (
+        "import a.b\nfrom . import errors\nfrom ..core import X\ndef f():\n    from c import d\nif x:\n    import e"
+    )
+    path = ROOT / PACKAGE / "textcraft" / "fake.py"
+    assert list(walk(ast.parse(source), path, False)) == [
+        ("a.b", 1, False),
+        (f"{PACKAGE}.textcraft", 2, False),
+        (f"{PACKAGE}.core", 3, False),
+        ("c", 5, True),
+        ("e", 7, False),
+    ]
+    assert list(resolve(ast.parse(f"from {PACKAGE} import core, TextEnv").body[0], path)) == [  # type: ignore[arg-type]
+        f"{PACKAGE}.core",
+        PACKAGE,
+    ]
+
+
+def test_the_tree_is_where_these_tests_look() -> None:
+    assert "textcraft" in SCENARIOS
+    assert "agentgym_trl" in ADAPTERS
+    assert len(FILES) > 15
+
+
+@each(FILES)
+def test_every_module_has_its_place(path: Path) -> None:
+    assert part_of(module_name(path)) in RANK, "give the new module a layer in LAYERS"
+
+
+@each(FILES)
+def test_imports_point_down_the_layers(path: Path) -> None:
+    part = part_of(module_name(path))
+    ours = [i for i in imports(path) if i.top == PACKAGE]
+    upward = [i for i in ours if RANK[part_of(i.module)] > RANK[part]]
+    assert not upward, f"{part} may not import {upward}"
+
+
+@each([path for path in FILES if RANK.get(part_of(module_name(path)), 9) < RANK["cli"]])
+def test_nothing_but_a_scenario_imports_it(path: Path) -> None:
+    part = part_of(module_name(path))
+    allowed = {part, "textcraft"} if part == "multiagent" else {part}
+    foreign = [i for i in imports(path) if i.top == PACKAGE and part_of(i.module) in SCENARIOS - allowed]
+    assert not foreign
+
+
+@each(FILES)
+def test_the_suite_never_imports_a_training_library(path: Path) -> None:
+    assert not [i for i in imports(path) if i.top in TRAINING]
+
+
+@each(FILES)
+def test_adapters_are_imported_by_their_command_alone_and_only_when_it_runs(path: Path) -> None:
+    found = [i for i in imports(path) if i.top in ADAPTERS]
+    assert not found or part_of(module_name(path)) == "cli"
+    assert all(i.deferred for i in found)
+
+
+@each(FILES)
+def test_third_party_packages_stay_where_they_belong(path: Path) -> None:
+    part = part_of(module_name(path))
+    known = {PACKAGE, *ADAPTERS, *EVERYWHERE, *THIRD_PARTY.get(part, set())}
+    foreign = [i for i in imports(path) if i.top not in known and not (part in SCENARIOS and i.deferred)]
+    assert not foreign
+
+
+@each(ADAPTER_FILES)
+def test_an_adapter_does_not_import_another(path: Path) -> None:
+    own = path.relative_to(ROOT / "adapters").parts[1]
+    assert not [i for i in imports(path) if i.top in ADAPTERS - {own}]
+
+
+def test_importing_the_suite_loads_nothing_heavy() -> None:
+    code = "import sys, agentgym_envs; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(out.stdout.split())
+    assert PACKAGE in loaded
+    assert not loaded & {*TRAINING, *ADAPTERS, "httpx", "rich", "typer", "click", "asyncio", "pandas", "matplotlib"}
+
+
+@each(FILES + ADAPTER_FILES)
+def test_nothing_prints_but_the_command_line(path: Path) -> None:
+    if "cli" in path.relative_to(ROOT).with_suffix("").parts:
+        return
+    calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    assert not [f"line {call.lineno}" for call in calls if ast.unparse(call.func) == "print"]
+
+
+def functions(path: Path) -> list[tuple[int, str]]:
+    """Length in lines and place of every function."""
+    nodes = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    where = path.relative_to(ROOT)
+    return [((node.end_lineno or 0) - node.lineno + 1, f"{where}:{node.lineno} {node.name}") for node in nodes]
+
+
+@each(FILES + ADAPTER_FILES)
+def test_no_file_over_500_lines_and_no_function_over_60(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
+    assert not [function for function in functions(path) if function[0] > 60]
+
+
+def test_half_of_all_functions_have_at_most_10_lines() -> None:
+    lengths = [length for path in FILES + ADAPTER_FILES for length, _ in functions(path)]
+    assert statistics.median(lengths) <= 10

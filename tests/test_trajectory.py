@@ -1,0 +1,185 @@
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs import Task, Trajectory, Turn, read_trajectories
+from agentgym_envs.errors import TrajectoryError
+from agentgym_envs.trajectory import SCHEMA_VERSION, TrajectoryWriter
+
+ROOT = Path(__file__).parents[1]
+ANY_TEXT = st.text(st.characters(codec=None), max_size=30)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(ANY_TEXT, VALUES, max_size=3)
+TRAJECTORIES = st.builds(
+    Trajectory,
+    env_id=ANY_TEXT,
+    task=st.builds(Task, ANY_TEXT, st.just("train"), ANY_TEXT, ANY_TEXT, OBJECTS),
+    seed=st.integers(0, 2**31),
+    instructions=ANY_TEXT,
+    turns=st.lists(st.builds(Turn, ANY_TEXT, ANY_TEXT, st.floats(0, 1), OBJECTS), max_size=3).map(tuple),
+    final_observation=ANY_TEXT,
+    score=st.floats(0, 1),
+    success=st.booleans(),
+    stop_reason=st.sampled_from(["success", "failure", "turn_limit", "env_error"]),
+    error=st.none() | ANY_TEXT,
+    env_kwargs=OBJECTS,
+    meta=OBJECTS,
+)
+
+
+def trajectory(*actions: str, **fields: Any) -> Trajectory:
+    turns = tuple(Turn(f"seen {number}", action, 0.0) for number, action in enumerate(actions))
+    known: dict[str, Any] = {"stop_reason": "failure", "score": 0.0, "success": False, **fields}
+    task = Task("t/1", "train", "g", "try")
+    return Trajectory("Toy-v0", task, 1, "Be brief.", turns, "the end", **known)
+
+
+@given(TRAJECTORIES)
+def test_json_round_trip(one: Trajectory) -> None:
+    line = one.to_json()
+    assert "\n" not in line
+    assert Trajectory.from_json(line) == one
+
+
+@given(st.lists(TRAJECTORIES, max_size=4))
+def test_file_round_trip(tmp_path_factory: pytest.TempPathFactory, many: list[Trajectory]) -> None:
+    path = tmp_path_factory.mktemp("t") / "t.jsonl"
+    with TrajectoryWriter(path) as writer:
+        for one in many:
+            writer.write(one)
+    assert list(read_trajectories(path)) == many
+
+
+def test_the_conversation_ends_with_the_last_action() -> None:
+    assert trajectory("a", "b").messages() == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "seen 0"},
+        {"role": "assistant", "content": "a"},
+        {"role": "user", "content": "seen 1"},
+        {"role": "assistant", "content": "b"},
+    ]
+    assert [message["role"] for message in trajectory().messages()] == ["system", "user"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "truncated", "usable"),
+    [
+        ("success", False, True),
+        ("failure", False, True),
+        ("turn_limit", True, True),
+        ("token_limit", True, True),
+        ("closed", True, True),
+        ("env_error", True, False),
+    ],
+)
+def test_what_a_stop_reason_means(reason: str, truncated: bool, usable: bool) -> None:
+    one = trajectory("a", stop_reason=reason)
+    assert (one.truncated, one.usable) == (truncated, usable)
+    assert one.actions == ["a"]
+    assert not trajectory(stop_reason=reason).usable
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "{", "[]", "3", "null", '"x"', "[" * 100_000, "{}", '{"schema": 1}', '{"schema": 1, "task": {}, "turns": []}'],
+    ids=lambda line: line[:20],
+)
+def test_what_is_no_trajectory(line: str) -> None:
+    with pytest.raises(TrajectoryError, match="not a trajectory"):
+        Trajectory.from_json(line)
+
+
+def test_an_unknown_field_is_refused() -> None:
+    row = {**json.loads(trajectory("a").to_json()), "colour": "red"}
+    with pytest.raises(TrajectoryError, match="colour"):
+        Trajectory.from_json(json.dumps(row))
+
+
+def test_another_schema_is_named() -> None:
+    row = {**json.loads(trajectory("a").to_json()), "schema": 99}
+    with pytest.raises(TrajectoryError, match=rf"schema 99 is not the one known here \({SCHEMA_VERSION}\)"):
+        Trajectory.from_json(json.dumps(row))
+
+
+def test_the_writer_appends_and_makes_the_directory(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "t.jsonl"
+    for action in "ab":
+        with TrajectoryWriter(path) as writer:
+            writer.write(trajectory(action))
+    assert [one.actions for one in read_trajectories(path)] == [["a"], ["b"]]
+
+
+# Every place a crash may cut the last line at, also inside the two bytes of "ä".
+LINES = [one.to_json().encode() + b"\n" for one in (trajectory("first ä"), trajectory("second ä"))]
+
+
+@pytest.mark.parametrize("kept", range(1, len(LINES[1]), 7))
+def test_a_torn_last_line_is_skipped_and_then_dropped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kept: int
+) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(LINES[0] + LINES[1][:kept])
+    with caplog.at_level(logging.WARNING):
+        assert list(read_trajectories(path)) == [trajectory("first ä")]
+    assert f"{path}:2 is incomplete" in caplog.text
+    with TrajectoryWriter(path) as writer:
+        writer.write(trajectory("third"))
+    assert list(read_trajectories(path)) == [trajectory("first ä"), trajectory("third")]
+
+
+def test_a_file_that_is_one_torn_line_is_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(LINES[0].split("ä".encode())[0] + b"\xc3")
+    assert list(read_trajectories(path)) == []
+    TrajectoryWriter(path).close()
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("bad", [b"{}\n", b"\n", b"\xff\xfe\n"])
+def test_a_malformed_line_is_named_and_those_before_it_are_given(tmp_path: Path, bad: bytes) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(LINES[0] + bad + LINES[1])
+    reader = read_trajectories(path)
+    assert next(reader) == trajectory("first ä")
+    with pytest.raises(TrajectoryError, match=r"t\.jsonl:2: "):
+        next(reader)
+
+
+FULL_DISK = """
+import resource, signal, sys
+from tests.test_trajectory import TrajectoryWriter, trajectory
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+writer = TrajectoryWriter(sys.argv[1])
+for number in range(100):
+    try:
+        writer.write(trajectory(str(number)))
+    except OSError:
+        print(number)
+        break
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a file size limit")
+def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    command = [sys.executable, "-c", FULL_DISK, str(path)]
+    out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    fitted = int(out.stdout)
+    assert 1 <= fitted < 100
+    assert path.read_bytes().endswith(b"\n")
+    assert [one.actions for one in read_trajectories(path)] == [[str(number)] for number in range(fitted)]
+    with TrajectoryWriter(path) as writer:
+        writer.write(trajectory("more"))
+    assert len(list(read_trajectories(path))) == fitted + 1

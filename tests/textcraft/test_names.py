@@ -1,0 +1,93 @@
+import pickle
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs.textcraft.book import RecipeBook, load_book
+from agentgym_envs.textcraft.names import Names, Worlds, make_names, real_names
+
+WORLD = st.integers(0, 2_999_999)
+KIND = st.sampled_from(["fictional", "invented"])
+
+
+def every_name(names: Names) -> list[str]:
+    return [names.say(ref) for ref in range(len(names.book.ways))]
+
+
+@given(WORLD, KIND)
+def test_names_are_one_to_one(world: int, kind: Worlds) -> None:
+    names = make_names(load_book(), kind, world)
+    spoken = every_name(names)
+    assert len(set(spoken)) == len(spoken)
+    assert [names.find(name) for name in spoken[: names.book.size]] == list(range(names.book.size))
+
+
+@given(WORLD)
+def test_fictional_names_are_the_real_ones_exchanged(world: int) -> None:
+    book = load_book()
+    names, real = every_name(make_names(book, "fictional", world)), every_name(real_names(book))
+    assert sorted(names[: book.size]) == sorted(real[: book.size])
+    assert sorted(names[book.size :]) == sorted(real[book.size :])
+    assert sum(new == old for new, old in zip(names, real, strict=True)) < 20
+
+
+@given(WORLD)
+def test_invented_names_are_not_real(world: int) -> None:
+    book = load_book()
+    names = every_name(make_names(book, "invented", world))
+    assert not set(names) & set(every_name(real_names(book)))
+    assert all(re.fullmatch("([bdfgklmnprstvz][aeiou]){3}", name) for name in names)
+
+
+@pytest.mark.parametrize("kind", ["fictional", "invented"])
+def test_worlds_differ_and_stay(kind: Worlds, book: RecipeBook) -> None:
+    worlds = [tuple(every_name(make_names(book, kind, world))) for world in range(200)]
+    assert len(set(worlds)) == 200
+    names = make_names(book, kind, 77)
+    make_names.cache_clear()
+    assert every_name(make_names(book, kind, 77)) == every_name(names)
+    assert every_name(pickle.loads(pickle.dumps(names))) == every_name(names)
+
+
+def test_frozen_names(book: RecipeBook) -> None:
+    """These must never change: the tasks of fictional worlds are made of them."""
+    assert every_name(make_names(book, "fictional", 0))[:3] == FICTIONAL
+    assert every_name(make_names(book, "invented", 2_000_000))[:3] == INVENTED
+
+
+FICTIONAL = ["green concrete powder", "acacia stairs", "netherite block"]
+INVENTED = ["nokoge", "titepo", "dikaba"]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("oak planks", "oak planks"),
+        ("oak plank", "oak planks"),
+        ("sticks", "stick"),
+        ("torches", "torch"),
+        ("oak log", "oak log"),
+        ("oak logs", "oak logs"),
+        ("brick", "brick"),
+        ("bricks", "bricks"),
+        ("iron bar", "iron bars"),
+    ],
+)
+def test_singular_and_plural(text: str, meant: str, book: RecipeBook) -> None:
+    names = real_names(book)
+    ref = names.find(text)
+    assert ref is not None and names.say(ref) == meant
+
+
+@pytest.mark.parametrize("text", ["", "planks", "plank", "wool", "s", "oak", "glas", "oak planks s", "oak plankss"])
+def test_unknown_names(text: str, book: RecipeBook) -> None:
+    assert real_names(book).find(text) is None
+
+
+def test_invented_plural(book: RecipeBook) -> None:
+    names = make_names(book, "invented", 5)
+    assert names.find(names.say(3) + "s") == 3
+    assert names.find(names.say(3) + "ss") is None
+    assert names.find(names.say(3) + "x") is None
