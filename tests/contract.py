@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import pickle
+import random
 import subprocess
 import sys
 import warnings
@@ -327,6 +328,16 @@ def renders_text(make: Make) -> None:
         assert env.render() is None
 
 
+def random_commands_are_repeatable_actions(make: Make) -> None:
+    with opened(make) as env:
+        env.reset(seed=0)
+        one, other = random.Random(1), random.Random(1)
+        for _ in range(20):
+            command = env.random_command(one)
+            assert command == env.random_command(other)
+            assert env.grammar.format(command) in env.action_space
+
+
 def _mutated_commands(env: TextEnv) -> st.SearchStrategy[str]:
     """Commands that are nearly right: the likeliest place for a parser to stumble."""
     commands = [command for task in sample_tasks(env, per_group=1) for command in actions_for(env, task.id, 0)]
@@ -350,4 +361,5 @@ CHECKS = (
     refuses_what_cannot_be,
     tasks_are_sound,
     renders_text,
+    random_commands_are_repeatable_actions,
 )

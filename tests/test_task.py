@@ -52,6 +52,10 @@ def test_draw_is_a_pure_function_of_ticket_and_selection(ticket: int, split: str
     assert split in (None, drawn.split)
 
 
+def test_the_ticket_is_a_place_in_the_selection() -> None:
+    assert [TABLE.draw(ticket, split="train").id for ticket in range(4)] == ["count/2", "count/3", "count/9", "count/2"]
+
+
 def test_draw_reaches_every_task_of_the_selection_and_no_other() -> None:
     drawn = {TABLE.draw(ticket, split="train", groups=["small"]).id for ticket in range(10)}
     assert drawn == {"count/2", "count/3"}

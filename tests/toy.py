@@ -16,7 +16,7 @@ TASKS = [
     Task("count/3", "train", "small", "count to 3", {"target": 3}),
     Task("count/9", "train", "large", "count to 9", {"target": 9}),
     Task("count/4", "validation", "small", "count to 4", {"target": 4}),
-    Task("count/8", "test", "large", "count to 8", {"target": 8}),
+    Task("count/10", "test", "large", "count to 10", {"target": 10}),
     Task("count/0", "test", "broken", "the machine fails at reset", {"target": 0}),
 ]
 

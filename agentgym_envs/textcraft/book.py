@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -201,7 +202,7 @@ def load_book(path: str | None = None, digest: str | None = None) -> RecipeBook:
         raise TaskTableError(f"cannot read the recipe table {str(path)!r}: {error.strerror or error}") from None
     if digest is not None and hashlib.sha256(data).hexdigest() != digest:
         raise TaskTableError(f"the recipe table {str(path)!r} has changed since the environment was made")
-    return _parse(str(path), data)
+    return _parse(os.path.abspath(path), data)  # absolute, so that a pickle finds it from any folder
 
 
 @lru_cache(maxsize=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import random
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
@@ -90,6 +91,7 @@ class TextCraftEnv(TextEnv):
     - `recipe_table`: the path of a table of your own, in the form of `data/recipes.json`. Its tasks are named
       `textcraft-<first 8 digits of its SHA-256>/<n>`.
     - `instructions`: replaces the text meant for the system prompt; "" is none at all.
+    - `instructions`: replaces the text meant for the system prompt.
     - `render_mode`: "ansi" or None.
 
     ## Differences from AgentGym
@@ -97,6 +99,7 @@ class TextCraftEnv(TextEnv):
 
     - Task ids followed the order of a directory listing; here the order is frozen: file names sorted.
     - Recipes shown followed Python's hash seed and a global random generator; here they follow the episode's seed.
+    - Distractors were drawn from ten random uses of each ingredient; here from all uses, each as likely.
     - Commands were matched at their beginning only (`inventory please` passed); here the whole must match.
     - Case, spaces, underscores, a final dot and the naive singular or plural made an item unknown.
     - `get 0 diamond` put a zero into the inventory, and amounts had no bound; here amounts are 1 to 9999.
@@ -149,6 +152,20 @@ class TextCraftEnv(TextEnv):
         self._goal = -1
         self._inventory: dict[int, int] = {}
         self._shown: list[int] = []
+
+    def random_command(self, rng: random.Random) -> str:
+        """Take an ingredient of a recipe that is shown, or craft by one; never wrong in form."""
+        if not self._shown:
+            return "inventory"
+        recipe = self.book.recipes[rng.choice(self._shown)]
+        members, say = self.book.members, self._names.say
+        parts = [(rng.choice(members[ref]) if ref in members else ref, amount) for ref, amount in recipe.parts]
+        taken = [part for part in parts if self.book.base[part[0]]]
+        if taken and rng.random() < 0.5:
+            ref, amount = rng.choice(taken)
+            return f"get {amount} {say(ref)}"
+        using = ", ".join(f"{amount} {say(ref)}" for ref, amount in parts)
+        return f"craft {recipe.makes} {say(recipe.item)} using {using}"
 
     def _choose(self, options: Mapping[str, Any], ticket: int) -> Task:
         task = super()._choose(options, ticket)

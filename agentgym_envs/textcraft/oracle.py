@@ -96,7 +96,10 @@ def _explode(book: RecipeBook, goal: int, inventory: Mapping[int, int], choices:
 def _stand_ins(
     book: RecipeBook, tag: int, demand: Mapping[int, int], inventory: Mapping[int, int], choices: Choices
 ) -> dict[int, int]:
-    """Which members make up the demand for a tag: what is spare of them, and one kind for the rest."""
+    """Which members make up the demand for a tag: what is spare of them, and one kind for the rest.
+
+    That kind is the one that was chosen, or else one that is wanted anyway, or else the cheapest.
+    """
     left, shares = demand[tag], {}
     for member in book.members[tag]:
         spare = min(left, inventory.get(member, 0) - demand.get(member, 0))
@@ -104,7 +107,8 @@ def _stand_ins(
             shares[member] = spare
             left -= spare
     if left:
-        member = choices.get(tag, _defaults(book)[tag])
+        wanted = (member for member in book.members[tag] if member in demand)
+        member = choices.get(tag, next(wanted, _defaults(book)[tag]))
         shares[member] = shares.get(member, 0) + left
     return shares
 

@@ -89,7 +89,7 @@ class FictionalTasks(TaskSet):
         """`count` tasks in as many different worlds, with every goal used before one is used again."""
         goals = self._goals(split, groups)
         first, worlds = _world_range(split)
-        if count is None or count > worlds:
+        if count is None or not 0 <= count <= worlds:
             asked = "all" if count is None else count
             raise UsageError(f"{asked} tasks were asked for; {self.name!r} gives a count of at most {worlds} at once")
         rng = random.Random(seed)

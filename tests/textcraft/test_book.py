@@ -141,8 +141,19 @@ def test_malformed_tables_are_refused(message: str, table: Any, written: Any) ->
     assert "table.json" in str(caught.value)
 
 
+def test_a_relative_path_is_found_again_from_elsewhere(
+    table: Any, written: Any, monkeypatch: Any, tmp_path: Any
+) -> None:
+    written(table)
+    monkeypatch.chdir(tmp_path)
+    book = load_book("table.json")
+    pickled = pickle.dumps(book)
+    monkeypatch.chdir("/")
+    assert pickle.loads(pickled) is book
+
+
 def test_a_table_that_cannot_be_read(tmp_path: Any) -> None:
-    with pytest.raises(TaskTableError, match="cannot read .*No such file"):
+    with pytest.raises(TaskTableError, match=r"cannot read .*No such file"):
         load_book(str(tmp_path / "none.json"))
     with pytest.raises(TaskTableError, match="cannot read"):
         load_book(str(tmp_path))

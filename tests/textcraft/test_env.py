@@ -1,5 +1,6 @@
 import json
 import pickle
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +17,13 @@ from agentgym_envs.textcraft.env import TextCraftEnv
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("textcraft*.jsonl"))
 COMMANDS = st.one_of(
-    st.builds("get {} {}".format, st.integers(-1, 20), st.sampled_from(["oak logs", "bamboo", "coal", "stick", "planks"])),
+    st.builds(
+        "get {} {}".format, st.integers(-1, 20), st.sampled_from(["oak logs", "bamboo", "coal", "stick", "planks"])
+    ),
     st.builds("craft {} oak planks using {} oak logs".format, st.integers(0, 5), st.integers(0, 2)),
-    st.builds("craft stick using {} {}, {} {}".format, *([st.integers(0, 2), st.sampled_from(["bamboo", "oak planks"])] * 2)),
+    st.builds(
+        "craft stick using {} {}, {} {}".format, *([st.integers(0, 2), st.sampled_from(["bamboo", "oak planks"])] * 2)
+    ),
     st.just("craft torch using 1 stick, 1 coal"),
     st.just("inventory"),
 )
@@ -243,7 +248,10 @@ def test_a_table_of_ones_own(table: Any, written: Any) -> None:
     env.step("get 1 tree")
     copy = pickle.loads(pickle.dumps(env))
     assert copy.book is env.book
-    assert replies(copy, "craft 4 board using 1 tree", "craft cup using 2 boards") == ["Crafted 4 board", "Crafted 1 cup"]
+    assert replies(copy, "craft 4 board using 1 tree", "craft cup using 2 boards") == [
+        "Crafted 4 board",
+        "Crafted 1 cup",
+    ]
 
 
 def test_pickling_leaves_the_world_behind() -> None:
@@ -252,6 +260,23 @@ def test_pickling_leaves_the_world_behind() -> None:
     env.step("get 1 coal")
     assert len(pickle.dumps(env)) < 4_000
     assert pickle.loads(pickle.dumps(env)).book is load_book()
+
+
+@pytest.mark.parametrize("worlds", ["real", "invented"])
+def test_random_commands_are_well_formed_and_sometimes_win(worlds: Any) -> None:
+    rng, won = random.Random(0), 0
+    env = TextCraftEnv(worlds=worlds, groups=("depth-1",), max_distractors=0)
+    assert env.random_command(rng) == "inventory"
+    for seed in range(50):
+        env.reset(seed=seed)
+        for _ in range(20):
+            observation, _, terminated, _, info = env.step(env.random_command(rng))
+            assert info["invalid_action"] is None
+            assert observation.startswith(("Got ", "Crafted ", "Could not find enough items"))
+            if terminated:
+                won += 1
+                break
+    assert won > 25
 
 
 def test_ansi_render() -> None:

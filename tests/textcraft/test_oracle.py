@@ -1,4 +1,6 @@
 from collections import Counter
+from itertools import product
+from math import prod
 
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from agentgym_envs.textcraft.book import RecipeBook, load_book
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.textcraft.names import Worlds, real_names
-from agentgym_envs.textcraft.oracle import commands, make_plan
+from agentgym_envs.textcraft.oracle import _explode, commands, make_plan
 
 ENV = TextCraftEnv(split=None)
 Moves = list[tuple[bool, int, int]]
@@ -37,9 +39,25 @@ def test_every_goal_is_solved(worlds: Worlds, book: RecipeBook) -> None:
 def test_plans_are_short(book: RecipeBook) -> None:
     """No worse than the greedy planner of the project's first prototype (mean 6.1; 63, 16 and 2 plans beyond)."""
     lengths = [len(make_plan(book, goal, {})) for goal in book.goals]
-    assert sum(lengths) / len(lengths) < 5.9
+    assert sum(lengths) / len(lengths) < 5.83
     assert [sum(length > turns for length in lengths) for turns in (10, 20, 30)] == [45, 13, 2]
     assert max(lengths) == 48
+
+
+def test_no_other_ways_of_making_things_give_a_shorter_plan(book: RecipeBook) -> None:
+    """All ways at once, for every goal with at most 2,000 combinations of them."""
+    checked = 0
+    for goal in book.goals:
+        refs = {ref for number in book.needed(goal) for ref, _ in book.recipes[number].parts} | {goal}
+        options = {ref: book.members.get(ref, book.ways[ref]) for ref in refs}
+        options = {ref: ways for ref, ways in options.items() if len(ways) > 1}
+        if prod(map(len, options.values())) > 2_000:
+            continue
+        checked += 1
+        shortest = len(make_plan(book, goal, {}))
+        for ways in product(*options.values()):
+            assert len(_explode(book, goal, {}, dict(zip(options, ways, strict=True)))) >= shortest
+    assert checked > 450
 
 
 def plan(book: RecipeBook, goal: str, **inventory: int) -> list[str]:

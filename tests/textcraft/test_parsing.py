@@ -81,7 +81,7 @@ def test_what_is_no_ingredient(command: str, part: str) -> None:
 @pytest.mark.parametrize("command", ["get {} oak logs", "craft {} stick using 2 oak planks", "craft stick using {} x"])
 def test_amounts_out_of_range(command: str, amount: str) -> None:
     begun = time.process_time()
-    with pytest.raises(InvalidAction, match="Could not execute|Wrong item format"):
+    with pytest.raises(InvalidAction, match=r"Could not execute|Wrong item format"):
         parse(command.format(amount))
     assert time.process_time() - begun < 0.05
 

@@ -15,9 +15,9 @@ from agentgym_envs.textcraft.names import Worlds
 from agentgym_envs.textcraft.tasks import FROZEN, derive_tasks, make_tasks
 
 DIGESTS: dict[Worlds, str] = {
-    "real": "cfca74babc6d056c711b27d5ec800380de03388f94c9c81f4e7edbe114ca4ba4",
-    "fictional": "0098b57fe49311f03a88f937991138c8e14a1b967615c00ab364befa04a90c65",
-    "invented": "34e48b219dc37c12a9df9cda41fa5269b03d2004f37775a6a687c194bbf73edf",
+    "real": "42a7d86a3a601683d34c4c7a666e8a123cafd550301f68b208485a17b74cbfc4",
+    "fictional": "8cb485b4de0a8c48bb276d9094d299374d983bd6469e00b09811e95c2604f702",
+    "invented": "10b2bd439f40a83843ba5712c685edec776bf99c41fcfe3b0eb3423849d52292",
 }
 
 
@@ -47,7 +47,9 @@ def test_a_task_by_hand(book: RecipeBook) -> None:
 def test_splits(book: RecipeBook) -> None:
     tasks = make_tasks(book, "real").take()
     items = {split: {task.data["item"] for task in tasks if task.split == split} for split in SPLITS}
-    assert not items["train"] & items["test"] | items["train"] & items["validation"] | items["test"] & items["validation"]
+    assert (
+        not items["train"] & items["test"] | items["train"] & items["validation"] | items["test"] & items["validation"]
+    )
     assert Counter((task.group, task.split) for task in tasks) == {
         ("depth-1", "train"): 88,
         ("depth-1", "validation"): 12,
@@ -99,6 +101,8 @@ def test_a_set_without_end_cannot_be_taken_whole(tasks: TaskSet) -> None:
         tasks.take(split="test")
     with pytest.raises(UsageError, match="1000001 tasks were asked for"):
         tasks.take(1_000_001, split="test")
+    with pytest.raises(UsageError, match="-1 tasks were asked for"):
+        tasks.take(-1)
 
 
 def test_draw_covers_worlds_and_goals_evenly(tasks: TaskSet) -> None:
@@ -110,7 +114,21 @@ def test_draw_covers_worlds_and_goals_evenly(tasks: TaskSet) -> None:
 
 @pytest.mark.parametrize(
     "rest",
-    ["", "/0", "/0/0/0", "/3000000/0", "/0/544", "/-1/0", "/0/-1", "/00/0", "/0/01", "/+1/0", "/1_0/0", "/٣/0", "/ 1/0"],
+    [
+        "",
+        "/0",
+        "/0/0/0",
+        "/3000000/0",
+        "/0/544",
+        "/-1/0",
+        "/0/-1",
+        "/00/0",
+        "/0/01",
+        "/+1/0",
+        "/1_0/0",
+        "/٣/0",
+        "/ 1/0",
+    ],
 )
 def test_ids_that_are_none(tasks: TaskSet, rest: str) -> None:
     with pytest.raises(UnknownTask, match=f"for example '{tasks.name}/0/0'"):

@@ -18,14 +18,13 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from agentgym_envs.errors import UsageError
 
-PAD, BEGIN, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
-CHAT_TEMPLATE = (
-    "{% for message in messages %}"
-    "<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
-    "{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+PAD, END = "<|pad|>", "<|end|>"
+ROLES = ["<|system|>", "<|user|>", "<|assistant|>"]
+CHAT_TEMPLATE = (  # one token for a role: half of a small model's context would go into longer headers
+    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-_WORDS = Regex(r" ?[A-Za-z]+|\d| ?[^\sA-Za-z\d]|\s+(?!\S)|\s")
+_WORDS = Regex(r" ?[A-Za-z]+| ?\d| ?[^\sA-Za-z\d]|\s+(?!\S)|\s")
 
 
 def make_tokenizer(corpus: Iterable[str]) -> PreTrainedTokenizerFast:
@@ -40,7 +39,7 @@ def make_tokenizer(corpus: Iterable[str]) -> PreTrainedTokenizerFast:
     backend.pre_tokenizer = splitter
     backend.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=backend, eos_token=END, pad_token=PAD, additional_special_tokens=[BEGIN], padding_side="left"
+        tokenizer_object=backend, eos_token=END, pad_token=PAD, additional_special_tokens=ROLES, padding_side="left"
     )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer
@@ -57,14 +56,15 @@ def make_model(tokenizer: Any, *, seed: int = 0, hidden_size: int = 128, layers:
         num_key_value_heads=4,
         max_position_embeddings=4096,
         tie_word_embeddings=True,
-        initializer_range=0.05,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return LlamaForCausalLM(config)
+        model = LlamaForCausalLM(config)
+        torch.nn.init.normal_(model.get_input_embeddings().weight, std=0.05)
+    return model
 
 
 def save_tiny_model(out: str | Path, corpus: Iterable[str], *, seed: int = 0) -> dict[str, Any]:
