@@ -1,0 +1,132 @@
+"""Callbacks of a training run: a progress line one can read, a metrics file, and a clean stop on Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from transformers import TrainerCallback
+
+_SHOWN = (
+    ("success", "rollout/success", "{:.0%}"),
+    ("turns", "rollout/turns", "{:.1f}"),
+    ("limit", "rollout/max_turns", "{:.0f}"),
+    ("invalid", "rollout/invalid_actions", "{:.0%}"),
+    ("loss", "loss", "{:.3f}"),
+)
+
+
+class ProgressLine(TrainerCallback):  # type: ignore[misc]
+    """One live line: the step, and what the last step brought."""
+
+    def __init__(self, title: str, console: Console | None = None) -> None:
+        """`title` stands before the bar."""
+        self._title, self._console = title, console or Console(stderr=True)
+        self._progress: Progress | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Show the bar."""
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._progress = Progress(
+            *columns, TimeRemainingColumn(), TextColumn("{task.fields[facts]}"), console=self._console
+        )
+        self._progress.start()
+        self._task = self._progress.add_task(self._title, total=state.max_steps, completed=state.global_step, facts="")
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+        """Say what the last step brought."""
+        facts = [f"{name} {form.format(float(logs[key]))}" for name, key, form in _SHOWN if logs and key in logs]
+        if self._progress and facts:
+            self._progress.update(self._task, facts="  ".join(facts))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Move on."""
+        if self._progress:
+            self._progress.update(self._task, completed=state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Leave the bar standing as it is."""
+        self.stop()
+
+    def stop(self) -> None:
+        """Take the live display down; also after an error."""
+        if self._progress:
+            self._progress.stop()
+        self._progress = None
+
+
+class MetricsFile(TrainerCallback):  # type: ignore[misc]
+    """Appends what is logged to a JSONL file, a line a step; a resumed run drops what lies beyond its checkpoint."""
+
+    def __init__(self, path: str | Path) -> None:
+        """`path` is made when training begins."""
+        self._path = Path(path)
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Keep the lines up to the step at which training goes on."""
+        kept = [line for line in read_metrics(self._path) if line["step"] <= state.global_step]
+        text = "".join(json.dumps(line) + "\n" for line in kept)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_text(text, encoding="utf-8")
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+        """Append one line."""
+        row = {"step": state.global_step, **{key: _number(value) for key, value in (logs or {}).items()}}
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def read_metrics(path: str | Path) -> list[dict[str, Any]]:
+    """The lines of a metrics file; none if there is no file; a torn last line is left out."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split("\n")[:-1]
+    except FileNotFoundError:
+        return []
+    return [json.loads(line) for line in lines]
+
+
+class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
+    """The first Ctrl-C ends training after the step that runs, with a checkpoint; the second ends it at once."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        """Takes the place of the interrupt handler while training runs."""
+        self.asked = False
+        self._console, self._before = console or Console(stderr=True), None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Listen."""
+        self._before: Any = signal.signal(signal.SIGINT, self._on_interrupt)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Save and stop, if that was asked for."""
+        if self.asked:
+            control.should_save = control.should_training_stop = True
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Listen no more."""
+        self.restore()
+
+    def restore(self) -> None:
+        """Give the interrupt handler back; also after an error."""
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+        self._before = None
+
+    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        self._console.print("[yellow]Stopping after this step, with a checkpoint. Ctrl-C again stops at once.[/]")
+
+
+def _number(value: Any) -> Any:
+    """TRL logs some numbers as text."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return value
