@@ -89,7 +89,11 @@ class ChatCodec:
 
     def encode_observation(self, text: str) -> list[int]:
         """The ids between the end of an answer (its end token not included) and the beginning of the next."""
-        pieces = [_Piece(self.turn_end + self._before, True), _Piece(self._trim(text), False), _Piece(self._after, True)]
+        pieces = [
+            _Piece(self.turn_end + self._before, True),
+            _Piece(self._trim(text), False),
+            _Piece(self._after, True),
+        ]
         return self._encode(pieces)[1:]
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -282,7 +282,8 @@ async def _many(
                 if on_done:
                     on_done(results[number])
                 if record(results[number]).stop_reason == StopReason.ENV_ERROR:
-                    env = _discard(env)
+                    _discard(env)
+                    env = None
         finally:
             if batch:
                 batch.worker_ended()

@@ -96,11 +96,12 @@ class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
     def __init__(self, console: Console | None = None) -> None:
         """Takes the place of the interrupt handler while training runs."""
         self.asked = False
-        self._console, self._before = console or Console(stderr=True), None
+        self._console = console or Console(stderr=True)
+        self._before: Any = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Listen."""
-        self._before: Any = signal.signal(signal.SIGINT, self._on_interrupt)
+        self._before = signal.signal(signal.SIGINT, self._on_interrupt)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Save and stop, if that was asked for."""

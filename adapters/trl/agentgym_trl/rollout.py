@@ -173,7 +173,9 @@ def spec_of(prompt: Any, meta: Mapping[str, Any]) -> EpisodeSpec:
     try:
         return EpisodeSpec(prompt[0]["task"], int(prompt[0]["seed"]), meta)
     except (KeyError, TypeError, IndexError):
-        raise UsageError(f"the dataset was not made by agentgym_trl.make_dataset: no task in prompt {prompt!r:.100}") from None
+        raise UsageError(
+            f"the dataset was not made by agentgym_trl.make_dataset: no task in prompt {prompt!r:.100}"
+        ) from None
 
 
 def columns(episodes: Sequence[TokenTrajectory], codec: ChatCodec) -> dict[str, Any]:

@@ -25,7 +25,8 @@ def claim_run_directory(path: str | Path, settings: Mapping[str, Any], *, resume
         raise UsageError(f"{directory} is a file; --output_dir must be a directory")
     if directory.is_dir() and any(directory.iterdir()):
         _check_same_run(directory, settings, resume)
-        return get_last_checkpoint(str(directory))
+        checkpoint: str | None = get_last_checkpoint(str(directory))
+        return checkpoint
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _FILE).write_text(json.dumps(dict(settings), indent=1) + "\n", encoding="utf-8")
     return None

@@ -1,4 +1,4 @@
-"""`AgentTrainer`: TRL's `GRPOTrainer` over the episodes of an environment, with the advantage estimator of one's choice.
+"""`AgentTrainer`: TRL's `GRPOTrainer` over the episodes of an environment, with a choice of advantage estimators.
 
 Two methods are overridden, both of trl 1.16 (pinned; a contract test fails when they move): `_calculate_rewards`, to
 keep the rewards of all processes, and `_generate_and_score_completions`, to put the estimator's advantages in place.
@@ -120,7 +120,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
     def _returns(self) -> torch.Tensor:
         """(B of all processes,) weighted sum of the rewards, NaN where no function gave one."""
         rewards = self._rewards_per_function
-        returns = (rewards * self.reward_weights.to(rewards.device)).nansum(1)
+        returns: torch.Tensor = (rewards * self.reward_weights.to(rewards.device)).nansum(1)
         returns[rewards.isnan().all(1)] = torch.nan
         return returns
 

@@ -1,0 +1,55 @@
+"""Demonstrations by an environment's own oracle, and the texts that an environment speaks in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import gymnasium as gym
+
+from agentgym_envs.core import text_env
+from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, RandomPolicy, play_many_text, run_sync
+from agentgym_envs.trajectory import Trajectory
+
+_LIMITS = Limits(max_turns=1000)
+
+
+def oracle_demonstrations(
+    make_env: Callable[[], gym.Env[str, str]],
+    count: int | None = None,
+    *,
+    split: str | None = "train",
+    groups: Sequence[str] | None = None,
+    seed: int = 0,
+) -> list[Trajectory]:
+    """Successful oracle episodes, one for each of `count` distinct tasks (all of a table if None).
+
+    Raises:
+        UsageError: the oracle solved none of them.
+        NoOracle: the environment has no oracle.
+    """
+    tasks = text_env(make_env()).tasks.take(count, split=split, groups=groups, seed=seed)
+    specs = [EpisodeSpec(task.id, seed + number) for number, task in enumerate(tasks)]
+    played = run_sync(play_many_text(specs, make_env, OraclePolicy, limits=_LIMITS))
+    solved = [trajectory for trajectory in played if trajectory.success]
+    if not solved:
+        raise UsageError("the oracle solved none of the tasks, so there is nothing to demonstrate")
+    return solved
+
+
+def environment_corpus(make_env: Callable[[], gym.Env[str, str]], most: int = 1000) -> list[str]:
+    """What the environment, its oracle and a random policy say: the words that a tokenizer should know."""
+    tasks = text_env(make_env()).tasks
+    try:
+        chosen = tasks.take()[:most]
+    except UsageError:  # a set without end
+        chosen = tasks.take(most)
+    specs = [EpisodeSpec(task.id, 0) for task in chosen]
+    solved = run_sync(play_many_text(specs, make_env, OraclePolicy, limits=_LIMITS))
+    tried = run_sync(play_many_text(specs[:200], make_env, RandomPolicy, limits=Limits(max_turns=10)))
+    return [text for trajectory in [*solved, *tried] for text in _texts(trajectory)]
+
+
+def _texts(trajectory: Trajectory) -> list[str]:
+    seen = [turn.observation for turn in trajectory.turns]
+    return [trajectory.instructions, *seen, *trajectory.actions, trajectory.final_observation]
