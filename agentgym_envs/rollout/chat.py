@@ -12,7 +12,7 @@ Text that comes from an environment never becomes a special token, whatever it s
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from agentgym_envs.errors import TemplateError
@@ -30,7 +30,8 @@ class Tokenizer(Protocol):
 
     @property
     def all_special_tokens(self) -> list[str]: ...  # noqa: D102
-
+    @property
+    def added_tokens_decoder(self) -> Mapping[int, Any]: ...  # noqa: D102
     def apply_chat_template(self, conversation: Any, **kwargs: Any) -> Any: ...  # noqa: D102
     def __call__(self, text: Any, **kwargs: Any) -> Any: ...  # noqa: D102
     def decode(self, token_ids: Any, **kwargs: Any) -> Any: ...  # noqa: D102
@@ -64,14 +65,15 @@ class ChatCodec:
         """
         self.tokenizer = tokenizer
         self._template = template if template is not None else tokenizer.chat_template
+        if isinstance(self._template, Mapping):  # named templates
+            self._template = self._template.get("default")
         if not self._template:
             raise TemplateError(
                 "the tokenizer has no chat template; use an instruction-tuned model, or pass a template "
                 "(--chat-template FILE on the command line, ChatCodec(template=...) in code)"
             )
         self._kwargs = dict(template_kwargs or {})
-        specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
-        self._special = re.compile("|".join(map(re.escape, specials)) or r"(?!)")
+        self._special = _any_of(_special_tokens(tokenizer))
         self.system_role = True
         self.system_role = self._accepts_system()
         self._trims = "  XUSERX" not in self._render([_message("user", "  XUSERX  ")])
@@ -83,6 +85,7 @@ class ChatCodec:
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """The ids of a conversation up to where the model begins its answer."""
+        messages = messages if self.system_role else _fold_system(messages)
         names = [f"XMESSAGE{number}X" for number in range(len(messages))]
         rendered = self._render([_message(m["role"], name) for m, name in zip(messages, names, strict=True)])
         return self._encode(self._fill(rendered, names, [m["content"] for m in messages]))
@@ -161,17 +164,17 @@ class ChatCodec:
         return text.strip() if self._trims else text
 
     def _fill(self, rendered: str, names: Sequence[str], contents: Sequence[str]) -> list[_Piece]:
-        pieces = []
-        for name, content in zip(names, contents, strict=True):
-            before, found, rendered = rendered.partition(name)
-            if not found:
-                raise TemplateError(f"the chat template does not show message {names.index(name) + 1} of the prompt")
-            pieces += [_Piece(before, True), _Piece(self._trim(content), False)]
-        return [*pieces, _Piece(rendered, True)]
+        content_of = dict(zip(names, contents, strict=True))
+        if missing := [number for number, name in enumerate(names, 1) if name not in rendered]:
+            raise TemplateError(f"the chat template does not show message {missing[0]} of the prompt")
+        parts = re.split(f"({_any_of(names).pattern})", rendered)
+        return [_Piece(self._trim(content_of[p]), False) if p in content_of else _Piece(p, True) for p in parts]
 
     def _encode(self, pieces: Sequence[_Piece]) -> list[int]:
-        if not any(self._special.search(piece.text) for piece in pieces if not piece.trusted):
-            return self._ids("".join(piece.text for piece in pieces))
+        text = "".join(piece.text for piece in pieces)
+        own = sum(len(self._special.findall(piece.text)) for piece in pieces if piece.trusted)
+        if len(self._special.findall(text)) == own:  # no content spells a special token, alone or with its neighbour
+            return self._ids(text)
         ids: list[int] = []
         plain = ""
         for piece in pieces:
@@ -187,6 +190,16 @@ class ChatCodec:
         if not text:
             return []
         return list(self.tokenizer(text, add_special_tokens=False, split_special_tokens=plain)["input_ids"])
+
+
+def _special_tokens(tokenizer: Tokenizer) -> set[str]:
+    """Also those that have no role: Llama-3's headers are special, but no entry of `all_special_tokens`."""
+    added = tokenizer.added_tokens_decoder.values()
+    return {*tokenizer.all_special_tokens, *(token.content for token in added if token.special)}
+
+
+def _any_of(words: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))) or r"(?!)")
 
 
 def _message(role: str, content: str) -> Message:

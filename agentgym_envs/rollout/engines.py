@@ -86,21 +86,18 @@ class BatchEngine(ABC):
         self._generate_if_full()
 
     def _generate_if_full(self) -> None:
+        self._waiting = [w for w in self._waiting if not w[2].done()]  # those of cancelled episodes
         if not self._waiting or len(self._waiting) < self._workers:
             return
         waiting, self._waiting = self._waiting, []
         try:
             answers = self.generate_batch([w[0] for w in waiting], [w[1] for w in waiting])
-        except BaseException as error:
+            for (_, _, future), answer in zip(waiting, answers, strict=True):
+                future.set_result(answer)
+        except Exception as error:
             for _, _, future in waiting:
                 if not future.done():
-                    future.set_exception(error if isinstance(error, Exception) else EngineError(repr(error)))
-            if not isinstance(error, Exception):
-                raise
-            return
-        for (_, _, future), answer in zip(waiting, answers, strict=True):
-            if not future.done():
-                future.set_result(answer)
+                    future.set_exception(error)
 
 
 class CompletionEngine:
@@ -110,16 +107,30 @@ class CompletionEngine:
     Source of the two extensions used (token ids as prompt, `return_token_ids`): https://docs.vllm.ai
     """
 
-    def __init__(self, base_url: str, model: str, *, api_key: str | None = None, timeout_s: float = 600.0) -> None:
-        """`base_url` is the address up to and including `/v1`."""
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        timeout_s: float = 600.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """`base_url` is the address up to and including `/v1`; `transport` replaces the network (tests)."""
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.model = model
-        self._client = httpx.AsyncClient(base_url=base_url.rstrip("/") + "/", headers=headers, timeout=timeout_s)
+        self._client = httpx.AsyncClient(
+            base_url=base_url.rstrip("/") + "/", headers=headers, timeout=timeout_s, transport=transport
+        )
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
         """Ask for one completion. Raises EngineError if the server fails or returns no token ids."""
-        choice = (await post_json(self._client, "completions", self._request(prompt_ids, sampling)))["choices"][0]
-        ids = choice.get("token_ids")
+        answer = await post_json(self._client, "completions", self._request(prompt_ids, sampling))
+        try:
+            choice = answer["choices"][0]
+            ids = choice.get("token_ids")
+        except (KeyError, IndexError, TypeError, AttributeError):
+            raise EngineError(f"{self._client.base_url}completions returned no choice: {answer!r:.300}") from None
         if not ids:
             raise EngineError(
                 f"the server at {self._client.base_url} returned no token ids; token-exact rollouts need a server that "
@@ -159,9 +170,21 @@ async def post_json(client: httpx.AsyncClient, path: str, body: dict[str, Any], 
             problem = f"{type(error).__name__}: {error}"
             continue
         if response.status_code == 200:
-            answer: dict[str, Any] = response.json()
-            return answer
+            return _read_json(client, path, response)
         problem = f"HTTP {response.status_code}: {response.text[:300]}"
         if response.status_code != 429 and response.status_code < 500:
             break
     raise EngineError(f"{client.base_url}{path} did not answer: {problem}")
+
+
+def _read_json(client: httpx.AsyncClient, path: str, response: httpx.Response) -> dict[str, Any]:
+    try:
+        answer = response.json()
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise EngineError(
+            f"{client.base_url}{path} answered something that is not a JSON object: {response.text[:300]!r}; "
+            "is this the address of an OpenAI-compatible server, up to and including /v1?"
+        )
+    return answer

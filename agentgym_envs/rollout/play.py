@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -247,7 +248,7 @@ async def _call(
     try:
         if not text_env(env).blocking:
             return call()
-        return await asyncio.wait_for(asyncio.to_thread(call), limits.env_seconds)
+        return await _in_thread(call, limits.env_seconds)
     except (UsageError, EpisodeOver):
         raise
     except Exception as error:
@@ -257,6 +258,28 @@ async def _call(
         observation, info = before or ("", {"score": 0.0, "success": False})
         failed = {**info, "stop_reason": StopReason.ENV_ERROR.value, "error": f"{type(error).__name__}: {error}"}
         return observation, failed
+
+
+async def _in_thread(call: Callable[[], _T], seconds: float | None) -> _T:
+    """A thread a call: the loop's own pool is small, so calls would queue, and it waits for hung ones at the end."""
+    outcome: concurrent.futures.Future[_T] = concurrent.futures.Future()
+    outcome.set_running_or_notify_cancel()  # so that it takes a result even if nobody waits any more
+
+    def target() -> None:
+        try:
+            outcome.set_result(call())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=target, daemon=True).start()
+    waiter = asyncio.wrap_future(outcome)
+    try:
+        await asyncio.wait([waiter], timeout=seconds)
+        if not waiter.done():
+            raise TimeoutError(f"the environment did not answer within {seconds} s")
+        return waiter.result()
+    finally:
+        waiter.cancel()
 
 
 async def _many(
@@ -281,25 +304,29 @@ async def _many(
                 results[number] = await one(env, spec)
                 if on_done:
                     on_done(results[number])
+                await asyncio.sleep(0)  # a policy that never waits would let nobody hear of Ctrl-C until all is played
                 if record(results[number]).stop_reason == StopReason.ENV_ERROR:
                     _discard(env)
                     env = None
         finally:
-            if batch:
-                batch.worker_ended()
             if env:
-                env.close()
+                _discard(env)
 
-    count = min(concurrency, len(specs))
-    for _ in range(count if batch else 0):
-        batch.worker_began()  # type: ignore[union-attr]
-    await _all(worker() for _ in range(count))
+    tasks = [asyncio.ensure_future(worker()) for _ in range(min(concurrency, len(specs)))]
+    for task in tasks if batch else ():
+        _announce(batch, task)  # type: ignore[arg-type]
+    await _all(tasks)
     return [results[number] for number in range(len(specs))]
 
 
-async def _all(workers: Any) -> None:
+def _announce(batch: BatchEngine, task: asyncio.Task[None]) -> None:
+    batch.worker_began()
+    # The task's own end may never come: one that is cancelled before its first step does not run at all.
+    task.add_done_callback(lambda _: batch.worker_ended())
+
+
+async def _all(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Run to the end, or cancel all and raise the first failure as it is."""
-    tasks = [asyncio.ensure_future(worker) for worker in workers]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -312,4 +339,4 @@ def _discard(env: Env) -> None:
     try:
         env.close()
     except Exception:
-        _log.warning("closing a failed environment failed as well", exc_info=True)
+        _log.warning("closing an environment failed", exc_info=True)

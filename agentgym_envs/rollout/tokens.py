@@ -66,8 +66,11 @@ class TokenBuilder:
         self.rewards[-1] += reward
 
     def between(self, observation: str) -> list[int]:
-        """The ids between the last answer and the next: an end token if the answer was cut, then the observation."""
-        end = [] if self.ids and self.ids[-1] in self.codec.stop_ids else [self.codec.turn_end_id]
+        """The ids between the last answer and the next: the end token if the answer lacks it, then the observation.
+
+        An answer lacks it if it was cut, and if the model stopped with another token, such as `<|endoftext|>`.
+        """
+        end = [] if self.ids and self.ids[-1] == self.codec.turn_end_id else [self.codec.turn_end_id]
         return end + self.codec.encode_observation(observation)
 
     def add_between(self, ids: Sequence[int]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 
 _SHOWN = (
     ("success", "rollout/success", "{:.0%}"),
@@ -123,6 +123,25 @@ class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
             raise KeyboardInterrupt
         self.asked = True
         self._console.print("[yellow]Stopping after this step, with a checkpoint. Ctrl-C again stops at once.[/]")
+
+
+def run_training(trainer: Any, title: str, *, console: Console | None = None, checkpoint: str | None = None) -> bool:
+    """Train with a progress line, a metrics file and a clean stop, and save the model to the output directory.
+
+    `checkpoint` is one to go on from. Returns whether training came to its end (False: it was interrupted).
+    """
+    console = console or Console(stderr=True)
+    progress, stop = ProgressLine(title, console), StopOnInterrupt(console)
+    trainer.remove_callback(PrinterCallback)
+    for callback in (progress, stop, MetricsFile(Path(trainer.args.output_dir) / "metrics.jsonl")):
+        trainer.add_callback(callback)
+    try:
+        trainer.train(resume_from_checkpoint=checkpoint)
+    finally:
+        progress.stop()
+        stop.restore()
+    trainer.save_model(trainer.args.output_dir)
+    return not stop.asked
 
 
 def _number(value: Any) -> Any:

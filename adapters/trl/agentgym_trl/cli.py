@@ -8,21 +8,19 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import torch
 import yaml
 from rich.console import Console
-from transformers import PrinterCallback
 from trl import ModelConfig, SFTConfig, TrlParser, get_peft_config
 
 import agentgym_envs
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.trajectory import Trajectory, read_trajectories
-from agentgym_trl.callbacks import MetricsFile, ProgressLine, StopOnInterrupt
+from agentgym_trl.callbacks import run_training
 from agentgym_trl.dataset import make_dataset
 from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
 from agentgym_trl.models import load_tokenizer, make_codec
@@ -87,7 +85,7 @@ def train_grpo(argv: Sequence[str]) -> int:
         ),
         peft_config=get_peft_config(model_args),
     )
-    return run(trainer, "grpo", checkpoint)
+    return _run(trainer, "grpo", checkpoint)
 
 
 def train_sft(argv: Sequence[str]) -> int:
@@ -100,27 +98,16 @@ def train_sft(argv: Sequence[str]) -> int:
     trainer = make_sft_trainer(
         _model(model_args, args), demonstrations, codec, args, peft_config=get_peft_config(model_args)
     )
-    return run(trainer, "sft", checkpoint)
+    return _run(trainer, "sft", checkpoint)
 
 
-def run(trainer: Any, title: str, checkpoint: str | None = None) -> int:
-    """Train with a progress line, a metrics file and a clean stop; save the model. 0, or 130 if it was interrupted."""
+def _run(trainer: Any, title: str, checkpoint: str | None) -> int:
+    """Train and report. Returns 0, or 130 if training was interrupted."""
     console = Console(stderr=True)
-    progress, stop = ProgressLine(title, console), StopOnInterrupt(console)
-    out = Path(trainer.args.output_dir)
-    trainer.remove_callback(PrinterCallback)
-    for callback in (progress, stop, MetricsFile(out / "metrics.jsonl")):
-        trainer.add_callback(callback)
-    try:
-        trainer.train(resume_from_checkpoint=checkpoint)
-    finally:
-        progress.stop()
-        stop.restore()
-    trainer.save_model(str(out))
-    if stop.asked:
-        console.print(
-            f"[yellow]Stopped at step {trainer.state.global_step}.[/] Go on with the same command and --resume."
-        )
+    out = trainer.args.output_dir
+    if not run_training(trainer, title, console=console, checkpoint=checkpoint):
+        step = trainer.state.global_step
+        console.print(f"[yellow]Stopped at step {step}.[/] Go on with the same command and --resume.")
         return 130
     console.print(f"[green]Done:[/] model, checkpoints, metrics and trajectories are in {out}")
     return 0

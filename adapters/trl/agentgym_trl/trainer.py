@@ -1,7 +1,8 @@
 """`AgentTrainer`: TRL's `GRPOTrainer` over the episodes of an environment, with a choice of advantage estimators.
 
-Two methods are overridden, both of trl 1.16 (pinned; a contract test fails when they move): `_calculate_rewards`, to
-keep the rewards of all processes, and `_generate_and_score_completions`, to put the estimator's advantages in place.
+Three methods of trl 1.16 are overridden (pinned; a contract test fails when they move): `_calculate_rewards`, to keep
+the rewards of all processes; `_generate_and_score_completions`, to put the estimator's advantages in place; and
+`_prepare_inputs`, to trim padding.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from trl import GRPOConfig, GRPOTrainer
 from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import parse_schedule
 from agentgym_trl.advantages import ESTIMATORS, Batch
+from agentgym_trl.padding import trim_padding
 from agentgym_trl.rollout import Rollout, make_rollout_func
 
 
@@ -116,6 +118,10 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         first = self.accelerator.process_index * len(inputs)
         output["advantages"] = advantages[first : first + len(inputs)]
         return output
+
+    def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
+        """As TRL's, without columns that only other micro-batches need."""
+        return trim_padding(super()._prepare_inputs(generation_batch))
 
     def _returns(self) -> torch.Tensor:
         """(B of all processes,) weighted sum of the rewards, NaN where no function gave one."""

@@ -1,0 +1,170 @@
+"""The stages of the quick start, through the product's own trainer, rollouts and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import torch
+from rich.console import Console
+from rich.progress import track
+from transformers import set_seed
+from trl import SFTConfig
+
+from agentgym_envs.core import text_env
+from agentgym_envs.evaluate import Metrics, evaluate
+from agentgym_envs.rollout import EpisodeSpec, Limits, Sampling, play_many, run_sync
+from agentgym_envs.task import Task
+from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
+from agentgym_trl.callbacks import read_metrics, run_training
+from agentgym_trl.dataset import make_dataset
+from agentgym_trl.demo.settings import ENV_ID, GROUPS, DemoSettings
+from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
+from agentgym_trl.models import load_engine, load_model, load_tokenizer, make_codec
+from agentgym_trl.sft import make_sft_trainer
+from agentgym_trl.tiny import save_tiny_model
+from agentgym_trl.trainer import AgentConfig, AgentTrainer
+
+_ON_CPU: dict[str, Any] = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "report_to": []}
+_SAMPLED, _GREEDY = 1.0, 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One set of tasks, played one way: `name` says which."""
+
+    name: str
+    trajectories: list[Trajectory]
+
+    @property
+    def metrics(self) -> Metrics:
+        """Success and the rest, with intervals over tasks."""
+        return evaluate(self.trajectories).overall
+
+
+def make_tiny_model(out: Path, seed: int) -> Path:
+    """The untrained model; its tokenizer knows the words of the real recipe book."""
+    path = out / "tiny"
+    save_tiny_model(path, environment_corpus(partial(gym.make, ENV_ID, instructions="")), seed=seed)
+    return path
+
+
+def make_demonstrations(out: Path, settings: DemoSettings) -> list[Trajectory]:
+    """A fixed set of oracle episodes, one a training world, also written to `demos.jsonl`."""
+    demonstrations = oracle_demonstrations(
+        partial(gym.make, ENV_ID, **settings.env_kwargs), settings.demonstrations, groups=GROUPS, seed=settings.seed
+    )
+    with TrajectoryWriter(out / "demos.jsonl") as writer:
+        for trajectory in demonstrations:
+            writer.write(trajectory)
+    return demonstrations
+
+
+def warm_start(
+    model: Path, out: Path, demonstrations: Sequence[Trajectory], settings: DemoSettings, console: Console
+) -> Path:
+    """Supervised training on the demonstrations, until the model plays some worlds right."""
+    set_seed(settings.seed)
+    codec = make_codec(load_tokenizer(str(model)))
+    args = SFTConfig(
+        output_dir=str(out),
+        max_steps=settings.warm_steps,
+        per_device_train_batch_size=settings.warm_batch,
+        learning_rate=settings.warm_learning_rate,
+        warmup_steps=20,
+        adam_beta2=0.98,
+        weight_decay=0.01,
+        train_sampling_strategy="group_by_length",
+        max_length=None,
+        save_strategy="no",
+        logging_steps=5,
+        disable_tqdm=True,
+        seed=settings.seed,
+        **_ON_CPU,
+    )
+    trainer = make_sft_trainer(load_model(str(model)), demonstrations, codec, args)
+    run_training(trainer, "warm start (SFT)", console=console)
+    return out
+
+
+def reinforce(model: Path, out: Path, settings: DemoSettings, console: Console) -> Path:
+    """GRPO on new training worlds, without demonstrations, under a limit of turns that grows."""
+    set_seed(settings.seed)
+    tokenizer = load_tokenizer(str(model))
+    make_env = partial(gym.make, ENV_ID, **settings.env_kwargs)
+    count = settings.steps * settings.tasks_per_step
+    # Another seed than the demonstrations': other worlds.
+    dataset = make_dataset(text_env(make_env()), count, groups=GROUPS, seed=settings.seed + 1_000_000)
+    trainer = AgentTrainer(
+        load_model(str(model)),
+        make_env,
+        args=_grpo_config(out, settings),
+        processing_class=tokenizer,
+        train_dataset=dataset,
+    )
+    run_training(trainer, "reinforcement (GRPO)", console=console)
+    return out
+
+
+def training_curve(run: Path) -> list[dict[str, Any]]:
+    """What training logged, a row a step."""
+    return read_metrics(run / "metrics.jsonl")
+
+
+def measure(
+    model: Path, settings: DemoSettings, console: Console, split: str = "test", title: str = "evaluate"
+) -> list[Measurement]:
+    """Play held-out worlds and real held-out goals, sampled and greedy."""
+    engine, codec = load_engine(str(model))
+    worlds = _tasks(settings.env_kwargs, split, settings.eval_worlds)
+    real = _tasks(settings.real_env_kwargs, split, None)
+    plans = [
+        ("held-out worlds, sampled", settings.env_kwargs, worlds, 1, _SAMPLED),
+        ("held-out worlds, greedy", settings.env_kwargs, worlds, 1, _GREEDY),
+        ("real held-out goals, sampled", settings.real_env_kwargs, real, settings.real_samples, _SAMPLED),
+        ("real held-out goals, greedy", settings.real_env_kwargs, real, 1, _GREEDY),
+    ]
+    results = []
+    for name, kwargs, tasks, samples, temperature in track(plans, title, console=console, transient=True):
+        torch.manual_seed(0)
+        specs = [EpisodeSpec(task.id, 7000 + n) for n, task in enumerate(tasks) for _ in range(samples)]
+        limits = Limits(settings.eval_turns, settings.max_tokens, settings.max_turn_tokens)
+        sampling = Sampling(settings.max_turn_tokens, temperature)
+        played = play_many(
+            specs, partial(gym.make, ENV_ID, **kwargs), engine, codec, limits=limits, sampling=sampling, concurrency=128
+        )
+        results.append(Measurement(name, [episode.trajectory for episode in run_sync(played)]))
+    return results
+
+
+def _tasks(env_kwargs: dict[str, Any], split: str, count: int | None) -> list[Task]:
+    return text_env(gym.make(ENV_ID, **env_kwargs)).tasks.take(count, split=split, groups=GROUPS, seed=1)
+
+
+def _grpo_config(out: Path, settings: DemoSettings) -> AgentConfig:
+    episodes = settings.tasks_per_step * settings.group_size
+    return AgentConfig(
+        output_dir=str(out),
+        max_steps=settings.steps,
+        per_device_train_batch_size=settings.micro_batch,
+        gradient_accumulation_steps=episodes // settings.micro_batch,
+        num_generations=settings.group_size,
+        rounds=settings.rounds,
+        every=settings.every,
+        learning_rate=settings.learning_rate,
+        warmup_steps=10,
+        adam_beta2=0.99,
+        beta=0.0,
+        loss_type="grpo",
+        max_completion_length=settings.max_tokens,
+        max_turn_tokens=settings.max_turn_tokens,
+        save_strategy="no",
+        logging_steps=1,
+        disable_tqdm=True,
+        seed=settings.seed,
+        **_ON_CPU,
+    )

@@ -1,0 +1,5 @@
+"""The command line: `agentgym list | play | solve | eval | demos | bench | train | tiny-model`."""
+
+from agentgym_envs.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,150 @@
+"""The program `agentgym`: its commands, and what becomes of an error."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+import agentgym_envs
+from agentgym_envs.cli import bench, demos, evaluation, list_envs, play, plugins, solve
+from agentgym_envs.cli.common import Interrupted
+from agentgym_envs.errors import AgentGymError, UsageError
+
+OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+_DEBUG = "AGENTGYM_DEBUG"
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "list": list_envs.list_command,
+    "play": play.play_command,
+    "solve": solve.solve_command,
+    "eval": evaluation.eval_command,
+    "demos": demos.demos_command,
+    "bench": bench.bench_command,
+}
+_SPACE = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "a file is too large",
+}
+
+
+def make_app() -> typer.Typer:
+    """The program with all commands, those of installed plug-ins included; nothing heavy is imported."""
+    app = typer.Typer(
+        add_completion=False,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(_root)
+    for name, command in _COMMANDS.items():
+        app.command(name)(_interruptible(command))
+    plugins.add_commands(app)
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit code.
+
+    0 success, 1 something failed while running, 2 what was asked cannot be, 130 Ctrl-C. An error is one line on
+    stderr; with --debug or AGENTGYM_DEBUG=1 its traceback stands before it.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _log_to_stderr()
+    try:
+        command = typer.main.get_command(make_app())
+        result = command.main(plugins.shield(arguments), prog_name="agentgym", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort, Interrupted) as error:
+        return _report(str(error) or "interrupted", INTERRUPTED)
+    except UsageError as error:
+        return _report(_say(error), MISUSED)
+    except AgentGymError as error:
+        return _report(_say(error), FAILED)
+    except BrokenPipeError:
+        return _forget_stdout()
+    except OSError as error:
+        return _report(_say_os(error), FAILED)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # Typer's own; where its class lives depends on Typer's version
+            path = getattr(getattr(error, "ctx", None), "command_path", "agentgym")
+            return _report(f"{error.format_message()} (see {path} --help)", getattr(error, "exit_code", MISUSED))
+        raise
+    return result if isinstance(result, int) else OK
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Play, solve, evaluate and train on text environments for LLM agents."""
+    if debug:
+        os.environ[_DEBUG] = "1"
+    if version:
+        typer.echo(f"agentgym-envs {agentgym_envs.__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """Ctrl-C as an error of ours: Typer would make an exit code of it, and some of its versions another one."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
+
+    return run
+
+
+def _debugging() -> bool:
+    return os.environ.get(_DEBUG, "") not in ("", "0")
+
+
+def _report(message: str, code: int) -> int:
+    if _debugging() and sys.exc_info()[0] is not None:
+        typer.echo(traceback.format_exc(), err=True, nl=False)
+    typer.echo(f"agentgym: {' '.join(message.split())}", err=True)
+    return code
+
+
+def _say(error: Exception) -> str:
+    return "; ".join([str(error), *getattr(error, "__notes__", [])])
+
+
+def _say_os(error: OSError) -> str:
+    reason = _SPACE.get(error.errno or 0, error.strerror or str(error))
+    where = f" ({error.filename})" if error.filename else ""
+    return "; ".join([f"{reason}{where}", *getattr(error, "__notes__", [])])
+
+
+def _forget_stdout() -> int:
+    """The reader of a pipe went away: no message, and no second error when Python flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FAILED
+
+
+class _Lines(logging.Handler):
+    """One line a warning, on stderr as it is at that moment (a progress bar replaces it)."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        cause = record.exc_info[1] if record.exc_info else None
+        typer.echo(f"agentgym: {record.getMessage()}{f': {cause}' if cause else ''}", err=True)
+        if cause and _debugging():
+            typer.echo("".join(traceback.format_exception(cause)), err=True, nl=False)
+
+
+def _log_to_stderr() -> None:
+    logger = logging.getLogger("agentgym_envs")
+    if not any(isinstance(handler, _Lines) for handler in logger.handlers):
+        logger.addHandler(_Lines())

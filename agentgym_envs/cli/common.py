@@ -1,0 +1,136 @@
+"""What the commands share: options, consoles, and turning what was typed into an environment."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import gymnasium as gym
+import typer
+from gymnasium.envs.registration import load_env_creator
+
+from agentgym_envs.core import text_env
+from agentgym_envs.errors import UsageError
+from agentgym_envs.registration import env_ids
+from agentgym_envs.task import Task, TaskSet, TaskTable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Env = gym.Env[str, str]
+
+EnvId = Annotated[str, typer.Argument(metavar="ENV", help="An environment id, or its name: textcraft.")]
+EnvArgs = Annotated[
+    list[str] | None,
+    typer.Option("--env-arg", metavar="KEY=VALUE", help="An argument of the environment; the value is JSON or a word."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+Split = Annotated[str, typer.Option(help="train, validation, test, or all.")]
+Seed = Annotated[int, typer.Option(min=0, help="Decides every random choice.")]
+MaxTurns = Annotated[int, typer.Option(min=1, help="Limit of turns of an episode.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left there.")]
+
+
+class Interrupted(Exception):
+    """Ctrl-C, after everything worth keeping was kept; the text says what that is."""
+
+
+def stdout() -> Console:
+    """A console on stdout as it is now."""
+    return _console(sys.stdout)
+
+
+def stderr() -> Console:
+    """A console on stderr as it is now."""
+    return _console(sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def find_env(name: str) -> str:
+    """The full id for what was typed: an id, or a name without namespace and version. Raises UsageError."""
+    if name in gym.registry or ":" in name:
+        return name
+    short = {known.partition("/")[2].rpartition("-v")[0].lower(): known for known in env_ids()}
+    if name.lower() in short:
+        return short[name.lower()]
+    names = {known.lower(): known for known in env_ids()} | short
+    near = dict.fromkeys(names[match] for match in difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5))
+    hint = f"did you mean {' or '.join(near)}?" if near else "`agentgym list` shows them all"
+    raise UsageError(f"there is no environment {name!r}; {hint}")
+
+
+def parse_env_args(pairs: Sequence[str] | None) -> dict[str, Any]:
+    """KEY=VALUE pairs as keyword arguments; a value that is no JSON is taken as a word. Raises UsageError."""
+    arguments: dict[str, Any] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise UsageError(f"--env-arg takes KEY=VALUE, for example max_distractors=0, not {pair!r}")
+        arguments[key] = _json_or_text(value)
+    return arguments
+
+
+def make_env(env_id: str, arguments: Mapping[str, Any]) -> Env:
+    """The environment. Raises UsageError if it does not know an argument or is not of this suite."""
+    env = make_env_factory(env_id, arguments)()
+    text_env(env)
+    return env
+
+
+def make_env_factory(env_id: str, arguments: Mapping[str, Any]) -> Callable[[], Env]:
+    """A function that makes the environment; the arguments are checked now."""
+    try:
+        spec = gym.spec(env_id)
+        creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    except (gym.error.Error, ImportError) as error:
+        raise UsageError(f"there is no environment {env_id!r}: {error}") from None
+    _check_arguments(env_id, creator, {**spec.kwargs, **arguments})
+    return lambda: gym.make(env_id, **arguments)
+
+
+def choose_tasks(
+    tasks: TaskSet, count: int | None, *, split: str, groups: tuple[str, ...] | None, seed: int
+) -> list[Task]:
+    """The tasks that --tasks, --split, --groups and --seed ask for. Raises UsageError."""
+    if count is None and not isinstance(tasks, TaskTable):
+        raise UsageError(f"{tasks.name!r} has tasks without end; say how many you want: --tasks 300, for example")
+    return tasks.take(count, split=split_of(split), groups=groups, seed=seed)
+
+
+def split_of(name: str) -> str | None:
+    """The split for an environment's own selection, where None is all."""
+    return None if name == "all" else name
+
+
+def names_of(text: str | None) -> tuple[str, ...] | None:
+    """Names separated by commas."""
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _console(stream: Any) -> Console:
+    from rich.console import Console
+
+    return Console(file=stream, highlight=False, soft_wrap=False)
+
+
+def _json_or_text(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _check_arguments(env_id: str, creator: Any, arguments: Mapping[str, Any]) -> None:
+    known = inspect.signature(creator).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        return
+    if unknown := sorted(set(arguments) - set(known)):
+        raise UsageError(f"{env_id} has no argument {', '.join(unknown)}; it has {', '.join(sorted(known))}")

@@ -1,0 +1,113 @@
+"""`agentgym demos`: trajectories of the oracle, to train on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentgym_envs.cli.common import (
+    Env,
+    EnvArgs,
+    EnvId,
+    Interrupted,
+    Json,
+    MaxTurns,
+    Overwrite,
+    Seed,
+    Split,
+    choose_tasks,
+    find_env,
+    make_env,
+    names_of,
+    parse_env_args,
+    print_json,
+    stderr,
+)
+from agentgym_envs.core import text_env
+from agentgym_envs.errors import NoOracle, UsageError
+from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
+
+Out = Annotated[Path, typer.Option(help="The file, one trajectory a line.")]
+Tasks = Annotated[int | None, typer.Option(min=1, help="How many tasks; by default all of the split.")]
+Groups = Annotated[str | None, typer.Option(help="Groups of tasks, separated by commas.")]
+Grammar = Annotated[str | None, typer.Option(help="How actions are written: bare, react, tag, fenced, tool_call.")]
+
+
+def demos_command(
+    env: EnvId,
+    out: Out,
+    split: Split = "train",
+    tasks: Tasks = None,
+    groups: Groups = None,
+    grammar: Grammar = None,
+    max_turns: MaxTurns = 100,
+    seed: Seed = 0,
+    env_arg: EnvArgs = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Record the oracle's solutions. What it cannot solve within the limit of turns is left out and counted."""
+    arguments = parse_env_args(env_arg) | ({} if grammar is None else {"grammar": grammar})
+    made = make_env(find_env(env), arguments)
+    chosen = choose_tasks(text_env(made).tasks, tasks, split=split, groups=names_of(groups), seed=seed)
+    _clear(out, overwrite)
+    counts: Counter[str] = Counter()
+    with TrajectoryWriter(out) as writer:
+        try:
+            _record(made, [task.id for task in chosen], seed, max_turns, writer, counts)
+        except KeyboardInterrupt:
+            kept = f"{counts['written']} of {len(chosen)} demonstrations are kept in {out}"
+            raise Interrupted(f"interrupted; {kept}") from None
+        except OSError as error:
+            error.add_note(f"{counts['written']} of {len(chosen)} demonstrations are kept in {out}")
+            raise
+        finally:
+            made.close()
+    _summarise(out, counts, as_json)
+
+
+def _clear(out: Path, overwrite: bool) -> None:
+    if out.is_dir():
+        raise UsageError(f"--out names a file to write, but {out} is a directory")
+    if out.exists() and out.stat().st_size and not overwrite:
+        raise UsageError(f"{out} exists already; choose another file, or pass --overwrite to replace it")
+    out.unlink(missing_ok=True)
+
+
+def _record(
+    env: Env, task_ids: list[str], seed: int, max_turns: int, writer: TrajectoryWriter, counts: Counter[str]
+) -> None:
+    from rich.progress import track
+
+    for task_id in track(task_ids, "demonstrations", console=stderr(), transient=True, disable=len(task_ids) < 50):
+        try:
+            trajectory = _demonstrate(env, task_id, seed, max_turns)
+        except NoOracle:
+            counts["without_oracle"] += 1
+            continue
+        if not trajectory.success:
+            counts["unsolved"] += 1
+            continue
+        writer.write(trajectory)
+        counts["written"] += 1
+
+
+def _demonstrate(env: Env, task_id: str, seed: int, max_turns: int) -> Trajectory:
+    from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_text, run_sync
+
+    spec = EpisodeSpec(task_id, seed, {"policy": "oracle"})
+    return run_sync(play_text(env, OraclePolicy(), spec, limits=Limits(max_turns=max_turns)))
+
+
+def _summarise(out: Path, counts: Counter[str], as_json: bool) -> None:
+    reasons = {"without_oracle": "have no oracle", "unsolved": "were not solved within the limit of turns"}
+    if as_json:
+        print_json({"out": str(out), **{name: counts[name] for name in ("written", *reasons)}})
+        return
+    typer.echo(f"{counts['written']} demonstrations in {out}")
+    for name, reason in reasons.items():
+        if counts[name]:
+            typer.echo(f"left out: {counts[name]} tasks {reason}")

@@ -1,0 +1,45 @@
+"""`agentgym list`: the environments and their tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from agentgym_envs.cli.common import Json, make_env, print_json, stdout
+from agentgym_envs.core import text_env
+from agentgym_envs.registration import REGISTRATIONS, Registration
+from agentgym_envs.task import SPLITS, TaskTable
+
+
+def list_command(as_json: Json = False) -> None:
+    """List the environments: their groups of tasks, how many tasks a split has, and the hash of the task table."""
+    rows = [describe(row) for row in REGISTRATIONS]
+    if as_json:
+        print_json(rows)
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("environment", "groups", *SPLITS, "tasks sha256"):
+        table.add_column(name, justify="right" if name in SPLITS else "left")
+    for row in rows:
+        counts = [f"{row['tasks'][split]:,}" if row["tasks"] else "∞" for split in SPLITS]
+        name = f"[bold]{row['id']}[/]\n[dim]{row['summary']}[/]"
+        table.add_row(name, "\n".join(row["groups"]), *counts, f"[dim]{row['digest'][:12]}[/]")
+    stdout().print(table)
+
+
+def describe(row: Registration) -> dict[str, Any]:
+    """What `list` tells of an environment; `tasks` is a number for each split, or None if there is no end of them."""
+    env = make_env(row.id, {})
+    tasks = text_env(env).tasks
+    counts = Counter(task.split for task in tasks) if isinstance(tasks, TaskTable) else None
+    env.close()
+    return {
+        "id": row.id,
+        "summary": row.summary,
+        "groups": list(tasks.groups),
+        "tasks": None if counts is None else {split: counts[split] for split in SPLITS},
+        "digest": tasks.digest,
+    }

@@ -1,0 +1,63 @@
+"""Commands and model engines that another package brings, found by entry points and loaded when used.
+
+Group `agentgym.commands`: a name, and a function that takes the arguments after it and returns an exit code or None.
+Group `agentgym.engines`: a name NAME (`--policy NAME:MODEL`), and a function
+`load(model, *, chat_template=None) -> (Engine, ChatCodec)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import typer
+
+from agentgym_envs.errors import missing_extra
+
+COMMANDS, ENGINES = "agentgym.commands", "agentgym.engines"
+_KNOWN = {
+    "train": "Train a model: [bold]train grpo[/] (multi-turn RL) or [bold]train sft[/] (on demonstrations).",
+    "tiny-model": "Make a small untrained model and tokenizer, for trying things out without a download.",
+}
+"""Commands of ours that show in the help with or without the extra that brings them."""
+_PACKAGES = {"train": ("trl", "trl"), "tiny-model": ("transformers", "trl"), "hf": ("transformers", "trl")}
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add a command for each plug-in; what follows its name is handed over as it is."""
+    for name in sorted({*_KNOWN, *(point.name for point in entry_points(group=COMMANDS))}):
+        app.command(
+            name,
+            help=_KNOWN.get(name, "A command of another package."),
+            add_help_option=False,
+            context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        )(_runner(name))
+
+
+def shield(arguments: Sequence[str]) -> list[str]:
+    """Put `--` behind the name of a plug-in's command, so that nothing after it is read as an option of ours."""
+    names = {*_KNOWN, *(point.name for point in entry_points(group=COMMANDS))}
+    place = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
+    if place is None or arguments[place] not in names:
+        return list(arguments)
+    return [*arguments[: place + 1], "--", *arguments[place + 1 :]]
+
+
+def load(group: str, name: str) -> Callable[..., Any]:
+    """What the entry point refers to. Raises MissingExtra if no package brings it."""
+    found: list[EntryPoint] = list(entry_points(group=group, name=name))
+    if not found:
+        package, extra = _PACKAGES.get(name, (name, "all"))
+        what = f"agentgym {name}" if group == COMMANDS else f"--policy {name}:MODEL"
+        raise missing_extra(what, package, extra)
+    loaded: Callable[..., Any] = found[0].load()
+    return loaded
+
+
+def _runner(name: str) -> Callable[[typer.Context], int | None]:
+    def command(context: typer.Context) -> int | None:
+        result = load(COMMANDS, name)(list(context.args))
+        return result if isinstance(result, int) else None
+
+    return command

@@ -1,0 +1,219 @@
+"""Golden numbers are worked out by hand; the comments show how."""
+
+import json
+import math
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs.errors import UsageError
+from agentgym_envs.evaluate import Z95, evaluate, interval, paired_difference, wilson
+from agentgym_envs.task import Task
+from agentgym_envs.trajectory import Trajectory, Turn
+
+
+def episode(
+    task: str,
+    success: float,
+    *,
+    group: str = "easy",
+    env_id: str = "A-v0",
+    seed: int = 0,
+    turns: int = 2,
+    invalid: int = 0,
+    stop: str | None = None,
+) -> Trajectory:
+    infos: list[dict[str, Any]] = [{"invalid_action": "what?" if n < invalid else None} for n in range(turns)]
+    return Trajectory(
+        env_id=env_id,
+        task=Task(task, "test", group, "do it"),
+        seed=seed,
+        instructions="",
+        turns=tuple(Turn("see", "act", 0.0, info) for info in infos),
+        final_observation="end",
+        score=success,
+        success=success == 1,
+        stop_reason=stop or ("success" if success == 1 else "turn_limit"),
+    )
+
+
+def several(task: str, *successes: float, **fields: Any) -> list[Trajectory]:
+    return [episode(task, success, seed=seed, **fields) for seed, success in enumerate(successes)]
+
+
+def test_wilson_by_hand() -> None:
+    # 1 of 2: the centre is 1/2 by symmetry, the half-width z/(1+z²/2) * sqrt(1/8 + z²/16) = z/2 / sqrt(2+z²).
+    half = Z95 / 2 / math.sqrt(2 + Z95**2)
+    found = wilson(0.5, 2)
+    assert (found.low, found.high) == pytest.approx((0.5 - half, 0.5 + half))
+    assert found.low == pytest.approx(0.0945, abs=1e-4)
+
+
+def test_wilson_at_the_ends() -> None:
+    # 0 of n: low is 0 and high z²/(n+z²); with n = 10 that is 3.8415/13.8415.
+    assert wilson(0.0, 10).low == 0.0
+    assert wilson(0.0, 10).high == pytest.approx(3.841459 / 13.841459)
+    assert wilson(1.0, 10).high == 1.0
+    assert wilson(1.0, 10).low == pytest.approx(1 - 3.841459 / 13.841459)
+
+
+def test_wilson_agrees_with_a_published_value() -> None:
+    # Newcombe, Statistics in Medicine 17 (1998), table I: 81 of 263 by the score method without correction.
+    found = wilson(81 / 263, 263)
+    assert (round(found.low, 4), round(found.high, 4)) == (0.2553, 0.3662)
+    found = wilson(15 / 148, 148)
+    assert (round(found.low, 4), round(found.high, 4)) == (0.0624, 0.1605)
+
+
+def test_one_episode_a_task_is_plain_wilson() -> None:
+    assert interval([1, 0, 0, 1, 1], 5) == wilson(0.6, 5)
+
+
+def test_episodes_that_all_agree_within_a_task_add_nothing() -> None:
+    # Ten tasks, 8 episodes each, every task always solved or never: the evidence is that of ten, not of eighty.
+    assert interval([1.0] * 4 + [0.0] * 6, 80) == wilson(0.4, 10)
+
+
+def test_the_effective_number_of_episodes_by_hand() -> None:
+    # Task means 0, .5, .5, 1: mean .5; variance 1/8 of them, (1/8)/3 = 1/24 of their mean; .25 / (1/24) = 6.
+    assert interval([0, 0.5, 0.5, 1], 8) == wilson(0.5, 6)
+
+
+def test_equal_task_means_count_as_tasks_only() -> None:
+    assert interval([0.5, 0.5], 8) == wilson(0.5, 2)
+
+
+def test_the_effective_number_is_never_more_than_the_episodes() -> None:
+    # Task means .4, .6: mean .5, variance .01 of them, .01 of their mean; .25/.01 = 25, but there were 20 episodes.
+    assert interval([0.4, 0.6], 20) == wilson(0.5, 20)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.integers(1, 10))
+def test_an_interval_lies_in_0_1_around_its_mean(means: list[float], each: int) -> None:
+    found = interval(means, len(means) * each)
+    assert 0 <= found.low <= found.mean <= found.high <= 1
+    assert found.high - found.low > 0
+
+
+def test_the_interval_holds_the_truth_where_a_bootstrap_does_not() -> None:
+    rng, truth, held = random.Random(0), 0.05, 0
+    for _ in range(400):
+        means = []
+        for _ in range(25):
+            p = rng.betavariate(truth * 8, (1 - truth) * 8)
+            means.append(sum(rng.random() < p for _ in range(4)) / 4)
+        found = interval(means, 100)
+        held += found.low <= truth <= found.high
+    assert 0.93 <= held / 400 <= 0.99
+
+
+def test_metrics_by_hand() -> None:
+    episodes = [
+        *several("t/1", 1, 1, 0, turns=2, invalid=1),
+        episode("t/2", 0, turns=5),
+        episode("t/2", 0, seed=1, turns=1, stop="env_error"),
+        episode("t/3", 0.5, group="hard", turns=3),
+    ]
+    found = evaluate(episodes)
+    easy, hard = found.groups
+    assert (easy.group, hard.group) == ("easy", "hard")
+    assert (easy.tasks, easy.episodes, easy.excluded) == (2, 4, 1)
+    assert easy.success is not None
+    assert easy.success.mean == pytest.approx((2 / 3 + 0) / 2)  # over tasks, not 2 of 4 episodes
+    assert easy.turns == pytest.approx((2 + 5) / 2)
+    assert easy.invalid_actions == pytest.approx(3 / 11)
+    assert easy.stop_reasons == {"env_error": 1, "success": 2, "turn_limit": 2}
+    assert hard.success is not None and hard.score is not None
+    assert (hard.success.mean, hard.score.mean) == (0, 0.5)
+    assert (found.overall.tasks, found.overall.episodes, found.overall.env_id) == (3, 5, "A-v0")
+
+
+def test_only_failures_of_the_machine_give_no_rate() -> None:
+    row = evaluate([episode("t/1", 0, stop="env_error"), episode("t/2", 0, turns=0, stop="closed")]).overall
+    assert (row.tasks, row.episodes, row.excluded) == (0, 0, 2)
+    assert row.success is row.score is row.turns is row.invalid_actions is None
+    assert row.stop_reasons == {"closed": 1, "env_error": 1}
+
+
+def test_nothing_at_all() -> None:
+    found = evaluate([])
+    assert (found.environments, found.groups, found.overall.tasks) == ((), (), 0)
+
+
+def test_environments_are_kept_apart_even_if_their_tasks_share_an_id() -> None:
+    found = evaluate([episode("t/1", 1, env_id="B-v0"), episode("t/1", 0, env_id="A-v0")])
+    assert [row.env_id for row in found.environments] == ["A-v0", "B-v0"]
+    assert [row.env_id for row in found.groups] == ["A-v0", "B-v0"]
+    assert (found.overall.env_id, found.overall.tasks) == (None, 2)
+
+
+def test_groups_come_in_the_order_asked_for() -> None:
+    episodes = [episode(f"t/{group}", 1, group=group) for group in ("c", "a", "d", "b")]
+    assert [row.group for row in evaluate(episodes, group_order=["d", "b"]).groups] == ["d", "b", "a", "c"]
+
+
+def test_the_order_of_episodes_does_not_matter() -> None:
+    episodes = [e for n in range(20) for e in several(f"t/{n}", n % 2, n % 3 == 0, n % 7 / 7, turns=1 + n % 4)]
+    shuffled = random.Random(0).sample(episodes, len(episodes))
+    assert evaluate(shuffled) == evaluate(episodes)
+
+
+def test_the_result_is_json() -> None:
+    found = evaluate([episode("t/1", 1)])
+    row = json.loads(json.dumps(found.to_json()))
+    assert row["overall"]["success"] == {"mean": 1.0, "low": pytest.approx(0.2065, abs=1e-4), "high": 1.0}
+    assert row["groups"][0]["group"] == "easy"
+    assert row == found.to_json()
+
+
+def test_paired_difference_by_hand() -> None:
+    before = [*several("t/1", 0, 1), *several("t/2", 0, 0)]
+    after = [*several("t/1", 1, 1), *several("t/2", 0, 1)]
+    # Each task gained one half, so every resample gives one half.
+    found = paired_difference(before, after)
+    assert (found.mean, found.low, found.high, found.tasks, found.excluded) == (0.5, 0.5, 0.5, 2, 0)
+    assert found.to_json()["mean"] == 0.5
+
+
+def test_the_bootstrap_interval_by_hand() -> None:
+    # Of 10 tasks 5 gained 1 and 5 gained 0. A resample's mean is Binomial(10, 1/2)/10; its 2.5 % quantile is .2
+    # (P(X <= 1) = 11/1024 < 2.5 %, P(X <= 2) = 56/1024 > 2.5 %), its 97.5 % quantile .8 by symmetry.
+    before = [episode(f"t/{n}", 0) for n in range(10)]
+    after = [episode(f"t/{n}", n % 2) for n in range(10)]
+    found = paired_difference(before, after)
+    assert (found.mean, found.low, found.high) == pytest.approx((0.5, 0.2, 0.8))
+    assert paired_difference(before, after) == found
+
+
+def test_pairing_takes_out_how_hard_a_task_is() -> None:
+    # Half of the tasks are always solved, half never; ten of the hard ones are learned.
+    before = [episode(f"t/{n}", n % 2) for n in range(100)]
+    after = [episode(f"t/{n}", n % 2 or n < 20) for n in range(100)]
+    found = paired_difference(before, after)
+    assert found.mean == pytest.approx(0.1)
+    assert 0.03 < found.low < found.high < 0.17
+    unpaired = [evaluate(side).overall.success for side in (before, after)]
+    assert unpaired[0] and unpaired[1]
+    assert unpaired[0].high > unpaired[1].low  # the two intervals overlap; the paired one excludes 0
+
+
+def test_another_value_can_be_compared() -> None:
+    before, after = [episode("t/1", 0, turns=9)], [episode("t/1", 0, turns=4)]
+    assert paired_difference(before, after, value=lambda t: len(t.turns)).mean == -5
+
+
+def test_a_task_without_a_usable_episode_on_one_side_is_left_out() -> None:
+    before = [episode("t/1", 0), episode("t/2", 0, stop="env_error")]
+    after = [episode("t/1", 1), episode("t/2", 1)]
+    found = paired_difference(before, after)
+    assert (found.mean, found.tasks, found.excluded) == (1, 1, 1)
+    with pytest.raises(UsageError, match="no task with a usable episode"):
+        paired_difference(before[1:], after[1:])
+
+
+def test_different_tasks_cannot_be_paired() -> None:
+    with pytest.raises(UsageError, match=r"2 of 3 are on one side only, for example 't/1'"):
+        paired_difference([episode("t/1", 0), episode("t/2", 0)], [episode("t/2", 0), episode("t/3", 0)])
