@@ -134,7 +134,7 @@ def test_metrics_by_hand() -> None:
 def test_only_failures_of_the_machine_give_no_rate() -> None:
     row = evaluate([episode("t/1", 0, stop="env_error"), episode("t/2", 0, turns=0, stop="closed")]).overall
     assert (row.tasks, row.episodes, row.excluded) == (0, 0, 2)
-    assert row.success is row.score is row.turns is row.invalid_actions is None
+    assert [row.success, row.score, row.turns, row.invalid_actions] == [None] * 4
     assert row.stop_reasons == {"closed": 1, "env_error": 1}
 
 

@@ -38,7 +38,7 @@ WITHOUT_EOS = (
     "{% if add_generation_prompt %}Assistant: {% endif %}"
 )
 NO_SYSTEM = (
-    "{{ bos_token }}{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('System role not supported') }}"
+    "{{ bos_token }}{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system role') }}"
     "{% endif %}{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]{% else %}{{ m.content }}{{ eos_token }}"
     "{% endif %}{% endfor %}"
 )

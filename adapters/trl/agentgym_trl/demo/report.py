@@ -24,13 +24,16 @@ h1 { margin-bottom: 0 } .lead { opacity: .75; margin-top: .3rem }
 img { width: 100%; border-radius: 8px; background: #fff }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { text-align: left; padding: .4rem .7rem; border-bottom: 1px solid var(--line) }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem } @media (max-width: 48rem) { .pair { display: block } }
+.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem }
+@media (max-width: 48rem) { .pair { display: block } }
 .episode { border: 1px solid var(--line); border-radius: 8px; padding: .8rem 1rem; margin: .6rem 0 }
 .episode h4 { margin: 0 0 .5rem } .badge { float: right; font-weight: 600 }
 .success { color: var(--good) } .failure { color: var(--bad) }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--soft); padding: .6rem .8rem; border-radius: 6px; margin: .3rem 0 }
-.turn { display: grid; grid-template-columns: 1.6rem 1fr auto; gap: .2rem .6rem; padding: .35rem 0; border-top: 1px dashed var(--line) }
-.action { font-family: ui-monospace, monospace; color: var(--blue) } .reply { grid-column: 2; opacity: .8 } .reward { font-weight: 600 }
+pre { background: var(--soft); padding: .6rem .8rem; border-radius: 6px; margin: .3rem 0 }
+pre, .action, .reply { white-space: pre-wrap; overflow-wrap: anywhere }
+.turn { display: grid; grid-template-columns: 1.6rem 1fr auto; gap: .2rem .6rem; padding: .35rem 0 }
+.turn { border-top: 1px dashed var(--line) } .action { font-family: ui-monospace, monospace; color: var(--blue) }
+.reply { grid-column: 2; opacity: .8 } .reward { font-weight: 600 }
 footer { opacity: .7; font-size: .9rem; margin: 2rem 0 }
 """
 
@@ -62,9 +65,9 @@ def print_summary(console: Console, before: Sequence[Measurement], after: Sequen
     console.print(f"\n{verdict}\nThe report, with replayed episodes: [bold]{out / 'report.html'}[/]\n")
     console.print(
         "Next:\n"
-        f"  agentgym eval AgentGym/TextCraft-v0 --policy hf:{out / 'grpo'} ...   evaluate the agent you have just trained\n"
-        "  agentgym play AgentGym/TextCraft-v0                     play the game yourself\n"
-        "  agentgym train grpo --help                              train a larger model (configs/ has Qwen recipes)",
+        f"  agentgym eval AgentGym/TextCraft-v0 --policy hf:{out / 'grpo'}   evaluate the agent you have trained\n"
+        "  agentgym play AgentGym/TextCraft-v0      play the game yourself\n"
+        "  agentgym train grpo --help               train a larger model (configs/ has Qwen recipes)",
         highlight=False,
     )
 
@@ -78,14 +81,13 @@ def write_report(
 ) -> None:
     """Write the HTML report; it refers to no other file."""
     picture = base64.b64encode((path.parent / "learning_curve.png").read_bytes()).decode()
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in _rows(before, after)
-    )
+    cells = [[f"<td>{escape(cell)}</td>" for cell in row] for row in _rows(before, after)]
+    rows = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
     body = f"""<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>AgentGym Envs: quick start</title><style>{_STYLE}</style>
 <h1>A small language model learns TextCraft</h1>
-<p class="lead">Supervised warm start on {settings.demonstrations} oracle demonstrations, then GRPO on new worlds under a
-limit of turns of {escape(settings.rounds)} ({settings.every} steps each). Seed {settings.seed}.</p>
+<p class="lead">Supervised warm start on {settings.demonstrations} oracle demonstrations, then GRPO on new worlds
+under a limit of turns of {escape(settings.rounds)} ({settings.every} steps each). Seed {settings.seed}.</p>
 <img alt="Learning curve, and success before and after" src="data:image/png;base64,{picture}">
 <h2>Held-out tasks</h2>
 <table><tr><th>tasks</th><th>number</th><th>warm start</th><th>after GRPO</th><th>gain, points</th></tr>{rows}</table>
@@ -119,6 +121,10 @@ def _rows(before: Sequence[Measurement], after: Sequence[Measurement]) -> list[l
     ]
 
 
+def _points(gain: PairedDifference) -> str:
+    return f"{100 * gain.mean:+.0f}  [{100 * gain.low:+.0f}, {100 * gain.high:+.0f}]"
+
+
 def _success(measurement: Measurement) -> str:
     estimate = measurement.metrics.success
     if estimate is None:
@@ -129,11 +135,9 @@ def _success(measurement: Measurement) -> str:
 def _episodes(before: Sequence[Trajectory], after: Sequence[Trajectory], count: int = 6) -> str:
     """The same worlds twice: those that were lost and are won first, then others, so that failures show as well."""
     pairs = sorted(zip(before, after, strict=True), key=lambda pair: (pair[0].success, not pair[1].success))
-    lost_then_won, others = pairs[: count - 2], [pair for pair in pairs if not pair[1].success][:1] + pairs[-1:]
-    return "".join(
-        f'<div class="pair">{_episode(b, "warm start")}{_episode(a, "after GRPO")}</div>'
-        for b, a in lost_then_won + others
-    )
+    shown = pairs[: count - 2] + [pair for pair in pairs if not pair[1].success][:1] + pairs[-1:]
+    episodes = [(_episode(b, "warm start"), _episode(a, "after GRPO")) for b, a in shown]
+    return "".join(f'<div class="pair">{b}{a}</div>' for b, a in episodes)
 
 
 def _episode(trajectory: Trajectory, title: str) -> str:
@@ -151,4 +155,5 @@ def _episode(trajectory: Trajectory, title: str) -> str:
 
 def _facts(settings: DemoSettings, seconds: dict[str, float]) -> str:
     times = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items())
-    return f"Wall-clock: {times}. Settings: {asdict(settings)}. Everything here can be made again by scripts/demo --seed {settings.seed}."
+    again = f"To make it all again: scripts/demo --seed {settings.seed}."
+    return f"Wall-clock: {times}. Settings: {asdict(settings)}. {again}"

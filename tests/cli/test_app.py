@@ -1,0 +1,134 @@
+import os
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agentgym_envs
+from agentgym_envs.cli import plugins
+from agentgym_envs.errors import EngineError
+
+from .conftest import Run, command, environment
+
+ALL = ("list", "play", "solve", "eval", "demos", "bench", "train", "tiny-model")
+
+
+def install(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
+    """Make these the only plug-ins: group_name="module:function"."""
+    found = EntryPoints(
+        EntryPoint(name.partition("_")[2].replace("_", "-"), value, f"agentgym.{name.partition('_')[0]}")
+        for name, value in points.items()
+    )
+    monkeypatch.setattr(plugins, "entry_points", found.select)
+
+
+def seven(argv: list[str]) -> int:
+    """A command of a plug-in."""
+    sys.stdout.write(repr(argv))
+    return 7
+
+
+def engine_that_fails(model: str, *, chat_template: str | None) -> Any:
+    """An engine of a plug-in."""
+    raise EngineError(f"no luck with {model} and {chat_template}")
+
+
+def test_help_names_every_command(run: Run) -> None:
+    bare, asked = run(), run("--help")
+    assert bare.code == asked.code == 0
+    assert bare.out == asked.out
+    assert all(f" {name} " in asked.out for name in ALL)
+
+
+@pytest.mark.parametrize("name", ALL[:6])
+def test_every_command_explains_itself(run: Run, name: str) -> None:
+    outcome = run(name, "--help")
+    assert outcome.code == 0
+    assert "Usage: agentgym" in outcome.out
+
+
+def test_the_version(run: Run) -> None:
+    assert run("--version").out == f"agentgym-envs {agentgym_envs.__version__}\n"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from agentgym_envs.cli import main; main(['--help']);"
+        "sys.stderr.write(' '.join(name.partition('.')[0] for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert not set(done.stderr.split()) & {"httpx", "torch", "transformers", "trl", "agentgym_trl"}
+
+
+def test_what_cannot_be_is_one_line_and_code_2(refuses: Run) -> None:
+    assert "'frobnicate'" in refuses("frobnicate").err
+    assert "agentgym play --help" in refuses("play").err
+    assert "did you mean AgentGym/TextCraft-v0?" in refuses("play", "TextKraft").err
+    assert "agentgym list" in refuses("solve", "NetHack").err
+    assert "there is no task 'textcraft/9999'" in refuses("solve", "textcraft", "--task", "textcraft/9999").err
+    assert "train, validation, test" in refuses("solve", "textcraft", "--split", "dev").err
+    assert "depth-1, depth-2" in refuses("solve", "textcraft", "--group", "depth-9").err
+    assert "KEY=VALUE" in refuses("solve", "textcraft", "--env-arg", "worlds").err
+    assert "no argument colour; it has goal" in refuses("solve", "textcraft", "--env-arg", "colour=1").err
+    assert "invented" in refuses("solve", "textcraft", "--env-arg", "worlds=lost").err
+    assert "--max-turns" in refuses("play", "textcraft", "--max-turns", "0").err
+
+
+def test_a_malformed_recipe_table_is_one_line(refuses: Run, tmp_path: Path) -> None:
+    (tmp_path / "book.json").write_text("{]")
+    assert "book.json" in refuses("solve", "textcraft", "--env-arg", "recipe_table=book.json").err
+
+
+def test_other_environments_of_gymnasium_are_refused(refuses: Run) -> None:
+    assert "of this suite" in refuses("play", "CartPole-v1").err
+
+
+def test_debug_shows_the_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Traceback" not in run("solve", "NetHack").err
+    assert "Traceback" in run("--debug", "solve", "NetHack").err
+    monkeypatch.setenv("AGENTGYM_DEBUG", "0")
+    assert "Traceback" not in run("solve", "NetHack").err
+    monkeypatch.setenv("AGENTGYM_DEBUG", "1")
+    assert "Traceback" in run("solve", "NetHack").err
+
+
+def test_what_follows_a_plug_ins_command_is_handed_over_untouched(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, commands_train=f"{__name__}:seven", commands_own_thing=f"{__name__}:seven")
+    words = ["grpo", "--help", "-h", "--json", "--", "--x=1", "--version", ""]
+    assert run("train", *words)[:2] == (7, repr(words))
+    assert run("--debug", "train", *words)[:2] == (7, repr(words))
+    assert run("own-thing")[:2] == (7, "[]")
+    assert "own-thing" in run("--help").out
+
+
+def test_a_plug_in_that_is_not_installed_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    for words in (["train", "grpo", "--x"], ["tiny-model", "--help"]):
+        outcome = run(*words)
+        assert outcome.code == 1
+        assert "pip install 'agentgym-envs[trl]'" in outcome.err
+    outcome = run("eval", "textcraft", "--policy", "hf:some/model", "--tasks", 1)
+    assert (outcome.code, outcome.err.count("\n")) == (1, 1)
+    assert "--policy hf:MODEL needs the package 'transformers'" in outcome.err
+
+
+def test_a_plug_ins_engine_gets_model_and_template(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch, engines_mine=f"{__name__}:engine_that_fails")
+    (tmp_path / "chat.jinja").write_text("TEMPLATE")
+    outcome = run("eval", "textcraft", "--policy", "mine:a:b", "--tasks", 1, "--chat-template", "chat.jinja")
+    assert outcome[::2] == (1, "agentgym: no luck with a:b and TEMPLATE\n")
+
+
+def test_a_pipe_that_is_closed_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            command("list"), env=environment(), stdout=write, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    finally:
+        os.close(write)
+    assert done.stderr == ""

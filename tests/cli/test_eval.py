@@ -1,0 +1,336 @@
+import json
+import resource
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from agentgym_envs.cli import plugins
+from agentgym_envs.evaluate import evaluate
+from agentgym_envs.rollout import BatchEngine, ChatPolicy, Generation, OraclePolicy
+from agentgym_envs.trajectory import Trajectory, read_trajectories
+
+from .conftest import Run, command, environment
+
+
+def records(directory: str | Path = "out") -> list[Trajectory]:
+    return list(read_trajectories(Path(directory) / "trajectories.jsonl"))
+
+
+def result(directory: str | Path = "out") -> Any:
+    return json.loads((Path(directory) / "eval.json").read_text())
+
+
+def test_the_oracle_solves_every_test_task(run: Run) -> None:
+    outcome = run("eval", "textcraft", "--policy", "oracle", "--json")
+    metrics = outcome.json["metrics"]
+    assert outcome.err == ""
+    assert metrics["overall"]["success"]["mean"] == 1
+    assert metrics["overall"]["tasks"] == metrics["overall"]["episodes"] == 108
+    assert [row["group"] for row in metrics["groups"]] == ["depth-1", "depth-2", "depth-3", "depth-4"]
+
+
+def test_a_random_policy_solves_next_to_nothing(run: Run) -> None:
+    words = ("--policy", "random", "--groups", "depth-2,depth-3,depth-4", "--max-turns", 10, "-k", 2)
+    overall = run("eval", "textcraft", *words, "--json").json["metrics"]["overall"]
+    assert overall["episodes"] == 2 * overall["tasks"] == 166
+    assert overall["success"]["high"] < 0.1
+    assert overall["invalid_actions"] == 0
+
+
+def test_every_episode_of_a_random_policy_is_another_and_the_seed_decides_it(run: Run, toy: str) -> None:
+    words = ("eval", toy, "--policy", "random", "--split", "train", "-k", 2, "--max-turns", 3)
+    for directory, seed in (("a", 0), ("b", 0), ("c", 9)):
+        assert run(*words, "--seed", seed, "--out", directory).code == 0
+    first, same, other = ({(t.task.id, *t.actions) for t in records(name)} for name in "abc")
+    assert first == same
+    assert not first & other
+    assert len({tuple(actions) for _, *actions in first}) == 6
+
+
+def test_the_table(run: Run) -> None:
+    out = run("eval", "textcraft", "--policy", "oracle", "--tasks", 20, "--out", "out").out
+    row = next(line for line in out.splitlines() if line.strip().startswith("all"))
+    # 20 of 20: the lower bound is 20/(20+z²) = 83.9 %.
+    assert "100.0%  [83.9, 100.0]" in row
+    assert "ended by: success 20" in out
+    assert "score" not in out  # equal to success here, so it would say nothing
+
+
+def test_what_is_written(run: Run) -> None:
+    said = run("eval", "textcraft", "--policy", "oracle", "--tasks", 6, "-k", 2, "--seed", 4, "--out", "out", "--json")
+    assert said.json == {**result(), "out": "out"}
+    assert result()["complete"] is True
+    assert result()["metrics"] == json.loads(json.dumps(evaluate(records()).to_json()))
+    assert {(t.seed, t.meta["policy"], t.task.split) for t in records()} == {
+        (4, "oracle", "test"),
+        (5, "oracle", "test"),
+    }
+
+
+def test_a_score_that_is_not_success_gets_a_column(run: Run, toy: str) -> None:
+    words = ("eval", toy, "--policy", "oracle", "--split", "train", "--max-turns", 3)
+    overall = run(*words, "--json").json["metrics"]["overall"]
+    assert overall["success"]["mean"] == pytest.approx(2 / 3)
+    assert overall["score"]["mean"] == pytest.approx((1 + 1 + 3 / 9) / 3)
+    assert "score" in run(*words).out
+
+
+def test_two_environments(run: Run, toy: str) -> None:
+    metrics = run("eval", toy, "textcraft", "textcraft", "--policy", "oracle", "--tasks", 1, "--split", "validation")
+    assert "AgentGym/TextCraft-v0" in metrics.out
+    assert toy in metrics.out
+    words = ("--policy", "oracle", "--tasks", 1, "--split", "validation", "--json")
+    metrics = run("eval", toy, "textcraft", *words).json["metrics"]
+    assert (len(metrics["environments"]), metrics["overall"]["tasks"], metrics["overall"]["env_id"]) == (2, 2, None)
+
+
+def test_a_directory_of_another_run_is_left_alone(run: Run, refuses: Run, tmp_path: Path) -> None:
+    words = ("eval", "textcraft", "--policy", "oracle", "--tasks", 4, "--out", "out")
+    assert run(*words).code == 0
+    before = (tmp_path / "out/trajectories.jsonl").read_bytes()
+    assert "--resume goes on with it" in refuses(*words).err
+    err = refuses("eval", "textcraft", "--policy", "random", "--tasks", 5, "--out", "out", "--resume").err
+    assert "policy is 'oracle' there and 'random' here" in err
+    assert "tasks is 4 there and 5 here" in err
+    assert "choose one" in refuses(*words, "--resume", "--overwrite").err
+    assert "no --out" in refuses(*words[:-2], "--resume").err
+    assert "is a file" in refuses(*words[:-1], "out/eval.json").err
+    assert (tmp_path / "out/trajectories.jsonl").read_bytes() == before
+    (tmp_path / "out/eval.json").unlink()
+    assert "cannot be read" in refuses(*words, "--resume").err
+    assert run(*words, "--overwrite").code == 0
+    assert len(records()) == 4
+
+
+def test_files_of_others_survive_overwriting(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/notes.txt").write_text("mine")
+    words = ("eval", "textcraft", "--policy", "oracle", "--tasks", 2, "--out", "out")
+    assert run(*words).code == run(*words, "--overwrite").code == 0
+    assert (tmp_path / "out/notes.txt").read_text() == "mine"
+
+
+def test_a_malformed_record_is_named(refuses: Run, run: Run, tmp_path: Path) -> None:
+    words = ("eval", "textcraft", "--policy", "oracle", "--tasks", 2, "--out", "out")
+    assert run(*words).code == 0
+    with open(tmp_path / "out/trajectories.jsonl", "a") as file:
+        file.write("{}\n")
+    assert "trajectories.jsonl:3" in refuses(*words, "--resume").err
+
+
+def test_resume_plays_what_is_missing_and_what_the_machine_spoiled(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("eval", "textcraft", "--policy", "random", "--tasks", 12, "-k", 2, "--max-turns", 6, "--json", "--out")
+    whole = run(*words, "whole").json["metrics"]
+    assert run(*words, "out").json["metrics"] == whole
+
+    lines = (Path("out") / "trajectories.jsonl").read_text().splitlines(keepends=True)
+    spoiled = json.loads(lines[3]) | {"stop_reason": "env_error", "error": "power cut", "score": 0.0, "success": False}
+    torn = lines[8][: len(lines[8]) // 2]
+    Path("out/trajectories.jsonl").write_text("".join([*lines[:3], json.dumps(spoiled) + "\n", *lines[4:8], torn]))
+    assert run(*words, "out", "--resume").json["metrics"] == whole
+    assert len(records()) == 24 + 1  # the spoiled one stays in the file, and its repetition counts
+
+    monkeypatch.setattr(OraclePolicy, "act", None)
+    assert run(*words, "out", "--resume").json["metrics"] == whole  # nothing left to play
+    assert len(records()) == 25
+
+
+def test_failures_of_the_machine_are_counted_apart(run: Run, toy: str) -> None:
+    outcome = run("eval", toy, "--policy", "oracle", "--out", "out")
+    assert outcome.code == 0
+    overall = result()["metrics"]["overall"]
+    assert (overall["tasks"], overall["excluded"], overall["success"]["mean"]) == (1, 1, 1)
+    assert overall["stop_reasons"] == {"env_error": 1, "success": 1}
+    assert "1 episodes say nothing of the policy" in outcome.out
+
+
+def interrupt_after(directory: Path, episodes: int, process: subprocess.Popen) -> None:
+    path, end = directory / "trajectories.jsonl", time.monotonic() + 60
+    while not path.exists() or path.read_bytes().count(b"\n") < episodes:
+        assert time.monotonic() < end and process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+
+
+def test_ctrl_c_keeps_what_was_played_and_resume_ends_with_the_same(run: Run, tmp_path: Path) -> None:
+    words = ("eval", "textcraft", "--policy", "random", "--env-arg", "worlds=invented", "--tasks", 400, "--out")
+    process = subprocess.Popen(
+        command(*words, "out"), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, start_new_session=True
+    )
+    interrupt_after(tmp_path / "out", 20, process)
+    _, err = process.communicate(timeout=60)
+    kept = len(records(tmp_path / "out"))
+    assert process.returncode == 130
+    assert err.decode() == f"agentgym: interrupted; {kept} of 400 episodes are kept in out; go on with --resume\n"
+    assert 20 <= kept < 400
+    assert result()["complete"] is False
+
+    first = (tmp_path / "out/trajectories.jsonl").read_bytes()
+    assert run(*words, "out", "--resume").code == 0
+    assert (tmp_path / "out/trajectories.jsonl").read_bytes().startswith(first)
+    assert run(*words, "whole").code == 0
+    assert result("out")["metrics"] == result("whole")["metrics"]
+    assert len(records("out")) == 400
+
+
+def test_a_full_disk_keeps_what_was_played(spawn: Run, run: Run, tmp_path: Path) -> None:
+    words = ("eval", "textcraft", "--policy", "oracle", "--tasks", 60, "--out", "out")
+
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    outcome = spawn(*words, preexec_fn=small_files)
+    kept = len(records(tmp_path / "out"))
+    assert 0 < kept < 60
+    assert outcome.code == 1
+    assert outcome.err.startswith("agentgym: ")
+    assert outcome.err.endswith(f"; {kept} of 60 episodes are kept in out; go on with --resume\n")
+    assert outcome.err.count("\n") == 1
+    assert run(*words, "--resume").code == 0
+    assert result()["metrics"]["overall"]["episodes"] == 60
+
+
+def test_replay_repeats_a_record(run: Run, refuses: Run) -> None:
+    words = ("eval", "textcraft", "--tasks", 15, "-k", 2, "--max-turns", 7)
+    assert run(*words, "--policy", "random", "--out", "out").code == 0
+    again = run("eval", "textcraft", "--policy", "replay:out/trajectories.jsonl", "--out", "again")
+    assert again.code == 0
+    assert result("again")["metrics"] == result("out")["metrics"]
+    assert sorted((t.task.id, t.seed, t.actions) for t in records("again")) == sorted(
+        (t.task.id, t.seed, t.actions) for t in records("out")
+    )
+    shorter = run("eval", "textcraft", "--policy", "replay:out/trajectories.jsonl", "--max-turns", 3, "--json").json
+    assert shorter["metrics"]["overall"]["turns"] <= 3
+    other = refuses("eval", "textcraft", "--policy", "replay:out/trajectories.jsonl", "--env-arg", "worlds=invented")
+    assert "was recorded with no --env-arg" in other.err
+
+
+def test_policies_that_cannot_be(refuses: Run, tmp_path: Path, toy: str) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "bad.jsonl").write_text('{"schema": 99}\n')
+
+    def err(policy: str, *words: object) -> str:
+        return refuses("eval", "textcraft", "--policy", policy, *words).err
+
+    for policy in ("clever", "oracle:x", "replay", "hf:", ""):
+        assert "choose oracle, random" in err(policy)
+    assert "not a file" in err("replay:nowhere.jsonl")
+    assert "no episode in empty.jsonl" in err("replay:empty.jsonl")
+    assert "bad.jsonl:1" in err("replay:bad.jsonl")
+    assert "--base-url" in err("openai:some-model")
+    assert "has only 108" in err("oracle", "--tasks", 1000)
+    assert "has tasks without end" in err("oracle", "--env-arg", "worlds=invented")
+    assert "cannot be read" in err("hf:x", "--chat-template", "nowhere.jinja")
+    assert "no group 'depth-9'" in err("oracle", "--groups", "depth-9")
+
+
+class Model(BaseHTTPRequestHandler):
+    """A chat server that knows two actions, and fails when told to."""
+
+    seen: ClassVar[list[tuple[dict[str, Any], str | None]]] = []
+    fails: ClassVar[bool] = False
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.seen.append((body, self.headers.get("Authorization")))
+        turn = sum(message["role"] == "assistant" for message in body["messages"])
+        text = ["inventory", "get 1 stick"][turn]
+        answer = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
+        self.send_response(400 if self.fails else 200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *args: object) -> None:
+        """Be quiet."""
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(Model, "seen", [])
+    monkeypatch.setattr(Model, "fails", False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_address[1]}/v1"
+        http.shutdown()
+
+
+def test_a_model_behind_a_server(run: Run, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "secret")
+    words = ("--base-url", server, "--api-key-env", "MY_KEY", "--temperature", 0.5, "--max-turn-tokens", 40)
+    outcome = run("eval", "textcraft", "--policy", "openai:bot", *words, "--max-turns", 2, "--tasks", 3, "--json")
+    assert outcome.code == 0
+    assert outcome.json["metrics"]["overall"]["episodes"] == 3
+    bodies, keys = zip(*Model.seen, strict=True)
+    assert set(keys) == {"Bearer secret"}
+    assert {(body["model"], body["temperature"], body["max_tokens"]) for body in bodies} == {("bot", 0.5, 40)}
+    assert bodies[0]["messages"][0]["role"] == "system"
+
+
+def test_a_server_that_fails_ends_the_run_and_loses_nothing(
+    run: Run, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("eval", "textcraft", "--policy", "openai:bot", "--base-url", server, "--tasks", 6, "--max-turns", 2)
+    act, calls = ChatPolicy.act, []
+
+    async def act_and_fail_later(self, env, messages):
+        calls.append(1)
+        Model.fails = len(calls) > 4
+        return await act(self, env, messages)
+
+    monkeypatch.setattr(ChatPolicy, "act", act_and_fail_later)
+    outcome = run(*words, "--concurrency", 1, "--out", "out")
+    assert outcome.code == 1
+    assert "HTTP 400" in outcome.err
+    assert outcome.err.endswith("; 2 of 6 episodes are kept in out; go on with --resume\n")
+    monkeypatch.setattr(ChatPolicy, "act", act)
+    monkeypatch.setattr(Model, "fails", False)
+    assert run(*words, "--out", "out", "--resume").code == 0
+    assert len(records()) == 6
+
+
+class Codec:
+    """One letter is one token."""
+
+    stop_ids: ClassVar[frozenset[int]] = frozenset({10})
+    turn_end_id = 10
+
+    def encode_prompt(self, messages: Any) -> list[int]:
+        return [ord(letter) for message in messages for letter in message["content"]]
+
+    def encode_observation(self, text: str) -> list[int]:
+        return [ord(letter) for letter in text]
+
+    def decode(self, ids: list[int]) -> str:
+        return "".join(map(chr, ids)).strip()
+
+
+class Counter(BatchEngine):
+    """Counts up, letter by letter, and notes how it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Any] = []
+
+    def generate_batch(self, prompts: Any, samplings: Any) -> list[Generation]:
+        self.asked += samplings
+        return [Generation([ord("u"), ord("p"), 10], "stop", [0.0] * 3) for _ in prompts]
+
+
+def test_a_model_in_this_process(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Counter()
+    monkeypatch.setattr(plugins, "load", lambda group, name: lambda model, chat_template: (engine, Codec()))
+    words = ("--policy", "hf:some/model", "--split", "train", "-k", 2, "--temperature", 0.7, "--max-turn-tokens", 9)
+    overall = run("eval", toy, *words, "--out", "out", "--json").json["metrics"]["overall"]
+    assert (overall["success"]["mean"], overall["episodes"], overall["tasks"]) == (1, 6, 3)
+    assert {(sampling.temperature, sampling.max_tokens) for sampling in engine.asked} == {(0.7, 9)}
+    assert {turn.action for t in records() for turn in t.turns} == {"up"}
+    cut = run("eval", toy, *words, "--max-tokens", 20, "--json").json["metrics"]["overall"]
+    assert "token_limit" in cut["stop_reasons"]

@@ -1,0 +1,143 @@
+import io
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentgym_envs.trajectory import read_trajectories
+
+from .conftest import Outcome, Run, command, environment
+
+TASK = ("--task", "textcraft/3")  # birch planks out of one birch log
+
+
+@pytest.fixture
+def play(run: Run, monkeypatch: pytest.MonkeyPatch):
+    def call(*lines: str, words: tuple = ("textcraft", *TASK)) -> Outcome:
+        monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        return run("play", *words)
+
+    return call
+
+
+def test_a_game_to_its_end(play) -> None:
+    outcome = play("get 1 birch logs", "craft 4 birch planks using 1 birch logs", "never read")
+    assert outcome.code == 0
+    assert "Goal: craft birch planks." in outcome.out
+    assert "  1 ❯ get 1 birch logs\nGot 1 birch logs\n  you carry 1 birch logs\n" in outcome.out
+    assert outcome.out.endswith("★ Solved in 2 turns. Score 1.\n")
+    assert outcome.err == ""
+
+
+def test_a_hint_is_the_oracles_next_action(play) -> None:
+    assert "try get 1 birch logs\n  1 ❯ :quit" in play(":hint", ":quit").out
+    assert "try craft 4 birch planks using 1 birch logs" in play("get 1 birch logs", ":hint").out
+
+
+def test_undo_takes_back_what_was_done(play) -> None:
+    out = play("get 1 birch logs", "get 5 stick", ":undo", "inventory", ":undo", ":undo", ":undo").out
+    assert "took back get 5 stick\n  2 ❯ inventory\nInventory: [birch logs] (1)\n" in out
+    assert out.count("took back") == 3
+    assert "nothing to take back" in out
+
+
+def test_solve_plays_on_from_here(play) -> None:
+    out = play("get 1 birch logs", ":solve").out
+    assert "craft 4 birch planks using 1 birch logs\nCrafted 4 birch planks" in out
+    assert "Solved in 2 turns" in out
+
+
+def test_help_look_and_a_command_that_is_none(play) -> None:
+    out = play(":help", ":look", ":dance", "", ":QUIT").out
+    assert "get <amount> <item>" in out
+    assert out.count("Goal: craft birch planks.") == 2
+    assert "the commands of the game are :hint" in out
+    assert out.endswith("You left after 0 turns. Score 0.\n")
+
+
+def test_the_turn_limit_ends_the_game(play) -> None:
+    out = play("inventory", "inventory", "inventory", words=("textcraft", *TASK, "--max-turns", 2)).out
+    assert out.endswith("The episode is over after 2 turns (turn_limit). Score 0.\n")
+
+
+def test_an_invalid_action_costs_a_turn_and_nothing_else(play) -> None:
+    assert "Could not execute [bold]dance\n  2 ❯ :quit" in play("[bold]dance", ":quit").out
+
+
+def test_games_are_recorded_as_they_were_played(play, tmp_path: Path) -> None:
+    words = ("textcraft", *TASK, "--seed", 5, "--out", "games.jsonl")
+    play("get 9 stick", ":undo", "get 1 birch logs", ":hint", "craft 4 birch planks using 1 birch logs", words=words)
+    play("get 2 stick", words=words)
+    play(words=words)  # no turn, no record
+    won, left = read_trajectories("games.jsonl")
+    assert won.actions == ["get 1 birch logs", "craft 4 birch planks using 1 birch logs"]
+    assert (won.success, won.stop_reason, won.seed, won.meta["hints"]) == (True, "success", 5, 1)
+    assert [turn.reward for turn in won.turns] == [0, 1]
+    assert (left.success, left.stop_reason, left.actions) == (False, "closed", ["get 2 stick"])
+
+
+def test_actions_are_recorded_in_the_grammar(play) -> None:
+    words = ("textcraft", *TASK, "--env-arg", "grammar=react", "--out", "games.jsonl")
+    assert "Solved" in play(":solve", words=words).out
+    assert all("Action: " in action for action in next(read_trajectories("games.jsonl")).actions)
+
+
+def test_an_environment_without_an_oracle_gives_no_hint(play, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("tests.toy.CountEnv._plan")
+    out = play(":hint", ":solve", "up", "up", words=(toy, "--task", "count/2")).out
+    assert out.count("no way is known from here: CountEnv has no oracle") == 2
+    assert "Solved in 2 turns" in out
+
+
+def test_a_machine_that_fails_ends_the_game(play, toy: str) -> None:
+    assert "over after 1 turn (env_error)" in play("crash", words=(toy, "--task", "count/2")).out
+    assert "over after 0 turns (env_error)" in play("up", words=(toy, "--task", "count/0")).out
+
+
+def test_commands_from_a_pipe(spawn: Run) -> None:
+    outcome = spawn("play", "textcraft", *TASK, stdin=":hint\nget 1 birch logs\n")
+    assert outcome.code == 0
+    assert outcome.out.endswith("You left after 1 turn. Score 0.\n")
+    assert outcome.err == ""
+
+
+def read_until(terminal: int, text: str) -> str:
+    seen, end = b"", time.monotonic() + 30
+    while text.encode() not in seen:
+        assert time.monotonic() < end, seen
+        if select.select([terminal], [], [], 0.2)[0]:
+            seen += os.read(terminal, 65536)
+    return seen.decode(errors="replace")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_in_a_terminal_with_tab_another_game_and_ctrl_c(tmp_path: Path) -> None:
+    terminal, inner = pty.openpty()
+    words = command("play", "textcraft", "--group", "depth-1", "--out", "games.jsonl")
+    environ = {**environment(), "TERM": "xterm"}
+    game = subprocess.Popen(
+        words, stdin=inner, stdout=inner, stderr=subprocess.PIPE, cwd=tmp_path, env=environ, start_new_session=True
+    )
+    try:
+        read_until(terminal, "  1 ❯ ")
+        os.write(terminal, b":so\t\n")
+        assert "Solved in" in read_until(terminal, "Another one?")
+        os.write(terminal, b"y\n")
+        read_until(terminal, "  1 ❯ ")
+        os.write(terminal, b"inventory\n")
+        read_until(terminal, "  2 ❯ ")
+        game.send_signal(signal.SIGINT)
+        _, err = game.communicate(timeout=30)
+    finally:
+        game.kill()
+        os.close(terminal)
+        os.close(inner)
+    assert game.returncode == 130
+    assert err.decode() == "agentgym: interrupted; the turns that were played are kept in games.jsonl\n"
+    assert [t.stop_reason for t in read_trajectories(tmp_path / "games.jsonl")] == ["success", "closed"]

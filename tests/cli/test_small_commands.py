@@ -1,0 +1,115 @@
+"""`list`, `solve`, `demos` and `bench`."""
+
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+from agentgym_envs.registration import env_ids
+from agentgym_envs.rollout import OraclePolicy
+from agentgym_envs.trajectory import read_trajectories
+
+from .conftest import Run
+
+
+def test_list(run: Run) -> None:
+    rows = run("list", "--json").json
+    assert [row["id"] for row in rows] == list(env_ids())
+    textcraft = rows[0]
+    assert sum(textcraft["tasks"].values()) == 544
+    assert textcraft["groups"] == ["depth-1", "depth-2", "depth-3", "depth-4"]
+    shown = run("list").out
+    assert textcraft["id"] in shown
+    assert textcraft["digest"][:12] in shown
+    assert str(textcraft["tasks"]["train"]) in shown
+
+
+def test_solve_shows_the_oracle(run: Run) -> None:
+    words = ("solve", "textcraft", "--split", "test", "--group", "depth-3", "--seed", 5)
+    found = run(*words, "--json").json
+    assert found["success"] is True
+    assert sum(turn["reward"] for turn in found["turns"]) == found["score"] == 1
+    shown = run(*words)
+    assert shown.code == 0
+    assert found["task"] in shown.out
+    assert all(turn["command"] in shown.out for turn in found["turns"])
+    assert f"Solved in {len(found['turns'])} turns" in shown.out
+
+
+def test_solve_replays_exactly_in_gym(run: Run) -> None:
+    found = run("solve", "textcraft", "--task", "textcraft/42", "--seed", 7, "--json").json
+    env = gym.make("AgentGym/TextCraft-v0")
+    observation, _ = env.reset(seed=7, options={"task": "textcraft/42"})
+    assert observation == found["observation"]
+    assert [env.step(turn["command"])[0] for turn in found["turns"]] == [t["observation"] for t in found["turns"]]
+
+
+def test_nothing_in_a_text_is_taken_as_markup(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.toy.CountEnv._plan", lambda env: ["[red]x[/]"])
+    assert "[red]x[/]" in run("solve", toy, "--task", "count/2").out
+
+
+def test_demos_are_the_oracles_solutions(run: Run) -> None:
+    outcome = run("demos", "textcraft", "--tasks", 12, "--grammar", "react", "--seed", 3, "--out", "d.jsonl", "--json")
+    assert outcome.json == {"out": "d.jsonl", "written": 12, "without_oracle": 0, "unsolved": 0}
+    demos = list(read_trajectories("d.jsonl"))
+    assert len({demo.task.id for demo in demos}) == 12
+    assert all(demo.success and demo.task.split == "train" and demo.seed == 3 for demo in demos)
+    assert all("Action:" in action for demo in demos for action in demo.actions)
+    assert all(demo.env_kwargs == {"grammar": "react"} for demo in demos)
+
+
+def test_demos_of_worlds_without_end(run: Run, refuses: Run) -> None:
+    words = ("demos", "textcraft", "--env-arg", "worlds=invented", "--out", "d.jsonl")
+    assert "--tasks" in refuses(*words).err
+    assert run(*words, "--tasks", 3).out == "3 demonstrations in d.jsonl\n"
+
+
+def test_demos_leave_out_what_the_oracle_does_not_solve(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("demos", toy, "--max-turns", 3, "--overwrite", "--out", "d.jsonl")
+    assert (
+        run(*words).out == "2 demonstrations in d.jsonl\nleft out: 1 tasks were not solved within the limit of turns\n"
+    )
+    monkeypatch.delattr("tests.toy.CountEnv._plan")
+    found = run(*words, "--json").json
+    assert (found["written"], found["without_oracle"]) == (0, 3)
+
+
+def test_demos_do_not_overwrite(refuses: Run, run: Run, tmp_path: Path) -> None:
+    words = ("demos", "textcraft", "--tasks", 2, "--out", "d.jsonl")
+    assert run(*words).code == 0
+    before = (tmp_path / "d.jsonl").read_bytes()
+    assert "--overwrite" in refuses(*words).err
+    assert (tmp_path / "d.jsonl").read_bytes() == before
+    assert run(*words, "--overwrite").code == 0
+    assert (tmp_path / "d.jsonl").read_bytes() == before
+    assert "directory" in refuses("demos", "textcraft", "--tasks", 2, "--out", ".").err
+    assert "choose one of bare" in refuses("demos", "textcraft", "--grammar", "prose", "--out", "e.jsonl").err
+    assert not (tmp_path / "e.jsonl").exists()
+
+
+def test_demos_stopped_by_hand_keep_what_is_done(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    played = []
+
+    async def act(self, env, messages):
+        played.append(env.task.id)
+        if len(played) > 3:
+            raise KeyboardInterrupt
+        return "up"
+
+    monkeypatch.setattr(OraclePolicy, "act", act)
+    outcome = run("demos", toy, "--out", "d.jsonl")
+    assert outcome.code == 130
+    assert outcome.err == "agentgym: interrupted; 1 of 3 demonstrations are kept in d.jsonl\n"
+    assert [demo.task.id for demo in read_trajectories("d.jsonl")] == ["count/2"]
+
+
+@pytest.mark.parametrize("actions", ["oracle", "random"])
+def test_bench(run: Run, toy: str, actions: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if actions == "random":
+        monkeypatch.delattr("tests.toy.CountEnv._plan")
+    found = run("bench", toy, "--seconds", 0.05, "--json").json
+    assert (found["env"], found["actions"]) == (toy, actions)
+    assert found["steps_per_second"] > 1000
+    assert found["resets_per_second"] > 1000
+    assert "resets" in run("bench", toy, "--seconds", 0.05).out

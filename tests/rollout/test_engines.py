@@ -1,0 +1,395 @@
+"""Engines: batches are gathered, servers are spoken to, and failures come out as what they are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import httpx
+import pytest
+
+from agentgym_envs.errors import EngineError
+from agentgym_envs.rollout import (
+    BatchEngine,
+    ChatCodec,
+    ChatPolicy,
+    CompletionEngine,
+    EpisodeSpec,
+    Generation,
+    Limits,
+    Sampling,
+    ScriptedEngine,
+    TokenTrajectory,
+    play_many,
+    play_many_text,
+)
+from tests.rollout.families import FAMILIES, UP
+from tests.toy import CountEnv
+
+CODEC = ChatCodec(FAMILIES["qwen2.5"].tokenizer())
+END = CODEC.turn_end_id
+ASKED = Sampling(16, stop_ids=(END,))
+LIMITS = Limits(max_turns=20)
+BASE = "http://127.0.0.1:8000/v1"
+
+
+def soon(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run it; whatever hangs fails instead."""
+
+    async def bounded() -> Any:
+        return await asyncio.wait_for(coroutine, 20)
+
+    return asyncio.run(bounded())
+
+
+def many(engine: Any, tasks: Sequence[str], concurrency: int = 64) -> Coroutine[Any, Any, list[TokenTrajectory]]:
+    specs = [EpisodeSpec(task, seed) for seed, task in enumerate(tasks)]
+    return play_many(specs, CountEnv, engine, CODEC, limits=LIMITS, concurrency=concurrency)
+
+
+class UpEngine(BatchEngine):
+    """Always says "up". `trouble`, if there is any, is called before every batch."""
+
+    def __init__(self, trouble: Callable[[int], None] = lambda number: None) -> None:
+        super().__init__()
+        self.trouble, self.sizes = trouble, list[int]()
+
+    def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
+        self.sizes.append(len(prompts))
+        self.trouble(len(self.sizes))
+        return [Generation([UP, END], "stop") for _ in prompts]
+
+
+def raise_at(number: int, error: BaseException) -> Callable[[int], None]:
+    def trouble(batch: int) -> None:
+        if batch == number:
+            raise error
+
+    return trouble
+
+
+def test_a_batch_holds_what_all_running_episodes_ask_for() -> None:
+    engine = UpEngine()
+    done = soon(many(engine, ["count/2", "count/3", "count/9", "count/2"]))
+    assert engine.sizes == [4, 4, 2, 1, 1, 1, 1, 1, 1]  # two end after 2 turns, one after 3, one after 9
+    assert [t.trajectory.success for t in done] == [True] * 4
+
+
+def test_a_worker_that_ends_holds_nobody_up() -> None:
+    engine = UpEngine()
+    soon(many(engine, ["count/2"] * 5, concurrency=2))
+    assert engine.sizes == [2, 2, 2, 2, 1, 1]
+
+
+def test_more_workers_than_episodes_are_not_waited_for() -> None:
+    engine = UpEngine()
+    soon(many(engine, ["count/3"] * 2, concurrency=100))
+    assert engine.sizes == [2, 2, 2]
+
+
+def test_each_caller_gets_its_own_answer_and_its_own_sampling() -> None:
+    class Echo(BatchEngine):
+        def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
+            return [Generation([*p, s.max_tokens], "stop") for p, s in zip(prompts, samplings, strict=True)]
+
+    async def ask() -> list[Generation]:
+        engine = Echo()
+        for _ in range(3):
+            engine.worker_began()
+        return await asyncio.gather(*(engine.generate([n], Sampling(10 + n)) for n in range(3)))
+
+    assert [answer.ids for answer in soon(ask())] == [[0, 10], [1, 11], [2, 12]]
+
+
+def test_without_announced_workers_every_question_is_a_batch() -> None:
+    engine = UpEngine()
+    assert soon(engine.generate([1], ASKED)).ids == [UP, END]
+    assert engine.sizes == [1]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_failing_batch_is_raised_as_it_is_and_the_engine_can_go_on(batch: int) -> None:
+    error = RuntimeError("out of memory")
+    engine = UpEngine(raise_at(batch, error))
+    with pytest.raises(RuntimeError) as caught:
+        soon(many(engine, ["count/2", "count/3", "count/9"]))
+    assert caught.value is error
+    engine.sizes.clear()
+    engine.trouble = lambda number: None
+    soon(many(engine, ["count/2"] * 3))
+    assert engine.sizes == [3, 3]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_ctrl_c_during_generation_comes_out(error: BaseException) -> None:
+    engine = UpEngine(raise_at(2, error))
+    with pytest.raises(type(error)):
+        asyncio.run(many(engine, ["count/2", "count/3", "count/9"]))
+    assert engine.sizes == [3, 3]  # and nothing was generated for the episodes that died with it
+    engine.trouble = lambda number: None
+    assert len(soon(many(engine, ["count/2"] * 3))) == 3
+
+
+def test_a_batch_of_another_size_is_an_error_and_no_riddle() -> None:
+    class Short(UpEngine):
+        def generate_batch(self, *args: Any) -> list[Generation]:
+            return super().generate_batch(*args)[:-1]
+
+    with pytest.raises(ValueError, match="shorter"):
+        soon(many(Short(), ["count/2"] * 3))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+def test_cancelled_episodes_leave_the_engine_as_it_was(steps: int) -> None:
+    engine = UpEngine()
+
+    async def cancel_then_play() -> list[TokenTrajectory]:
+        first = asyncio.create_task(many(engine, ["count/9"] * 3))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        engine.sizes.clear()
+        return await many(engine, ["count/2"] * 3)
+
+    assert len(soon(cancel_then_play())) == 3
+    assert engine.sizes == [3, 3]
+
+
+def test_nothing_is_generated_for_cancelled_questions() -> None:
+    engine = UpEngine()
+
+    async def ask() -> None:
+        for _ in range(3):
+            engine.worker_began()
+        questions = [asyncio.create_task(engine.generate([n], ASKED)) for n in range(2)]
+        await asyncio.sleep(0)
+        for question in questions:
+            question.cancel()
+        for _ in range(3):
+            engine.worker_ended()
+        await asyncio.gather(*questions, return_exceptions=True)
+
+    soon(ask())
+    assert engine.sizes == []
+
+
+def test_the_scripted_engine_cuts_and_remembers() -> None:
+    engine = ScriptedEngine([[1, 2, 3], [1, 2]], stop_ids=[2])
+    assert soon(engine.generate([9], Sampling(2))) == Generation([1, 2], "stop", [-0.5, -0.5])
+    assert soon(engine.generate([8], Sampling(1))) == Generation([1], "length", [-0.5])
+    assert engine.prompts == [[9], [8]]
+
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+def completion(**choice: Any) -> httpx.Response:
+    return httpx.Response(200, json={"choices": [{"finish_reason": "stop", "token_ids": [UP, END], **choice}]})
+
+
+def ask(handler: Handler, sampling: Sampling = ASKED) -> Generation:
+    async def once() -> Generation:
+        engine = CompletionEngine(BASE, "m", api_key="secret", transport=httpx.MockTransport(handler))
+        try:
+            return await engine.generate([1, 2], sampling)
+        finally:
+            await engine.aclose()
+
+    return soon(once())
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses between tries, which are not waited for."""
+    seen: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        seen.append(seconds)
+
+    monkeypatch.setattr("agentgym_envs.rollout.engines.asyncio.sleep", sleep)
+    return seen
+
+
+def test_token_ids_go_in_and_come_out() -> None:
+    requests: list[httpx.Request] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        return completion(logprobs={"token_logprobs": [-0.25, -1.5]}, text="UP")
+
+    sampling = Sampling(7, temperature=0.5, top_p=0.9, top_k=40, stop_ids=(END, 5))
+    assert ask(handler, sampling) == Generation([UP, END], "stop", [-0.25, -1.5])
+    assert str(requests[0].url) == f"{BASE}/completions"
+    assert requests[0].headers["authorization"] == "Bearer secret"
+    body = json.loads(requests[0].content)
+    assert body["prompt"] == [1, 2] and body["stop_token_ids"] == [END, 5] and body["return_token_ids"] is True
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("m", 7, 0.5)
+    assert (body["top_p"], body["top_k"]) == (0.9, 40)
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"finish_reason": "length", "token_ids": [UP]}, Generation([UP], "length")),
+        ({"logprobs": None}, Generation([UP, END], "stop")),
+        ({"logprobs": {"token_logprobs": [-1.0]}}, Generation([UP, END], "stop")),
+    ],
+)
+def test_what_a_server_may_leave_out(choice: dict[str, Any], expected: Generation) -> None:
+    assert ask(lambda request: completion(**choice)) == expected
+
+
+def test_no_top_k_is_minus_one_for_the_server() -> None:
+    bodies: list[dict[str, Any]] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        bodies.append(json.loads(request.content))
+        return completion()
+
+    ask(handler)
+    assert bodies[0]["top_k"] == -1
+
+
+FAILURES: dict[str, Handler] = {
+    "busy": lambda request: httpx.Response(503, text="overloaded"),
+    "too many": lambda request: httpx.Response(429, text="slow down"),
+    "no connection": lambda request: (_ for _ in ()).throw(httpx.ConnectError("refused")),
+    "no answer": lambda request: (_ for _ in ()).throw(httpx.ReadTimeout("slow")),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+def test_passing_failures_are_tried_again(failure: Handler, pauses: list[float]) -> None:
+    tries: list[int] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        tries.append(1)
+        return failure(request) if len(tries) < 3 else completion()
+
+    assert ask(handler).ids == [UP, END]
+    assert len(tries) == 3 and pauses == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("busy", "HTTP 503: overloaded"),
+        ("too many", "HTTP 429: slow down"),
+        ("no connection", "ConnectError: refused"),
+        ("no answer", "ReadTimeout: slow"),
+    ],
+)
+def test_failures_that_stay_are_told(kind: str, words: str, pauses: list[float]) -> None:
+    with pytest.raises(EngineError, match=f"{BASE}/completions did not answer: {words}"):
+        ask(FAILURES[kind])
+    assert pauses == [1.0, 2.0]
+
+
+ANSWERS = {
+    "refused": (httpx.Response(400, text="max_tokens is too large"), "HTTP 400: max_tokens is too large"),
+    "no token ids": (completion(token_ids=None), "no token ids; .*return_token_ids.*--policy openai:MODEL"),
+    "empty token ids": (completion(token_ids=[]), "no token ids"),
+    "a web page": (httpx.Response(200, html="<html>Welcome</html>"), "not a JSON object: '<html>Welcome.*/v1"),
+    "a list": (httpx.Response(200, json=[1]), "not a JSON object"),
+    "no choices": (httpx.Response(200, json={"error": "no such model"}), "no choice: .*no such model"),
+    "empty choices": (httpx.Response(200, json={"choices": []}), "no choice"),
+    "a strange choice": (httpx.Response(200, json={"choices": ["up"]}), "no choice"),
+}
+
+
+@pytest.mark.parametrize(("answer", "words"), ANSWERS.values(), ids=ANSWERS)
+def test_answers_that_are_none(answer: httpx.Response, words: str, pauses: list[float]) -> None:
+    requests: list[httpx.Request] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        return answer
+
+    with pytest.raises(EngineError, match=words):
+        ask(handler)
+    assert len(requests) == 1 and not pauses  # asking again would not help
+
+
+def test_every_running_episode_has_its_own_request_in_flight() -> None:
+    inside, most = 0, 0
+
+    async def handler(request: httpx.Request) -> httpx.Response:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        await asyncio.sleep(0.01)
+        inside -= 1
+        return completion()
+
+    engine = CompletionEngine(BASE, "m", transport=httpx.MockTransport(handler))
+    done = soon(many(engine, ["count/2", "count/3", "count/9", "count/2"]))
+    assert most == 4
+    assert [len(t.trajectory.turns) for t in done] == [2, 3, 9, 2]
+
+
+def test_a_failing_server_ends_the_rollout() -> None:
+    engine = CompletionEngine(BASE, "m", transport=httpx.MockTransport(lambda r: httpx.Response(400, text="no")))
+    with pytest.raises(EngineError, match="HTTP 400: no"):
+        soon(many(engine, ["count/2"] * 3))
+
+
+def chat(handler: Handler, tasks: Sequence[str] = ("count/2",)) -> Any:
+    policy = ChatPolicy(
+        "m", f"{BASE}/", api_key="secret", temperature=0.5, max_tokens=9, transport=httpx.MockTransport(handler)
+    )
+
+    async def play_and_close() -> Any:
+        try:
+            return await play_many_text(
+                [EpisodeSpec(task) for task in tasks], CountEnv, lambda: policy, limits=Limits(max_turns=3)
+            )
+        finally:
+            await policy.aclose()
+
+    return soon(play_and_close())
+
+
+def message(content: str | None) -> httpx.Response:
+    return httpx.Response(200, json={"choices": [{"message": {"role": "assistant", "content": content}}]})
+
+
+def test_a_chat_server_reads_the_conversation() -> None:
+    bodies: list[dict[str, Any]] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        assert str(request.url) == f"{BASE}/chat/completions"
+        assert request.headers["authorization"] == "Bearer secret"
+        bodies.append(json.loads(request.content))
+        return message("up")
+
+    (trajectory,) = chat(handler)
+    assert trajectory.success and trajectory.actions == ["up", "up"]
+    assert [(body["model"], body["temperature"], body["max_tokens"]) for body in bodies] == [("m", 0.5, 9)] * 2
+    assert [[m["role"] for m in body["messages"]] for body in bodies] == [
+        ["system", "user"],
+        ["system", "user", "assistant", "user"],
+    ]
+    assert bodies[1]["messages"] == trajectory.messages()[:-1]
+
+
+def test_an_empty_message_is_an_action_like_any_other() -> None:
+    (trajectory,) = chat(lambda request: message(None))
+    assert trajectory.actions == ["", "", ""] and trajectory.stop_reason == "turn_limit"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (httpx.Response(401, text="no such key"), "HTTP 401: no such key"),
+        (httpx.Response(200, json={"choices": []}), "returned no message"),
+        (httpx.Response(200, json={"choices": [{"message": None}]}), "returned no message"),
+        (httpx.Response(200, html="<html>"), "not a JSON object"),
+    ],
+)
+def test_a_chat_server_that_fails(answer: httpx.Response, words: str) -> None:
+    with pytest.raises(EngineError, match=words):
+        chat(lambda request: answer)
