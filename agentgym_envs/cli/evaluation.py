@@ -18,7 +18,6 @@ from agentgym_envs.cli.common import (
     Json,
     MaxTurns,
     Overwrite,
-    Seed,
     Split,
     choose_tasks,
     find_env,
@@ -51,6 +50,7 @@ TurnTokens = Annotated[int, typer.Option(min=1, help="Token budget of an answer.
 Tokens = Annotated[int, typer.Option(min=1, help="hf: token budget of an episode, observations included.")]
 Temperature = Annotated[float, typer.Option(min=0.0, help="Sampling temperature; 0 is greedy.")]
 Concurrency = Annotated[int, typer.Option(min=1, help="Episodes at a time.")]
+Seed = Annotated[int, typer.Option(min=0, help="Decides tasks and starts, not what a model samples.")]
 Out = Annotated[Path | None, typer.Option(help="A directory for trajectories.jsonl and eval.json.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")]
 

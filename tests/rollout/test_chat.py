@@ -100,6 +100,14 @@ def test_a_system_message_that_the_template_does_not_know_goes_before_the_first_
     assert codec.encode_observation("b") == [*b"[INST] b [/INST]"]
 
 
+def test_what_a_template_trims_is_the_message_that_it_sees() -> None:
+    family = FAMILIES["no-system"]
+    codec = ChatCodec(
+        family.tokenizer(), template=family.template.replace("{{ m.content }} [", "{{ m.content | trim }} [")
+    )
+    assert prompt(codec, " Rules. ", " Go. ") == [257, *b"[INST] Rules. \n\n Go. [/INST]"]
+
+
 def test_without_instructions_the_template_says_what_it_says() -> None:
     codec = CODECS["smollm2"]
     default = codec.tokenizer.decode(codec.encode_prompt([{"role": "user", "content": "Go."}]))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import resources
 from typing import Any
 
 import gymnasium as gym
@@ -43,7 +44,8 @@ algorithms:
 class EnvArguments:
     """What is played."""
 
-    env: str = field(metadata={"help": "Environment id, for example AgentGym/TextCraft-v0."})
+    # In a config file `env` is TRL's: environment variables. There the id goes by its full name.
+    env_id: str = field(metadata={"help": "Environment id: AgentGym/TextCraft-v0.", "aliases": ["--env"]})
     env_kwargs: str = field(
         default="{}", metadata={"help": 'Arguments for gym.make, as JSON: \'{"worlds": "fictional"}\'.'}
     )
@@ -131,7 +133,7 @@ def tiny_model(argv: Sequence[str]) -> int:
 
 def _parse(config: type[Any], argv: Sequence[str]) -> tuple[EnvArguments, Any, ModelConfig]:
     names = {"--model": "--model_name_or_path"}
-    translated = [names.get(a, a.replace("--model=", "--model_name_or_path=")) for a in argv]
+    translated = [names.get(a, a.replace("--model=", "--model_name_or_path=")) for a in _packaged_config(argv)]
     on_cpu = [] if torch.cuda.is_available() or _mentions(argv, "bf16") else ["--bf16", "false"]
     if not torch.cuda.is_available() and not _mentions(argv, "gradient_checkpointing"):
         on_cpu += ["--gradient_checkpointing", "false"]
@@ -148,12 +150,22 @@ def _parse(config: type[Any], argv: Sequence[str]) -> tuple[EnvArguments, Any, M
     return env_args, args, model_args
 
 
+def _packaged_config(argv: Sequence[str]) -> list[str]:
+    """`--config NAME` may name a file of ours, without its ending."""
+    arguments = list(argv)
+    for place, word in enumerate(argv[:-1]):
+        packaged = resources.files("agentgym_trl") / "configs" / f"{argv[place + 1]}.yaml"
+        if word == "--config" and packaged.is_file():
+            arguments[place + 1] = str(packaged)
+    return arguments
+
+
 def _mentions(argv: Sequence[str], name: str) -> bool:
     return any(a.lstrip("-").replace("-", "_").startswith((name, f"no_{name}")) for a in argv)
 
 
 def _make_env(arguments: EnvArguments) -> Any:
-    return _gym_make(arguments.env, _json_object(arguments.env_kwargs))
+    return _gym_make(arguments.env_id, _json_object(arguments.env_kwargs))
 
 
 def _gym_make(env_id: str, kwargs: dict[str, Any]) -> Any:
@@ -201,7 +213,7 @@ def _task_count(arguments: EnvArguments, args: AgentConfig) -> int | None:
 def _claim(args: Any, algorithm: str, env: EnvArguments, model: ModelConfig, **more: Any) -> str | None:
     settings = {
         "algorithm": algorithm,
-        "env": env.env,
+        "env": env.env_id,
         "env_kwargs": _json_object(env.env_kwargs),
         "model": model.model_name_or_path,
         "split": env.split,
