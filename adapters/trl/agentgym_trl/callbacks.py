@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from safetensors import SafetensorError
 from transformers import PrinterCallback, TrainerCallback
 
 _SHOWN = (
@@ -30,7 +36,9 @@ class ProgressLine(TrainerCallback):  # type: ignore[misc]
         self._progress: Progress | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Show the bar."""
+        """Show the bar, once for all processes."""
+        if not state.is_world_process_zero:
+            return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._progress = Progress(
             *columns, TimeRemainingColumn(), TextColumn("{task.fields[facts]}"), console=self._console
@@ -69,6 +77,8 @@ class MetricsFile(TrainerCallback):  # type: ignore[misc]
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Keep the lines up to the step at which training goes on."""
+        if not state.is_world_process_zero:
+            return
         kept = [line for line in read_metrics(self._path) if line["step"] <= state.global_step]
         text = "".join(json.dumps(line) + "\n" for line in kept)
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,6 +86,8 @@ class MetricsFile(TrainerCallback):  # type: ignore[misc]
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         """Append one line."""
+        if not state.is_world_process_zero:
+            return
         row = {"step": state.global_step, **{key: _number(value) for key, value in (logs or {}).items()}}
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
@@ -136,12 +148,29 @@ def run_training(trainer: Any, title: str, *, console: Console | None = None, ch
     for callback in (progress, stop, MetricsFile(Path(trainer.args.output_dir) / "metrics.jsonl")):
         trainer.add_callback(callback)
     try:
-        trainer.train(resume_from_checkpoint=checkpoint)
+        with _disk_errors():
+            trainer.train(resume_from_checkpoint=checkpoint)
+            trainer.save_model(trainer.args.output_dir)
     finally:
         progress.stop()
         stop.restore()
-    trainer.save_model(trainer.args.output_dir)
     return not stop.asked
+
+
+_TORCH_WRITES = ("PytorchStreamWriter", "inline_container")
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """What safetensors and torch raise when a file cannot be written, as the `OSError` that it is."""
+    try:
+        yield
+    except (SafetensorError, RuntimeError) as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None and not any(part in str(error) for part in _TORCH_WRITES):
+            raise
+        code = int(number[1]) if number else errno.ENOSPC
+        raise OSError(code, f"a checkpoint could not be written: {os.strerror(code)}") from error
 
 
 def _number(value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,25 +21,34 @@ def make_dataset(
     split: str | None = "train",
     groups: Sequence[str] | None = None,
     seed: int = 0,
+    max_prompt_chars: int | None = None,
 ) -> Any:
     """`count` tasks of `env`, in an order that `seed` decides; every task once if `count` is None.
 
-    More rows than a table has tasks repeat the tasks with new seeds, so that other distractors are drawn.
+    More rows than a table has tasks repeat the tasks with new seeds, so that other distractors are drawn. Tasks whose
+    first observation is longer than `max_prompt_chars` characters are left out.
     Columns: `prompt` (what `make_rollout_func` reads), `task`, `group`, `seed`.
     """
     rng = np.random.default_rng(seed)
-    tasks = _tasks(env, count, split, groups, rng)
-    return Dataset.from_list([_row(task, int(rng.integers(2**31))) for task in tasks])
+    drawn = ((task, int(rng.integers(2**31))) for task in _tasks(env, count, split, groups, rng))
+    kept = ((t, s) for t, s in drawn if max_prompt_chars is None or prompt_chars(env, t, s) <= max_prompt_chars)
+    return Dataset.from_list([_row(task, task_seed) for task, task_seed in islice(kept, count)])
+
+
+def prompt_chars(env: TextEnv, task: Task, seed: int) -> int:
+    """The length of the first observation of a task."""
+    return len(env.reset(seed=seed, options={"task": task.id})[0])
 
 
 def _tasks(
     env: TextEnv, count: int | None, split: str | None, groups: Sequence[str] | None, rng: np.random.Generator
-) -> list[Task]:
+) -> Iterator[Task]:
+    """Every task once in random order, or an endless draw of which the caller takes `count`."""
     if count is None:
         tasks = env.tasks.take(split=split, groups=groups)
-        return [tasks[place] for place in rng.permutation(len(tasks))]
-    tickets = rng.integers(2**63, size=count)
-    return [env.tasks.draw(int(ticket), split=split, groups=groups) for ticket in tickets]
+        yield from (tasks[place] for place in rng.permutation(len(tasks)))
+    while count is not None:
+        yield env.tasks.draw(int(rng.integers(2**63)), split=split, groups=groups)
 
 
 def _row(task: Task, seed: int) -> dict[str, Any]:

@@ -54,6 +54,18 @@ def make_codec(
         return ChatCodec(tokenizer, template_kwargs=template_kwargs)
 
 
+def read_template(path: str | Path | None) -> str | None:
+    """The chat template in a file, None if no file was named. Raises UsageError."""
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"the chat template {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"the chat template {path} cannot be read: it is not UTF-8 text") from None
+
+
 def load_engine(model: str, *, chat_template: str | None = None) -> tuple[HFEngine, ChatCodec]:
     """An engine and codec for evaluation: the entry point "hf" of the group "agentgym.engines"."""
     codec = make_codec(load_tokenizer(model), template=chat_template)

@@ -18,6 +18,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from agentgym_envs.core import StopReason
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, TokenTrajectory, play_many, run_sync
 from agentgym_envs.schedule import FixedRounds, TurnSchedule
@@ -206,7 +207,8 @@ def summarise(
         "rollout/max_turns": limits.max_turns,
         "rollout/invalid_actions": _mean([float(turn.info.get("invalid_action") is not None) for turn in turns]),
         "rollout/cut_answers": _mean([float(turn.info.get("finish") == "length") for turn in turns]),
-        **{f"rollout/stop/{reason}": count / len(episodes) for reason, count in sorted(stops.items())},
+        # All of them at all times: a mean over steps or processes would leave out those that say nothing.
+        **{f"rollout/stop/{reason}": stops[reason] / len(episodes) for reason in StopReason if reason != "closed"},
         "rollout/tokens": float(engine.tokens),
         "rollout/tokens_per_second": engine.tokens / max(engine.seconds, 1e-9),
         "time/generate": engine.seconds,

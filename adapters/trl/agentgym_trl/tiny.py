@@ -45,15 +45,17 @@ def make_tokenizer(corpus: Iterable[str]) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def make_model(tokenizer: Any, *, seed: int = 0, hidden_size: int = 128, layers: int = 4) -> LlamaForCausalLM:
+def make_model(
+    tokenizer: Any, *, seed: int = 0, hidden_size: int = 128, layers: int = 4, heads: int = 4
+) -> LlamaForCausalLM:
     """An untrained model for that tokenizer; equal seeds give equal weights, and no global seed is moved."""
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=hidden_size,
         intermediate_size=2 * hidden_size,
         num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=4,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
         max_position_embeddings=4096,
         tie_word_embeddings=True,
         bos_token_id=None,

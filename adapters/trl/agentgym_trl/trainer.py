@@ -19,8 +19,23 @@ from trl import GRPOConfig, GRPOTrainer
 from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import parse_schedule
 from agentgym_trl.advantages import ESTIMATORS, Batch
+from agentgym_trl.models import read_template
 from agentgym_trl.padding import trim_padding
 from agentgym_trl.rollout import Rollout, make_rollout_func
+
+_LEAST = {
+    "max_completion_length": 1,
+    "max_turn_tokens": 1,
+    "eval_max_turns": 1,
+    "env_concurrency": 1,
+    "env_retries": 0,
+}
+CHOICES = {
+    "loss_type": ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
+    "importance_sampling_level": ("token", "sequence"),
+    "scale_rewards": ("group", "batch", "none"),
+}
+"""What trl 1.16 knows for its settings that are free text."""
 
 
 @dataclass
@@ -48,6 +63,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     env_concurrency: int = field(default=1024, metadata={"help": "How many episodes run at once."})
     env_retries: int = field(default=2, metadata={"help": "How often an episode that ended in env_error is replayed."})
     chat_template: str | None = field(default=None, metadata={"help": "File with a Jinja chat template."})
+    logging_steps: float = field(default=1, metadata={"help": "Log every so many steps."})
 
     def __post_init__(self) -> None:
         """Check what is ours before TRL checks the rest."""
@@ -55,8 +71,16 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
             raise UsageError(
                 f"there is no advantage estimator {self.advantage_estimator!r}; choose from {', '.join(ESTIMATORS)}"
             )
+        if self.multi_objective_aggregation != "sum_then_normalize":
+            raise UsageError("rewards are summed before advantages are made; leave --multi_objective_aggregation alone")
         parse_schedule(self.rounds, self.every)
+        for name, least in _LEAST.items():
+            if (value := getattr(self, name)) is not None and value < least:
+                raise UsageError(f"--{name} must be at least {least}, got {value}")
         super().__post_init__()
+        for name, known in CHOICES.items():  # TRL finds out only when the first episodes were played
+            if getattr(self, name) not in known:
+                raise UsageError(f"there is no {name} {getattr(self, name)!r}; choose from {', '.join(known)}")
 
 
 class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
@@ -87,7 +111,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             max_tokens=args.max_completion_length or 8192,
             max_turn_tokens=args.max_turn_tokens,
             eval_max_turns=args.eval_max_turns,
-            chat_template=_read_template(args.chat_template),
+            chat_template=read_template(args.chat_template),
             chat_template_kwargs=args.chat_template_kwargs,
             concurrency=args.env_concurrency,
             retries=args.env_retries,
@@ -124,17 +148,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         return trim_padding(super()._prepare_inputs(generation_batch))
 
     def _returns(self) -> torch.Tensor:
-        """(B of all processes,) weighted sum of the rewards, NaN where no function gave one."""
+        """(B of all processes,) weighted sum of the rewards; NaN where the episode itself has no score."""
         rewards = self._rewards_per_function
         returns: torch.Tensor = (rewards * self.reward_weights.to(rewards.device)).nansum(1)
-        returns[rewards.isnan().all(1)] = torch.nan
+        returns[rewards[:, 0].isnan()] = torch.nan
         return returns
-
-
-def _read_template(path: str | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"the chat template {path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,128 @@
+"""What ends a run early: Ctrl-C once, Ctrl-C twice, a full disk. In processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_envs.trajectory import read_trajectories
+from tests.adapters.trl.small import DEPTH, ENV, KWARGS, limits_by_step, metrics
+
+pytestmark = [
+    pytest.mark.train,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and limits"),
+]
+ROOT = Path(__file__).parents[3]
+PROGRAM = "import sys; from agentgym_envs.cli import main; sys.exit(main(sys.argv[1:]))"
+SLOWLY = """
+import sys, time
+from agentgym_trl.rollout import Rollout
+call = Rollout.__call__
+def slow(self, prompts, trainer):
+    time.sleep(0.3)
+    return call(self, prompts, trainer)
+Rollout.__call__ = slow
+"""
+FILES_OF = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
+"""
+
+
+def start(model: Path, out: Path, *words: object, before: str = "") -> subprocess.Popen[str]:
+    fixed = ["--env", ENV, "--env_kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", str(model)]
+    small = ["--per_device_train_batch_size", "4", "--num_generations", "2", "--max_completion_length", "200"]
+    fixed += ["--rounds", "2", "--max_turn_tokens", "8", "--use_cpu", "--report_to", "none", "--output_dir", str(out)]
+    path = os.pathsep.join([str(ROOT), str(ROOT / "adapters" / "trl")])
+    return subprocess.Popen(
+        [sys.executable, "-c", before + PROGRAM, "train", "grpo", *fixed, *small, *map(str, words)],
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_DEBUG": ""},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(something: Callable[[], Any], process: subprocess.Popen[str]) -> None:
+    for _ in range(1200):
+        if something():
+            return
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
+    process.kill()
+    pytest.fail("it never came")
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    try:
+        _, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    return process.returncode, err
+
+
+def test_ctrl_c_saves_and_the_run_goes_on(model_path: Path, tmp_path: Path) -> None:
+    process = start(model_path, tmp_path / "out", "--max_steps", "500", before=SLOWLY)
+    wait_for((tmp_path / "out" / "trajectories" / "step-2.jsonl").exists, process)
+    process.send_signal(signal.SIGINT)
+    code, err = finish(process)
+    assert code == 130, err
+    assert "Traceback" not in err
+    assert "Stopping after this step" in err and "Stopped at step" in err and "--resume" in err
+    done = sorted(limits_by_step(tmp_path / "out"))
+    assert done == list(range(len(done))) and 3 <= len(done) < 500
+    checkpoints = list((tmp_path / "out").glob("checkpoint-*"))
+    assert [path.name for path in checkpoints] == [f"checkpoint-{len(done)}"]
+    assert (tmp_path / "out" / "model.safetensors").exists()
+
+    code, err = finish(start(model_path, tmp_path / "out", "--max_steps", len(done) + 1, "--resume"))
+    assert code == 0, err
+    assert sorted(limits_by_step(tmp_path / "out")) == [*done, len(done)]
+    assert [row["step"] for row in metrics(tmp_path / "out") if "loss" in row] == list(range(1, len(done) + 2))
+
+
+def test_ctrl_c_twice_ends_at_once(model_path: Path, tmp_path: Path) -> None:
+    slow = SLOWLY.replace("0.3", "0.3 if trainer.state.global_step < 1 else 60")
+    process = start(model_path, tmp_path / "out", "--max_steps", "500", before=slow)
+    wait_for((tmp_path / "out" / "trajectories" / "step-0.jsonl").exists, process)
+    time.sleep(1.5)  # into the step that lasts a minute
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    code, err = finish(process)
+    assert time.monotonic() - began < 30
+    assert code == 130, err
+    assert "Traceback" not in err
+    assert len(list(read_trajectories(tmp_path / "out" / "trajectories" / "step-0.jsonl"))) == 4
+
+
+@pytest.mark.parametrize("portion", [0.5, 1.5], ids=["the weights", "the optimizer"])
+def test_a_full_disk_is_one_line_and_loses_nothing(portion: float, model_path: Path, tmp_path: Path) -> None:
+    """No file may grow over a size that is too small for a part of a checkpoint: as if the disk were full then."""
+    size = int((model_path / "model.safetensors").stat().st_size * portion)
+    before = FILES_OF.format(size=size)
+    out = tmp_path / "out"
+    code, err = finish(start(model_path, out, "--max_steps", "5", "--save_steps", "2", before=before))
+    lines = [line for line in err.splitlines() if line.startswith("agentgym: ")]
+    assert code == 1 and len(lines) == 1, err
+    assert "Traceback" not in err
+    assert "too large" in lines[0] or "disk is full" in lines[0]
+    assert {step: sum(c.values()) for step, c in limits_by_step(out).items()} == {0: 4, 1: 4}
+    assert [row["step"] for row in metrics(out) if "loss" in row] == [1, 2]
+    assert (out / "checkpoint-2").is_dir()  # cut short, and not to be gone on from
+
+    code, err = finish(start(model_path, out, "--max_steps", "3", "--save_steps", "2", "--resume"))
+    assert code == 0, err
+    assert sorted(limits_by_step(out)) == [0, 1, 2]
+    assert (out / "checkpoint-3" / "trainer_state.json").exists()

@@ -1,0 +1,196 @@
+"""The seam to TRL: an unmodified trainer, environments that fail, and what the rollout writes down."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from trl import GRPOConfig, GRPOTrainer
+
+from agentgym_envs.errors import EnvError, TemplateError, UsageError
+from agentgym_envs.trajectory import read_trajectories
+from agentgym_trl.rollout import make_rollout_func, prompt_of, spec_of
+from tests.adapters.trl.small import (
+    FORGETFUL,
+    KWARGS,
+    ScoredCraft,
+    broken_craft,
+    dataset,
+    first_batch,
+    make_small_model,
+    make_trainer,
+    played,
+    settings,
+)
+
+
+@pytest.mark.train
+def test_an_unmodified_trainer_trains_the_same(tokenizer: Any, tmp_path: Path) -> None:
+    """TRL's own trainer with our rollout, and ours: the same episodes, advantages and weights."""
+    rollout = make_rollout_func(ScoredCraft, tokenizer, schedule=2, max_tokens=200, max_turn_tokens=10)
+    seen: list[torch.Tensor] = []
+
+    class Theirs(GRPOTrainer):  # type: ignore[misc]
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            output = super()._generate_and_score_completions(inputs)
+            seen.append(output["advantages"].clone())
+            return output
+
+    theirs = Theirs(
+        make_small_model(tokenizer),
+        rollout.reward,
+        args=GRPOConfig(**settings(tmp_path / "theirs")),
+        processing_class=tokenizer,
+        train_dataset=dataset(),
+        rollout_func=rollout,
+    )
+    theirs.train()
+    ours = make_trainer(tmp_path / "ours", tokenizer)
+    ours.train()
+    assert len(seen) == len(ours.outputs) == 2
+    for one, other in zip(seen, ours.outputs, strict=True):
+        assert one.abs().max() > 0.1
+        torch.testing.assert_close(one, other["advantages"], atol=1e-5, rtol=1e-5)
+    for name, weight in theirs.model.state_dict().items():
+        torch.testing.assert_close(ours.model.state_dict()[name], weight, atol=1e-5, rtol=1e-4)
+    assert theirs.state.log_history[0]["rollout/turns"] == 2
+
+
+@pytest.mark.train
+def test_a_failed_episode_is_played_again(tokenizer: Any, tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, tokenizer, broken_craft(lambda number: number in (1, 5)), max_steps=1)
+    trainer.train()
+    episodes = played(tmp_path, 0)
+    assert Counter(t.usable for t in episodes) == {True: 8, False: 2}
+    assert all("the crafting table burns" in str(t.error) for t in episodes if not t.usable)
+    assert all(t.error is None for t in episodes if t.usable)
+    kept = [episode.trajectory for episode in trainer.rollout.last]
+    assert all(t.usable for t in kept)
+    assert Counter(Counter((t.task.id, t.seed) for t in kept).values()) == {4: 2}
+    assert trainer.state.log_history[0]["rollout/turns"] == 2
+
+
+@pytest.mark.train
+@pytest.mark.parametrize("turn", [0, 1], ids=["before any answer", "after an answer"])
+def test_a_failure_that_stays_is_not_learned_from(turn: int, tokenizer: Any, tmp_path: Path) -> None:
+    """Its reward is no reward: advantage 0, and the rest of the group is compared among itself."""
+    trainer = make_trainer(tmp_path, tokenizer, broken_craft(lambda n: n == 2, turn), env_retries=0)
+    batch = first_batch(trainer)
+    scores = [episode.trajectory.score for episode in trainer.rollout.last]
+    others = torch.tensor([scores[0], scores[1], scores[3]])
+    expected = (others - others.mean()) / (others.std() + 1e-4)
+    assert batch["advantages"][2] == 0
+    torch.testing.assert_close(batch["advantages"][[0, 1, 3]], expected)
+    row = trainer.rollout.last[2]
+    assert row.trajectory.stop_reason == "env_error"
+    trained = int((batch["completion_mask"] * batch["tool_mask"])[2].sum())
+    assert trained == sum(row.assistant_mask)
+    if turn == 0:
+        assert row.ids == [] and trained == 0
+        assert batch["completion_mask"][2].sum() == 1 and batch["tool_mask"][2][0] == 0
+    trainer.train()  # and nothing crashes
+
+
+@pytest.mark.train
+def test_other_rewards_do_not_revive_a_failed_episode(tokenizer: Any, tmp_path: Path) -> None:
+    def pleasant(completions: Any, **_: Any) -> list[float]:
+        return [float(place) for place in range(len(completions))]
+
+    trainer = make_trainer(
+        tmp_path,
+        tokenizer,
+        broken_craft(lambda n: n == 2),
+        env_retries=0,
+        scale_rewards="none",
+        extra={"reward_funcs": pleasant},
+    )
+    advantages = first_batch(trainer)["advantages"]
+    scores = [episode.trajectory.score + place for place, episode in enumerate(trainer.rollout.last)]
+    mean = (scores[0] + scores[1] + scores[3]) / 3
+    assert advantages[2] == 0
+    torch.testing.assert_close(advantages[[0, 1, 3]], torch.tensor([scores[i] - mean for i in (0, 1, 3)]))
+
+
+@pytest.mark.train
+def test_a_wholly_broken_environment_stops_the_run(tokenizer: Any, tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, tokenizer, broken_craft(lambda _: True), env_retries=1)
+    with pytest.raises(EnvError, match=r"every episode of this step failed, the first with: .*table burns"):
+        trainer.train()
+    assert len(played(tmp_path, 0)) == 8 * 2  # what happened can be read, the second try included
+
+
+@pytest.mark.train
+def test_an_error_in_our_own_code_is_not_retried(tokenizer: Any, tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, tokenizer)
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("out of memory")
+
+    trainer._generate_single_turn = broken
+    limit = trainer.generation_config.max_new_tokens
+    with pytest.raises(RuntimeError, match="out of memory"):
+        trainer.train()
+    assert trainer.generation_config.max_new_tokens == limit
+
+
+@pytest.mark.train
+def test_budgets_hold(tokenizer: Any, tmp_path: Path) -> None:
+    """No answer over its limit, no trajectory over its own; the limit of TRL's generation is put back."""
+    trainer = make_trainer(tmp_path, tokenizer, rounds="9", max_completion_length=50, max_turn_tokens=8)
+    limit = trainer.generation_config.max_new_tokens
+    batch = first_batch(trainer)
+    assert trainer.generation_config.max_new_tokens == limit
+    assert {len(answer) for _, answer in trainer.generated} <= set(range(1, 9))
+    assert batch["completion_mask"].sum(1).max() <= 50
+    assert {e.trajectory.stop_reason for e in trainer.rollout.last} == {"token_limit"}
+
+
+@pytest.mark.train
+def test_a_group_is_one_start(tokenizer: Any, tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, tokenizer, max_steps=3)
+    trainer.train()
+    for step in range(3):
+        starts = Counter((t.task.id, t.seed, t.turns[0].observation) for t in played(tmp_path, step))
+        assert list(starts.values()) == [4, 4]
+        assert all(t.meta == {"max_turns": 2, "step": step, "training": True} for t in played(tmp_path, step))
+    known = {(row["task"], row["seed"]) for row in trainer.train_dataset}
+    assert {(t.task.id, t.seed) for t in played(tmp_path, 0)} <= known
+
+
+@pytest.mark.train
+def test_a_full_disk_loses_nothing_that_was_written(
+    tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    from agentgym_envs.trajectory import TrajectoryWriter
+
+    write = TrajectoryWriter.write
+
+    def full(self: TrajectoryWriter, trajectory: Any) -> None:
+        if trajectory.meta["step"] == 1 and len(list(read_trajectories(self.path))) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device", str(self.path))
+        write(self, trajectory)
+
+    monkeypatch.setattr(TrajectoryWriter, "write", full)
+    trainer = make_trainer(tmp_path, tokenizer)
+    with pytest.raises(OSError, match="No space left"):
+        trainer.train()
+    assert len(played(tmp_path, 0)) == 8
+    assert len(played(tmp_path, 1)) == 3
+
+
+def test_a_row_of_another_dataset_is_refused() -> None:
+    with pytest.raises(UsageError, match="make_dataset"):
+        spec_of("just a prompt", {})
+    with pytest.raises(UsageError, match="make_dataset"):
+        spec_of([{"role": "user", "content": "a prompt"}], {})
+    assert spec_of(prompt_of("count/2", 7, "count"), {"step": 1}).seed == 7
+
+
+def test_a_template_that_cannot_be_trained_on_is_refused(tokenizer: Any) -> None:
+    with pytest.raises(TemplateError, match="prefix-preserving"):
+        make_rollout_func("AgentGym/TextCraft-v0", tokenizer, env_kwargs=KWARGS, chat_template=FORGETFUL)
