@@ -1,14 +1,17 @@
 """A small language model and its tokenizer, made from nothing: for the demo and for tests, with nothing downloaded.
 
-The tokenizer is a byte-level BPE that knows whole words: bytes plus the words of the environment's texts, so it
-encodes any text without loss and the usual texts in few tokens. The model is a Llama of 0.7 million parameters with
+The tokenizer is a byte-level BPE made to measure: bytes, the common words of the environment's texts, and pairs of
+letters to spell all other words, so it encodes any text without loss and the usual texts in few tokens. The model is a Llama of 0.7 million parameters with
 random weights.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+import string
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +27,25 @@ CHAT_TEMPLATE = (  # one token for a role: half of a small model's context would
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-_WORDS = Regex(r" ?[A-Za-z]+| ?\d| ?[^\sA-Za-z\d]|\s+(?!\S)|\s")
+_CONSONANTS, _VOWELS = "bcdfghjklmnpqrstvwxyz", "aeiou"
+_SPELLING = rf" ?[{_CONSONANTS}][{_VOWELS}]| ?[A-Za-z]| ?\d| ?[^\sA-Za-z\d]|\s"
+_COMMON = 20
+"""In how many texts a word must occur to become a token of its own."""
 
 
 def make_tokenizer(corpus: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A lossless tokenizer whose tokens are bytes and the words of `corpus` (with and without a space before)."""
+    """A lossless tokenizer whose tokens are bytes, the common words of `corpus`, and what other words are spelled with.
+
+    Other words are spelled in pairs of consonant and vowel, and in letters, so that a small model can copy words that
+    it has never seen, such as the names of an invented world.
+    """
+    words = _common_words(corpus)
+    splitter = _splitter(words)
+    pairs = [c + v for c in _CONSONANTS for v in _VOWELS]
+    units = [*words, *pairs, *string.ascii_letters, *string.digits, *string.punctuation]
+    pieces = {piece for unit in units for text in (unit, f" {unit}") for piece, _ in splitter.pre_tokenize_str(text)}
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    splitter = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(_WORDS, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
-    )
-    words = {piece for text in corpus for piece, _ in splitter.pre_tokenize_str(text)}
-    vocabulary = {token: number for number, token in enumerate([*alphabet, *sorted(words - set(alphabet))])}
+    vocabulary = {token: number for number, token in enumerate([*alphabet, *sorted(pieces - set(alphabet))])}
     backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
     backend.pre_tokenizer = splitter
     backend.decoder = decoders.ByteLevel()
@@ -45,8 +56,21 @@ def make_tokenizer(corpus: Iterable[str]) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
+def _common_words(texts: Iterable[str]) -> list[str]:
+    count = Counter(word for text in texts for word in set(re.findall("[A-Za-z]+", text)))
+    return sorted(word for word, times in count.items() if times >= _COMMON)
+
+
+def _splitter(words: Sequence[str]) -> Any:
+    whole = [rf" ?(?<![A-Za-z])(?:{'|'.join(words)})(?![A-Za-z])"] if words else []
+    pattern = Regex("|".join([*whole, _SPELLING]))
+    return pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(pattern, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+
+
 def make_model(
-    tokenizer: Any, *, seed: int = 0, hidden_size: int = 128, layers: int = 4, heads: int = 4
+    tokenizer: Any, *, seed: int = 0, hidden_size: int = 128, layers: int = 3, heads: int = 4
 ) -> LlamaForCausalLM:
     """An untrained model for that tokenizer; equal seeds give equal weights, and no global seed is moved."""
     config = LlamaConfig(

@@ -40,14 +40,17 @@ def main() -> int:
 
 def run_demo(out: Path, *, seed: int, is_quick: bool, console: Console) -> int:
     """The whole path, from an untrained model to the report."""
+    from transformers.utils import logging as transformers_logging
+
     from agentgym_trl.demo import plots, report, stages
     from agentgym_trl.demo.settings import DemoSettings, quick
 
+    transformers_logging.disable_progress_bar()
     _claim(out)
     settings = quick(DemoSettings(seed=seed)) if is_quick else DemoSettings(seed=seed)
     clock = _Clock(console)
     console.rule("[bold]A small language model learns TextCraft")
-    tiny = clock("tiny model", lambda: stages.make_tiny_model(out, seed))
+    tiny = clock("tiny model", lambda: stages.make_tiny_model(out, settings))
     demos = clock("demonstrations", lambda: stages.make_demonstrations(out, settings))
     warm = clock("warm start", lambda: stages.warm_start(tiny, out / "warm-start", demos, settings, console))
     before = clock("evaluate", lambda: stages.measure(warm, settings, console, title="evaluate the warm start"))

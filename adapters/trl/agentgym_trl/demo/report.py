@@ -91,8 +91,8 @@ under a limit of turns of {escape(settings.rounds)} ({settings.every} steps each
 <img alt="Learning curve, and success before and after" src="data:image/png;base64,{picture}">
 <h2>Held-out tasks</h2>
 <table><tr><th>tasks</th><th>number</th><th>warm start</th><th>after GRPO</th><th>gain, points</th></tr>{rows}</table>
-<p>Intervals are over tasks, for this one training seed. Worlds: every item goes by the name of another, so that nothing
-can be recalled; the real goals have the real names, which training never showed as such.</p>
+<p>Intervals are over tasks, for this one training seed. Worlds: every item has a made-up name, another one in each
+world, so that nothing can be recalled. Real goals: the real names, of goals that training never showed.</p>
 <h2>Episodes, before and after</h2>{_episodes(before[0].trajectories, after[0].trajectories)}
 <footer>{escape(_facts(settings, seconds))}</footer></html>"""
     path.write_text(body, encoding="utf-8")

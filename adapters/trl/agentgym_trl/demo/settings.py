@@ -11,37 +11,41 @@ GROUPS = ("depth-1",)
 
 @dataclass(frozen=True, slots=True)
 class DemoSettings:
-    """One run. Token numbers count a small model's words, of which an action has about six."""
+    """One run. Token numbers count a small model's words and syllables, of which an action has about ten."""
 
     seed: int = 0
-    demonstrations: int = 800
-    warm_steps: int = 240
-    warm_batch: int = 64
+    demonstrations: int = 300
+    real_demonstrations: int = 60
+    warm_steps: int = 260
+    warm_batch: int = 16
     warm_learning_rate: float = 3e-3
-    steps: int = 120
-    tasks_per_step: int = 8
+    steps: int = 110
+    tasks_per_step: int = 16
     group_size: int = 8
-    micro_batch: int = 16
-    learning_rate: float = 2e-4
-    rounds: str = "3,4,6,8"
-    every: int = 30
-    max_tokens: int = 224
-    max_turn_tokens: int = 28
-    eval_turns: int = 8
+    micro_batch: int = 32
+    learning_rate: float = 4e-4
+    rounds: str = "3,4,6"
+    every: int = 40
+    max_tokens: int = 256
+    max_turn_tokens: int = 30
+    max_prompt_chars: int = 260
+    eval_turns: int = 6
+    eval_tokens: int = 512
+    eval_turn_tokens: int = 56
     eval_worlds: int = 320
-    real_samples: int = 8
+    real_samples: int = 4
 
     @property
     def env_kwargs(self) -> dict[str, Any]:
-        """Fictional worlds: every item goes by the name of another, so that names cannot be learned by heart.
+        """Invented worlds: every item has a made-up name, another one in each world, so none can be learned by heart.
 
         No system prompt: the small model is trained on the game alone and needs no rules in English.
         """
-        return {"worlds": "fictional", "groups": GROUPS, "max_distractors": 0, "instructions": ""}
+        return {"worlds": "invented", "groups": GROUPS, "max_distractors": 0, "instructions": ""}
 
     @property
     def real_env_kwargs(self) -> dict[str, Any]:
-        """The same game with the real names, which the agent never sees in training."""
+        """The same game with the real names."""
         return {**self.env_kwargs, "worlds": "real"}
 
 
@@ -49,9 +53,9 @@ def quick(settings: DemoSettings) -> DemoSettings:
     """The same path in little: for a look, and for CI. Too short to learn much."""
     return replace(
         settings,
-        demonstrations=200,
-        warm_steps=40,
-        warm_batch=32,
+        demonstrations=120,
+        real_demonstrations=20,
+        warm_steps=60,
         steps=6,
         tasks_per_step=4,
         rounds="2,3",

@@ -21,7 +21,7 @@ from agentgym_envs.rollout import EpisodeSpec, Limits, Sampling, play_many, run_
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
 from agentgym_trl.callbacks import read_metrics, run_training
-from agentgym_trl.dataset import make_dataset
+from agentgym_trl.dataset import make_dataset, prompt_chars
 from agentgym_trl.demo.settings import ENV_ID, GROUPS, DemoSettings
 from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
 from agentgym_trl.models import load_engine, load_model, load_tokenizer, make_codec
@@ -30,7 +30,8 @@ from agentgym_trl.tiny import save_tiny_model
 from agentgym_trl.trainer import AgentConfig, AgentTrainer
 
 _ON_CPU: dict[str, Any] = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "report_to": []}
-_SAMPLED, _GREEDY = 1.0, 0.0
+_SAMPLED, _GREEDY = 1.0, 0.0  # temperatures
+_EVAL_SEED = 7000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +47,24 @@ class Measurement:
         return evaluate(self.trajectories).overall
 
 
-def make_tiny_model(out: Path, seed: int) -> Path:
-    """The untrained model; its tokenizer knows the words of the real recipe book."""
+def make_tiny_model(out: Path, settings: DemoSettings) -> Path:
+    """The untrained model; its tokenizer knows the common words of the game, and spells all others."""
     path = out / "tiny"
-    save_tiny_model(path, environment_corpus(partial(gym.make, ENV_ID, instructions="")), seed=seed)
+    save_tiny_model(path, environment_corpus(partial(gym.make, ENV_ID, **settings.env_kwargs)), seed=settings.seed)
     return path
 
 
 def make_demonstrations(out: Path, settings: DemoSettings) -> list[Trajectory]:
-    """A fixed set of oracle episodes, one a training world, also written to `demos.jsonl`."""
-    demonstrations = oracle_demonstrations(
-        partial(gym.make, ENV_ID, **settings.env_kwargs), settings.demonstrations, groups=GROUPS, seed=settings.seed
-    )
+    """A fixed set of oracle episodes on training tasks, invented and real, also written to `demos.jsonl`."""
+    real = settings.real_demonstrations
+    parts = ((settings.env_kwargs, settings.demonstrations - real), (settings.real_env_kwargs, real))
+    demonstrations = [
+        trajectory
+        for kwargs, count in parts
+        for trajectory in oracle_demonstrations(
+            partial(gym.make, ENV_ID, **kwargs), count, groups=GROUPS, seed=settings.seed
+        )
+    ]
     with TrajectoryWriter(out / "demos.jsonl") as writer:
         for trajectory in demonstrations:
             writer.write(trajectory)
@@ -78,7 +85,7 @@ def warm_start(
         warmup_steps=20,
         adam_beta2=0.98,
         weight_decay=0.01,
-        train_sampling_strategy="group_by_length",
+        train_sampling_strategy="group_by_length",  # short rows need no padding then
         max_length=None,
         save_strategy="no",
         logging_steps=5,
@@ -98,7 +105,13 @@ def reinforce(model: Path, out: Path, settings: DemoSettings, console: Console) 
     make_env = partial(gym.make, ENV_ID, **settings.env_kwargs)
     count = settings.steps * settings.tasks_per_step
     # Another seed than the demonstrations': other worlds.
-    dataset = make_dataset(text_env(make_env()), count, groups=GROUPS, seed=settings.seed + 1_000_000)
+    dataset = make_dataset(
+        text_env(make_env()),
+        count,
+        groups=GROUPS,
+        seed=settings.seed + 1_000_000,
+        max_prompt_chars=settings.max_prompt_chars,
+    )
     trainer = AgentTrainer(
         load_model(str(model)),
         make_env,
@@ -120,8 +133,8 @@ def measure(
 ) -> list[Measurement]:
     """Play held-out worlds and real held-out goals, sampled and greedy."""
     engine, codec = load_engine(str(model))
-    worlds = _tasks(settings.env_kwargs, split, settings.eval_worlds)
-    real = _tasks(settings.real_env_kwargs, split, None)
+    worlds = _tasks(settings, settings.env_kwargs, split, settings.eval_worlds)
+    real = _tasks(settings, settings.real_env_kwargs, split, None)
     plans = [
         ("held-out worlds, sampled", settings.env_kwargs, worlds, 1, _SAMPLED),
         ("held-out worlds, greedy", settings.env_kwargs, worlds, 1, _GREEDY),
@@ -131,9 +144,9 @@ def measure(
     results = []
     for name, kwargs, tasks, samples, temperature in track(plans, title, console=console, transient=True):
         torch.manual_seed(0)
-        specs = [EpisodeSpec(task.id, 7000 + n) for n, task in enumerate(tasks) for _ in range(samples)]
-        limits = Limits(settings.eval_turns, settings.max_tokens, settings.max_turn_tokens)
-        sampling = Sampling(settings.max_turn_tokens, temperature)
+        specs = [EpisodeSpec(task.id, _EVAL_SEED) for task in tasks for _ in range(samples)]
+        limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
+        sampling = Sampling(settings.eval_turn_tokens, temperature)
         played = play_many(
             specs, partial(gym.make, ENV_ID, **kwargs), engine, codec, limits=limits, sampling=sampling, concurrency=128
         )
@@ -141,8 +154,12 @@ def measure(
     return results
 
 
-def _tasks(env_kwargs: dict[str, Any], split: str, count: int | None) -> list[Task]:
-    return text_env(gym.make(ENV_ID, **env_kwargs)).tasks.take(count, split=split, groups=GROUPS, seed=1)
+def _tasks(settings: DemoSettings, env_kwargs: dict[str, Any], split: str, count: int | None) -> list[Task]:
+    """Held-out tasks whose prompts are no longer than those of training."""
+    env = text_env(gym.make(ENV_ID, **env_kwargs))
+    tasks = env.tasks.take(None if count is None else 2 * count, split=split, groups=GROUPS, seed=1)
+    short = [task for task in tasks if prompt_chars(env, task, _EVAL_SEED) <= settings.max_prompt_chars]
+    return short[:count]
 
 
 def _grpo_config(out: Path, settings: DemoSettings) -> AgentConfig:
