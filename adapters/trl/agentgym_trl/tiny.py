@@ -1,8 +1,8 @@
 """A small language model and its tokenizer, made from nothing: for the demo and for tests, with nothing downloaded.
 
 The tokenizer is a byte-level BPE made to measure: bytes, the common words of the environment's texts, and pairs of
-letters to spell all other words, so it encodes any text without loss and the usual texts in few tokens. The model is a Llama of 0.7 million parameters with
-random weights.
+letters to spell all other words, so it encodes any text without loss and the usual texts in few tokens. The model is a
+Llama of about 0.6 million parameters with random weights.
 """
 
 from __future__ import annotations

@@ -58,7 +58,12 @@ def run_demo(out: Path, *, seed: int, is_quick: bool, console: Console) -> int:
     after = clock("evaluate again", lambda: stages.measure(agent, settings, console, title="evaluate after GRPO"))
     plots.plot_run(out / "learning_curve.png", stages.training_curve(out / "grpo"), before, after)
     report.write_report(out / "report.html", settings, before, after, clock.seconds)
-    facts = {"settings": asdict(settings), "seconds": clock.seconds, "results": report.results(before, after)}
+    facts = {
+        "settings": asdict(settings),
+        "seconds": clock.seconds,
+        "cpu_seconds": clock.cpu_seconds,
+        "results": report.results(before, after),
+    }
     (out / "results.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     report.print_summary(console, before, after, out)
     return 0
@@ -69,12 +74,14 @@ class _Clock:
 
     def __init__(self, console: Console) -> None:
         self.seconds: dict[str, float] = {}
+        self.cpu_seconds: dict[str, float] = {}
         self._console = console
 
     def __call__(self, name: str, stage: Callable[[], _T]) -> _T:
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.process_time()
         result = stage()
         self.seconds[name] = round(time.perf_counter() - began, 1)
+        self.cpu_seconds[name] = round(time.process_time() - cpu, 1)
         self._console.print(f"[green]✓[/] {name} [dim]({self.seconds[name]:.0f} s)[/]", highlight=False)
         return result
 

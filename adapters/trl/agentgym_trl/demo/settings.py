@@ -11,11 +11,10 @@ GROUPS = ("depth-1",)
 
 @dataclass(frozen=True, slots=True)
 class DemoSettings:
-    """One run. Token numbers count a small model's words and syllables, of which an action has about ten."""
+    """One run. Token numbers count a small model's words and letter pairs, of which an action has about ten."""
 
     seed: int = 0
     demonstrations: int = 300
-    real_demonstrations: int = 60
     warm_steps: int = 260
     warm_batch: int = 16
     warm_learning_rate: float = 3e-3
@@ -45,7 +44,7 @@ class DemoSettings:
 
     @property
     def real_env_kwargs(self) -> dict[str, Any]:
-        """The same game with the real names."""
+        """The same game with the real names, which the small model has never seen."""
         return {**self.env_kwargs, "worlds": "real"}
 
 
@@ -54,7 +53,6 @@ def quick(settings: DemoSettings) -> DemoSettings:
     return replace(
         settings,
         demonstrations=120,
-        real_demonstrations=20,
         warm_steps=60,
         steps=6,
         tasks_per_step=4,

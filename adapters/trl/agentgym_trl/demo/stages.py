@@ -55,16 +55,9 @@ def make_tiny_model(out: Path, settings: DemoSettings) -> Path:
 
 
 def make_demonstrations(out: Path, settings: DemoSettings) -> list[Trajectory]:
-    """A fixed set of oracle episodes on training tasks, invented and real, also written to `demos.jsonl`."""
-    real = settings.real_demonstrations
-    parts = ((settings.env_kwargs, settings.demonstrations - real), (settings.real_env_kwargs, real))
-    demonstrations = [
-        trajectory
-        for kwargs, count in parts
-        for trajectory in oracle_demonstrations(
-            partial(gym.make, ENV_ID, **kwargs), count, groups=GROUPS, seed=settings.seed
-        )
-    ]
+    """A fixed set of oracle episodes, one in each of as many training worlds, also written to `demos.jsonl`."""
+    make_env = partial(gym.make, ENV_ID, **settings.env_kwargs)
+    demonstrations = oracle_demonstrations(make_env, settings.demonstrations, groups=GROUPS, seed=settings.seed)
     with TrajectoryWriter(out / "demos.jsonl") as writer:
         for trajectory in demonstrations:
             writer.write(trajectory)
@@ -72,7 +65,12 @@ def make_demonstrations(out: Path, settings: DemoSettings) -> list[Trajectory]:
 
 
 def warm_start(
-    model: Path, out: Path, demonstrations: Sequence[Trajectory], settings: DemoSettings, console: Console
+    model: Path,
+    out: Path,
+    demonstrations: Sequence[Trajectory],
+    settings: DemoSettings,
+    console: Console,
+    title: str = "warm start (SFT)",
 ) -> Path:
     """Supervised training on the demonstrations, until the model plays some worlds right."""
     set_seed(settings.seed)
@@ -94,7 +92,7 @@ def warm_start(
         **_ON_CPU,
     )
     trainer = make_sft_trainer(load_model(str(model)), demonstrations, codec, args)
-    run_training(trainer, "warm start (SFT)", console=console)
+    run_training(trainer, title, console=console)
     return out
 
 
