@@ -285,9 +285,10 @@ def refuses_what_cannot_be(make: Make) -> None:
         for options in ({"task": "no/such/task"}, {"split": "dev"}, {"group": "no such group"}):
             with pytest.raises(UnknownTask, match="no "):
                 env.reset(seed=0, options=options)
-        for options in ({"tusk": task.id}, {"task": 7}):
+        wrong: tuple[dict[str, Any], ...] = ({"tusk": task.id}, {"task": 7})
+        for unknown in wrong:
             with pytest.raises(UsageError, match="options"):
-                env.reset(seed=0, options=options)
+                env.reset(seed=0, options=unknown)
         env.reset(seed=0, options={"task": task.id})
         with pytest.raises(UsageError, match="string"):
             env.step(3)  # type: ignore[arg-type]

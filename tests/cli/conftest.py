@@ -16,7 +16,7 @@ import pytest
 from agentgym_envs.cli import main
 
 ROOT = Path(__file__).parents[2]
-TOY = "Toy/Count-v0"
+TOY = "Toy/CliCount-v0"
 
 
 class Outcome(NamedTuple):

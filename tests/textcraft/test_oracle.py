@@ -1,6 +1,7 @@
 from collections import Counter
 from itertools import product
 from math import prod
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -79,7 +80,8 @@ def test_an_item_carried_already_is_crafted_once_more(book: RecipeBook) -> None:
 
 def test_large_amounts_are_taken_in_portions(table: dict[str, list[object]], written: object) -> None:
     table["recipes"] = [["brick", "brick", 1, [["clay", 9_000]], None], ["wall", "wall", 1, [["brick", 3]], None]]
-    table.update(tags={}, base_items=["clay"], goals={"1": ["brick"], "2": ["wall"]})  # type: ignore[arg-type]
+    more: dict[str, Any] = {"tags": {}, "base_items": ["clay"], "goals": {"1": ["brick"], "2": ["wall"]}}
+    table.update(more)
     env = TextCraftEnv(recipe_table=written(table), goal="wall", split=None)  # type: ignore[operator]
     env.reset(seed=0)
     assert list(env.oracle())[:3] == ["get 9999 clay", "get 9999 clay", "get 7002 clay"]

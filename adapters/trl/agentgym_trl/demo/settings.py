@@ -15,7 +15,7 @@ class DemoSettings:
 
     seed: int = 0
     demonstrations: int = 300
-    warm_steps: int = 260
+    warm_steps: int = 200
     warm_batch: int = 16
     warm_learning_rate: float = 3e-3
     steps: int = 110
