@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from safetensors import SafetensorError
 from transformers import PrinterCallback, TrainerCallback
 
@@ -22,7 +22,6 @@ _SHOWN = (
     ("success", "rollout/success", "{:.0%}"),
     ("turns", "rollout/turns", "{:.1f}"),
     ("limit", "rollout/max_turns", "{:.0f}"),
-    ("invalid", "rollout/invalid_actions", "{:.0%}"),
     ("loss", "loss", "{:.3f}"),
 )
 
@@ -39,10 +38,14 @@ class ProgressLine(TrainerCallback):  # type: ignore[misc]
         """Show the bar, once for all processes."""
         if not state.is_world_process_zero:
             return
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(
-            *columns, TimeRemainingColumn(), TextColumn("{task.fields[facts]}"), console=self._console
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(16),  # narrow, so that all fits into 80 columns
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("{task.fields[facts]}"),
         )
+        self._progress = Progress(*columns, console=self._console)
         self._progress.start()
         self._task = self._progress.add_task(self._title, total=state.max_steps, completed=state.global_step, facts="")
 

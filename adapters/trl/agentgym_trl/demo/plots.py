@@ -52,10 +52,11 @@ def _bars(axes: Any, before: Sequence[Measurement], after: Sequence[Measurement]
         errors = [[100 * (e.mean - e.low) for e in estimates if e], [100 * (e.high - e.mean) for e in estimates if e]]
         places = [place + side for place in range(len(means))]
         bars = axes.bar(places, means, 0.38, yerr=errors, color=colour, label=label, capsize=3, ecolor="#444")
-        axes.bar_label(bars, fmt="%.0f", label_type="center", color="white", fontweight="bold")
+        labels = [f"{mean:.0f}" if mean > 5 else "" for mean in means]  # a number does not fit into a low bar
+        axes.bar_label(bars, labels, label_type="center", color="white", fontweight="bold")
     axes.set_xticks(range(len(before)), [m.name.replace(", ", ",\n").replace("real held-out", "real") for m in before])
     axes.set(ylabel="success, %", ylim=(0, 100), title="Held out: before and after, 95 % over tasks")
-    axes.legend(frameon=False, loc="upper left")
+    axes.legend(frameon=False, loc="upper right")
     for side_name in ("top", "right"):
         axes.spines[side_name].set_visible(False)
 

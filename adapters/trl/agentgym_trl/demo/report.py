@@ -63,12 +63,17 @@ def print_summary(console: Console, before: Sequence[Measurement], after: Sequen
     else:
         verdict = "This run is too short to tell a gain from chance: the interval of the gain holds 0."
     console.print(f"\n{verdict}\nThe report, with replayed episodes: [bold]{out / 'report.html'}[/]\n")
+    arguments = "--env-arg worlds=invented --env-arg max_distractors=0 --env-arg 'instructions=\"\"'"
     console.print(
         "Next:\n"
-        f"  agentgym eval AgentGym/TextCraft-v0 --policy hf:{out / 'grpo'}   evaluate the agent you have trained\n"
-        "  agentgym play AgentGym/TextCraft-v0      play the game yourself\n"
-        "  agentgym train grpo --help               train a larger model (configs/ has Qwen recipes)",
+        "  agentgym play AgentGym/TextCraft-v0       play the game yourself\n"
+        "  agentgym train grpo --help                train a larger model; --config textcraft-qwen2.5-3b-scalinginter\n"
+        f"  agentgym eval AgentGym/TextCraft-v0 --policy hf:{out / 'grpo'} --groups depth-1 --tasks 50 \\\n"
+        f"      {arguments}\n"
+        "                                            evaluate the agent you have just trained",
         highlight=False,
+        markup=False,
+        soft_wrap=True,
     )
 
 

@@ -70,7 +70,7 @@ def warm_start(
     demonstrations: Sequence[Trajectory],
     settings: DemoSettings,
     console: Console,
-    title: str = "warm start (SFT)",
+    title: str = "warm start",
 ) -> Path:
     """Supervised training on the demonstrations, until the model plays some worlds right."""
     set_seed(settings.seed)
@@ -117,7 +117,7 @@ def reinforce(model: Path, out: Path, settings: DemoSettings, console: Console) 
         processing_class=tokenizer,
         train_dataset=dataset,
     )
-    run_training(trainer, "reinforcement (GRPO)", console=console)
+    run_training(trainer, "GRPO", console=console)
     return out
 
 
