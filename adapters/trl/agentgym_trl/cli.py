@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -149,8 +150,9 @@ def tiny_model(argv: Sequence[str]) -> int:
 
 
 def _quiet() -> None:
-    """No bars but ours, and no warning that rollout functions may change: the version of TRL is bounded."""
+    """No bars but ours, and no warnings that a user can do nothing about: TRL's version is bounded."""
     transformers_logging.disable_progress_bar()
+    warnings.filterwarnings("ignore", message="`gradient_checkpointing` is deprecated", category=FutureWarning)
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
 
