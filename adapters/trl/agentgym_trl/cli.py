@@ -152,7 +152,7 @@ def tiny_model(argv: Sequence[str]) -> int:
 def _quiet() -> None:
     """No bars but ours, and no warnings that a user can do nothing about: TRL's version is bounded."""
     transformers_logging.disable_progress_bar()
-    warnings.filterwarnings("ignore", message="`gradient_checkpointing` is deprecated", category=FutureWarning)
+    warnings.filterwarnings("ignore", message=".*gradient_checkpointing.* is deprecated", category=FutureWarning)
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
 
