@@ -42,33 +42,29 @@ def whole_conversation(codec: ChatCodec, trajectory: Trajectory) -> list[int]:
 
 
 def test_literal_tokens_of_the_tiny_template() -> None:
-    tokenizer = make_tokenizer(["Count on!", "one two three", "go", "four"])
-    assert tokenizer.convert_tokens_to_ids(["<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]) == [
-        263,
-        265,
-        266,
-        267,
-    ]
+    tokenizer = make_tokenizer(["Count on!", "one two three", "go", "four"] * 20)
+    roles = tokenizer.convert_tokens_to_ids(["<|end|>", "<|system|>", "<|user|>", "<|assistant|>"])
+    assert roles == [572, 574, 575, 576]
     codec = ChatCodec(tokenizer)
     answers = [
-        [259, 263],  # one <|end|>
-        [262],  # " two", cut: no <|end|>
-        [258, 258, 263],  # gogo <|end|>
+        [314, 572],  # one <|end|>
+        [536],  # " two", cut: no <|end|>
+        [281, 281, 572],  # gogo <|end|>
     ]
     tokens = roll(
         codec, answers, ["one two", "go", "four", "four"], instructions="Count on!", rewards=[0.25, 0.0, 0.75]
     )
     assert tokens.prompt_ids == [
-        *(265, 256, 260, 0, 263),  # <|system|> Count " on" ! <|end|>
-        *(266, 259, 262, 263),  # <|user|> one " two" <|end|>
-        267,  # <|assistant|>
+        *(574, 256, 503, 0, 572),  # <|system|> Count " on" ! <|end|>
+        *(575, 314, 536, 572),  # <|user|> one " two" <|end|>
+        576,  # <|assistant|>
     ]
     assert tokens.ids == [
-        *(259, 263),  # sampled
-        *(266, 258, 263, 267),  # <|user|> go <|end|> <|assistant|>
-        262,  # sampled
-        *(263, 266, 257, 263, 267),  # the end token that was not sampled, <|user|> four <|end|> <|assistant|>
-        *(258, 258, 263),  # sampled
+        *(314, 572),  # sampled
+        *(575, 281, 572, 576),  # <|user|> go <|end|> <|assistant|>
+        536,  # sampled
+        *(572, 575, 276, 572, 576),  # the end token that was not sampled, <|user|> four <|end|> <|assistant|>
+        *(281, 281, 572),  # sampled
     ]
     assert tokens.assistant_mask == [1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1, 1]
     assert tokens.rewards == [0, 0.25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.75]
