@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging as transformers_logging
 from trl.chat_template_utils import get_training_chat_template
 
 from agentgym_envs.errors import TemplateError, UsageError
@@ -68,6 +69,7 @@ def read_template(path: str | Path | None) -> str | None:
 
 def load_engine(model: str, *, chat_template: str | None = None) -> tuple[HFEngine, ChatCodec]:
     """An engine and codec for evaluation: the entry point "hf" of the group "agentgym.engines"."""
+    transformers_logging.disable_progress_bar()  # evaluation shows its own
     codec = make_codec(load_tokenizer(model), template=chat_template)
     return HFEngine(load_model(model, dtype="auto"), codec.tokenizer), codec
 
