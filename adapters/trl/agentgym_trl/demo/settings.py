@@ -52,8 +52,7 @@ def quick(settings: DemoSettings) -> DemoSettings:
     """The same path in little: for a look, and for CI. Too short to learn much."""
     return replace(
         settings,
-        demonstrations=120,
-        warm_steps=60,
+        warm_steps=140,
         steps=6,
         tasks_per_step=4,
         rounds="2,3",
