@@ -91,7 +91,6 @@ class TextCraftEnv(TextEnv):
     - `recipe_table`: the path of a table of your own, in the form of `data/recipes.json`. Its tasks are named
       `textcraft-<first 8 digits of its SHA-256>/<n>`.
     - `instructions`: replaces the text meant for the system prompt; "" is none at all.
-    - `instructions`: replaces the text meant for the system prompt.
     - `render_mode`: "ansi" or None.
 
     ## Differences from AgentGym
