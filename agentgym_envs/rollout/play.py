@@ -7,7 +7,7 @@ import concurrent.futures
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import gymnasium as gym
@@ -22,6 +22,8 @@ from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
 from agentgym_envs.wrappers import make_trajectory
 
 Env = gym.Env[str, str]
+MakeEnv = Callable[[], Env] | Mapping[str, Callable[[], Env]]
+"""How to make an environment; with several kinds of them, how to make each, by the name that a spec gives in `env`."""
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -44,17 +46,24 @@ class Limits:
 class EpisodeSpec:
     """One episode to play. Equal task and seed make equal starts, as the groups of GRPO and RLOO need.
 
-    `task=None` draws by the seed. `meta` goes into the trajectory.
+    `task=None` draws by the seed. `meta` goes into the trajectory. `env` names the kind of environment, if there are
+    several. `max_turns` takes the place of the limit that all episodes have.
     """
 
     task: str | None = None
     seed: int = 0
     meta: Mapping[str, Any] = field(default_factory=dict)
+    env: str = ""
+    max_turns: int | None = None
 
     @property
     def reset_arguments(self) -> dict[str, Any]:
         """The arguments for `env.reset`."""
         return {"seed": self.seed, "options": None if self.task is None else {"task": self.task}}
+
+    def within(self, limits: Limits) -> Limits:
+        """The limits of this episode."""
+        return limits if self.max_turns is None else replace(limits, max_turns=self.max_turns)
 
 
 class _Answer(NamedTuple):
@@ -79,6 +88,7 @@ async def play(
     `sampling` says how to sample (its `max_tokens` is bounded by `limits`). The machine's failures end the episode
     as `env_error`; failures of the engine and of the caller are raised.
     """
+    limits = spec.within(limits)
     player = _TokenPlayer(env, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
     trajectory = await _episode(env, player.act, spec, limits, player.reward)
     return player.finish(trajectory)
@@ -97,12 +107,12 @@ async def play_text(env: Env, policy: Policy, spec: EpisodeSpec, *, limits: Limi
         messages.append({"role": "assistant", "content": action})
         return _Answer(action)
 
-    return await _episode(env, act, spec, limits)
+    return await _episode(env, act, spec, spec.within(limits))
 
 
 async def play_many(
     specs: Sequence[EpisodeSpec],
-    make_env: Callable[[], Env],
+    make_env: MakeEnv,
     engine: Engine,
     codec: ChatCodec,
     *,
@@ -113,7 +123,8 @@ async def play_many(
 ) -> list[TokenTrajectory]:
     """Play many episodes with a token engine, `concurrency` at a time; results in the order of `specs`.
 
-    Each worker makes one environment and keeps it; one whose episode ended in `env_error` is replaced.
+    Each worker makes one environment and keeps it; one whose episode ended in `env_error`, or that is of another kind
+    than the next episode needs, is replaced.
     """
 
     async def one(env: Env, spec: EpisodeSpec) -> TokenTrajectory:
@@ -125,7 +136,7 @@ async def play_many(
 
 async def play_many_text(
     specs: Sequence[EpisodeSpec],
-    make_env: Callable[[], Env],
+    make_env: MakeEnv,
     make_policy: PolicyFactory,
     *,
     limits: Limits,
@@ -284,7 +295,7 @@ async def _in_thread(call: Callable[[], _T], seconds: float | None) -> _T:
 
 async def _many(
     specs: Sequence[EpisodeSpec],
-    make_env: Callable[[], Env],
+    make_env: MakeEnv,
     one: Callable[[Env, EpisodeSpec], Awaitable[_T]],
     record: Callable[[_T], Trajectory],
     concurrency: int,
@@ -298,9 +309,13 @@ async def _many(
 
     async def worker() -> None:
         env: Env | None = None
+        kind = ""
         try:
             for number, spec in queue:
-                env = env or make_env()
+                if env and spec.env != kind:
+                    _discard(env)
+                    env = None
+                env, kind = env or _maker(make_env, spec.env)(), spec.env
                 results[number] = await one(env, spec)
                 if on_done:
                     on_done(results[number])
@@ -317,6 +332,14 @@ async def _many(
         _announce(batch, task)  # type: ignore[arg-type]
     await _all(tasks)
     return [results[number] for number in range(len(specs))]
+
+
+def _maker(make_env: MakeEnv, kind: str) -> Callable[[], Env]:
+    if callable(make_env):
+        return make_env
+    if kind not in make_env:
+        raise UsageError(f"an episode wants the environment {kind!r}; known here: {', '.join(make_env)}")
+    return make_env[kind]
 
 
 def _announce(batch: BatchEngine, task: asyncio.Task[None]) -> None:

@@ -9,38 +9,51 @@ from typing import Any, Literal
 import torch
 
 from agentgym_envs.rollout import BatchEngine, Generation, Sampling
+from agentgym_trl.ranks import anywhere, generates_together
 
 
 class TrainerEngine(BatchEngine):
     """Generates with the model that a TRL trainer trains: transformers, or vLLM where the trainer uses it.
 
     TRL samples with the trainer's own temperature, top-p and top-k, and gives log-probabilities with vLLM only.
+    Where generation is a collective call, processes generate in step: one whose episodes have all ended keeps the
+    others company until theirs have, in `finish`.
     """
 
     def __init__(self, trainer: Any) -> None:
         """`trainer` is a `GRPOTrainer` or a subclass. `seconds` and `tokens` count what was generated."""
         super().__init__()
         self._trainer = trainer
+        self._together = generates_together(trainer)
         self.seconds = 0.0
         self.tokens = 0
 
     def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
         """One answer a prompt. TRL has one limit for a batch, so the longest is asked for and each cut to its own."""
+        if self._together:
+            anywhere(True)
+        ids, logprobs = self._generate(prompts, max(sampling.max_tokens for sampling in samplings))
+        scores: Sequence[list[float] | None] = logprobs if logprobs is not None else [None] * len(ids)
+        answers = [_cut(list(i), s, sampling) for i, s, sampling in zip(ids, scores, samplings, strict=True)]
+        self.tokens += sum(len(answer.ids) for answer in answers)
+        return answers
+
+    async def finish(self) -> None:
+        """Generate with the other processes, for nothing, until all of them have finished."""
+        while self._together and anywhere(False):
+            self._generate([[self._trainer.processing_class.eos_token_id]], 1)
+
+    def _generate(self, prompts: Sequence[Sequence[int]], limit: int) -> tuple[Any, Any]:
         trainer = self._trainer
-        limit = max(sampling.max_tokens for sampling in samplings)
         holder, name = self._limit_holder()
         before, began = getattr(holder, name), time.perf_counter()
         setattr(holder, name, limit)
         try:
             # One generation a prompt: with more, TRL's server mode would keep every n-th prompt only.
-            ids, logprobs = trainer._generate_single_turn([list(p) for p in prompts], None, {}, num_generations=1)
+            return tuple(trainer._generate_single_turn([list(p) for p in prompts], None, {}, num_generations=1))
         finally:
             setattr(holder, name, before)
             self.seconds += time.perf_counter() - began
-        scores: Sequence[list[float] | None] = logprobs if logprobs is not None else [None] * len(ids)
-        answers = [_cut(list(i), s, sampling) for i, s, sampling in zip(ids, scores, samplings, strict=True)]
-        self.tokens += sum(len(answer.ids) for answer in answers)
-        return answers
 
     def _limit_holder(self) -> tuple[Any, str]:
         """The object and attribute that bound the length of one call (trl 1.16)."""

@@ -9,23 +9,48 @@ Both work with an unmodified `trl.GRPOTrainer`:
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
-from agentgym_envs.core import StopReason
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, TokenTrajectory, play_many, run_sync
+from agentgym_envs.rollout.play import MakeEnv
 from agentgym_envs.schedule import FixedRounds, TurnSchedule
 from agentgym_envs.trajectory import TrajectoryWriter
+from agentgym_trl.columns import columns, spec_of
 from agentgym_trl.engines import TrainerEngine
+from agentgym_trl.ranks import anywhere
+from agentgym_trl.resampling import equal_groups, fresh_prompts
+from agentgym_trl.rollout_metrics import short_names, summarise
 
 Record = Callable[[TokenTrajectory], None] | None
+Schedules = TurnSchedule | Mapping[str, TurnSchedule]
+EnvSource = str | Callable[[], gym.Env[str, str]] | Mapping[str, Callable[[], gym.Env[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutOptions:
+    """How episodes are played.
+
+    eval_max_turns: the limit of turns in evaluation; by default that of the step.
+    concurrency: how many episodes run at once.
+    retries: how often an episode that ended in `env_error` is played again.
+    resamples: how often groups whose scores are all equal are replaced by other tasks (DAPO's dynamic sampling).
+    mask_cut_answers: whether answers that were cut are left out of the loss.
+    trajectories: a directory that gets `step-N.jsonl` files.
+    """
+
+    eval_max_turns: int | None = None
+    concurrency: int = 1024
+    retries: int = 2
+    resamples: int = 0
+    mask_cut_answers: bool = False
+    trajectories: Path | None = None
 
 
 class Rollout:
@@ -34,34 +59,24 @@ class Rollout:
     __name__ = "agentgym_rollout"  # TRL asks functions for their names
 
     def __init__(
-        self,
-        make_env: Callable[[], gym.Env[str, str]],
-        codec: ChatCodec,
-        *,
-        schedule: TurnSchedule,
-        limits: Limits,
-        eval_max_turns: int | None = None,
-        concurrency: int = 1024,
-        retries: int = 2,
-        trajectories: Path | None = None,
+        self, make_env: MakeEnv, codec: ChatCodec, schedule: Schedules, limits: Limits, options: RolloutOptions
     ) -> None:
         """See `make_rollout_func`."""
-        self._make_env, self.codec, self.schedule, self._limits = make_env, codec, schedule, limits
-        self._eval_max_turns, self._concurrency, self._retries = eval_max_turns, concurrency, retries
-        self._directory, self._begun = trajectories, set[Path]()
+        self.codec, self.schedule = codec, schedule
+        self.make_env, self.limits, self.options = make_env, limits, options
+        self._begun = set[Path]()
         self.metrics: dict[str, float] = {}
         self.last: list[TokenTrajectory] = []
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
         """One episode a prompt (TRL repeats a prompt for every member of its group)."""
         step, training = int(trainer.state.global_step), bool(trainer.model.training)
-        specs = [spec_of(prompt, {"step": step, "training": training}) for prompt in prompts]
-        limits = replace(self._limits, max_turns=self._max_turns(step, training))
-        engine, began = TrainerEngine(trainer), time.perf_counter()
+        began = time.perf_counter()
         with self._recorder(step, training, int(trainer.accelerator.process_index)) as record:
-            self.last = self._play(specs, engine, limits, record)
-        self.metrics = summarise(self.last, limits, engine, time.perf_counter() - began)
-        return columns(self.last, self.codec)
+            session = _Session(self, trainer, step, training, record)
+            specs, self.last = session.play(prompts)
+        self.metrics = {**summarise(specs, self.last), **session.metrics(time.perf_counter() - began)}
+        return columns(self.last, self.codec, mask_cut_answers=self.options.mask_cut_answers)
 
     def reward(
         self, completions: Sequence[Any], episode_score: Sequence[float | None], log_metric: Any = None, **_: Any
@@ -74,41 +89,22 @@ class Rollout:
 
     reward.__name__ = "score"
 
-    def _max_turns(self, step: int, training: bool) -> int:
-        if not training and self._eval_max_turns is not None:
-            return self._eval_max_turns
-        return self.schedule(step)
-
-    def _play(
-        self, specs: list[EpisodeSpec], engine: TrainerEngine, limits: Limits, record: Record
-    ) -> list[TokenTrajectory]:
-        """Play all; what the environment spoiled is played again, a bounded number of times."""
-        done = self._once(specs, engine, limits, record)
-        for _ in range(self._retries):
-            failed = [place for place, episode in enumerate(done) if not episode.trajectory.usable]
-            if not failed:
-                return done
-            again = self._once([specs[place] for place in failed], engine, limits, record)
-            for place, episode in zip(failed, again, strict=True):
-                done[place] = episode
-        if not any(episode.trajectory.usable for episode in done):
-            raise EnvError(f"every episode of this step failed, the first with: {done[0].trajectory.error}")
-        return done
-
-    def _once(
-        self, specs: list[EpisodeSpec], engine: TrainerEngine, limits: Limits, record: Record
-    ) -> list[TokenTrajectory]:
-        options: dict[str, Any] = {"limits": limits, "concurrency": self._concurrency, "on_done": record}
-        return run_sync(play_many(specs, self._make_env, engine, self.codec, **options))
+    def max_turns(self, env: str, step: int, training: bool) -> int:
+        """The limit of turns of an episode of `env` (a name) that begins at a training step."""
+        if not training and self.options.eval_max_turns is not None:
+            return self.options.eval_max_turns
+        if not isinstance(self.schedule, Mapping):
+            return self.schedule(step)
+        return self.schedule[env](step)
 
     @contextmanager
     def _recorder(self, step: int, training: bool, rank: int) -> Iterator[Record]:
         """Writes episodes down as they finish, to a file of this step."""
-        if self._directory is None:
+        if self.options.trajectories is None:
             yield None
             return
         name = f"{'step' if training else 'eval'}-{step}" + (f".rank{rank}" if rank else "")
-        path = self._directory / f"{name}.jsonl"
+        path = self.options.trajectories / f"{name}.jsonl"
         if path not in self._begun and path.exists():  # from a run that was stopped inside this step
             path.rename(_free_name(path))
         self._begun.add(path)
@@ -116,108 +112,152 @@ class Rollout:
             yield lambda episode: writer.write(episode.trajectory)
 
 
+class _Session:
+    """The episodes of one training step, until every place has one to learn from, or its tries are used up."""
+
+    def __init__(self, rollout: Rollout, trainer: Any, step: int, training: bool, record: Record) -> None:
+        self._rollout, self._trainer, self._step, self._training = rollout, trainer, step, training
+        self._options, self._record = rollout.options, record
+        self._seconds, self._tokens = 0.0, 0
+        self._equal, self._replaced = 0.0, 0
+
+    def play(self, prompts: Sequence[Any]) -> tuple[list[EpisodeSpec], list[TokenTrajectory]]:
+        specs = [self._spec(prompt) for prompt in prompts]
+        episodes = self._with_retries(specs)
+        if not anywhere(any(episode.trajectory.usable for episode in episodes)):
+            raise EnvError(f"every episode of this step failed, the first with: {episodes[0].trajectory.error}")
+        if self._training:
+            self._resample(specs, episodes)
+        return specs, episodes
+
+    def metrics(self, seconds: float) -> dict[str, float]:
+        resampled = {"rollout/resampled_groups": float(self._replaced)} if self._options.resamples else {}
+        return {
+            **({"rollout/equal_groups": self._equal} if self._training else {}),
+            **resampled,
+            "rollout/tokens": float(self._tokens),
+            "rollout/tokens_per_second": self._tokens / max(self._seconds, 1e-9),
+            "time/generate": self._seconds,
+            "time/env": max(seconds - self._seconds, 0.0),
+        }
+
+    def _spec(self, prompt: Any) -> EpisodeSpec:
+        spec = spec_of(prompt, {"step": self._step, "training": self._training})
+        return replace(spec, max_turns=self._rollout.max_turns(spec.env, self._step, self._training))
+
+    def _with_retries(self, specs: list[EpisodeSpec]) -> list[TokenTrajectory]:
+        """Play all; what the environment spoiled is played again, in all processes as often as any needs it."""
+        done = self._once(specs)
+        for _ in range(self._options.retries):
+            failed = [place for place, episode in enumerate(done) if not episode.trajectory.usable]
+            if not anywhere(bool(failed)):
+                break
+            again = self._once([specs[place] for place in failed])
+            for place, episode in zip(failed, again, strict=True):
+                done[place] = episode
+        return done
+
+    def _resample(self, specs: list[EpisodeSpec], episodes: list[TokenTrajectory]) -> None:
+        """Replace groups without a difference by other tasks, in place."""
+        size, rank = int(self._trainer.num_generations), int(self._trainer.accelerator.process_index)
+        for attempt in range(self._options.resamples + 1):
+            equal, groups = equal_groups(episodes, size)
+            self._equal = len(equal) / groups if attempt == 0 else self._equal
+            if not equal or attempt == self._options.resamples:
+                return
+            chosen = fresh_prompts(
+                self._trainer.train_dataset, len(equal), (self._trainer.args.seed, self._step, attempt)
+            )
+            new = {group: self._spec(prompt) for group, prompt in zip(equal, chosen, strict=True)}
+            first = rank * len(episodes)
+            places = [place for place in range(len(episodes)) if (first + place) // size in new]
+            played = self._with_retries([new[(first + place) // size] for place in places])
+            for place, episode in zip(places, played, strict=True):
+                specs[place], episodes[place] = new[(first + place) // size], episode
+            self._replaced += len(equal)
+
+    def _once(self, specs: list[EpisodeSpec]) -> list[TokenTrajectory]:
+        return run_sync(self._play(specs))
+
+    async def _play(self, specs: list[EpisodeSpec]) -> list[TokenTrajectory]:
+        engine = _engine(self._trainer)
+        concurrency, rollout = self._options.concurrency, self._rollout
+        options: dict[str, Any] = {"limits": rollout.limits, "concurrency": concurrency, "on_done": self._record}
+        try:
+            return await play_many(specs, rollout.make_env, engine, rollout.codec, **options)
+        finally:
+            await engine.finish()
+            self._seconds += engine.seconds
+            self._tokens += engine.tokens
+
+
 def make_rollout_func(
-    env: str | Callable[[], gym.Env[str, str]],
+    env: EnvSource,
     tokenizer: Any,
     *,
     env_kwargs: Mapping[str, Any] | None = None,
-    schedule: TurnSchedule | int = 30,
+    schedule: Schedules | int = 30,
     max_tokens: int = 8192,
     max_turn_tokens: int = 512,
-    eval_max_turns: int | None = None,
     chat_template: str | None = None,
     chat_template_kwargs: Mapping[str, Any] | None = None,
-    concurrency: int = 1024,
-    retries: int = 2,
     trajectories: str | Path | None = None,
+    **options: Any,
 ) -> Rollout:
     """A `rollout_func` for `trl.GRPOTrainer` (its `reward` is the reward function) that plays episodes of `env`.
 
     Args:
-        env: an environment id, or a function that makes an environment.
+        env: an environment id, a function that makes an environment, or such functions by the names of environments.
         tokenizer: the model's tokenizer; its chat template must be prefix-preserving.
-        env_kwargs: arguments for `gym.make`.
-        schedule: the limit of turns, fixed or by the global step; read at every rollout.
+        env_kwargs: arguments for `gym.make`, if `env` is an id.
+        schedule: the limit of turns, fixed or by the global step, or one for each environment (by name, or by short
+            name: TextCraft for AgentGym/TextCraft-v0); read at every rollout.
         max_tokens: the budget of a trajectory after its prompt, observations included. Set TRL's
             `max_completion_length` to the same number.
         max_turn_tokens: the budget of one answer.
-        eval_max_turns: the limit of turns in evaluation; by default that of the step.
         chat_template: a Jinja template instead of the tokenizer's own.
         chat_template_kwargs: further variables of the template.
-        concurrency: how many episodes run at once.
-        retries: how often an episode that ended in `env_error` is played again.
         trajectories: a directory that gets `step-N.jsonl` files.
+        options: the other fields of `RolloutOptions`.
 
     Raises:
         TemplateError: the chat template cannot be trained on.
+        UsageError: a schedule names an environment that is not there, or one has none.
     """
-    make_env = env if callable(env) else (lambda: gym.make(env, **dict(env_kwargs or {})))
+    make_env: MakeEnv = (lambda: gym.make(env, **dict(env_kwargs or {}))) if isinstance(env, str) else env
     return Rollout(
         make_env,
         ChatCodec(tokenizer, template=chat_template, template_kwargs=chat_template_kwargs),
-        schedule=FixedRounds(schedule) if isinstance(schedule, int) else schedule,
-        limits=Limits(max_tokens=max_tokens, max_turn_tokens=max_turn_tokens),
-        eval_max_turns=eval_max_turns,
-        concurrency=concurrency,
-        retries=retries,
-        trajectories=Path(trajectories) if trajectories else None,
+        _schedules(schedule, list(env) if isinstance(env, Mapping) else []),
+        Limits(max_tokens=max_tokens, max_turn_tokens=max_turn_tokens),
+        RolloutOptions(trajectories=Path(trajectories) if trajectories else None, **options),
     )
 
 
-def prompt_of(task: str, seed: int, goal: str) -> list[dict[str, Any]]:
-    """The `prompt` cell of a dataset row: TRL hands only this column to a rollout, so it carries task and seed."""
-    return [{"role": "user", "content": goal, "task": task, "seed": seed}]
-
-
-def spec_of(prompt: Any, meta: Mapping[str, Any]) -> EpisodeSpec:
-    """The episode that a `prompt` cell stands for. Raises UsageError if `prompt_of` did not make it."""
-    try:
-        return EpisodeSpec(prompt[0]["task"], int(prompt[0]["seed"]), meta)
-    except (KeyError, TypeError, IndexError):
+def _schedules(schedule: Schedules | int, names: list[str]) -> Schedules:
+    """The schedule, or one for every name."""
+    if isinstance(schedule, int):
+        return FixedRounds(schedule)
+    if not isinstance(schedule, Mapping):
+        return schedule
+    short = short_names(names)
+    found = {name: schedule.get(name) or schedule.get(short[name]) for name in names}
+    unknown = set(schedule) - set(names) - set(short.values())
+    if unknown or not all(found.values()) or not names:
         raise UsageError(
-            f"the dataset was not made by agentgym_trl.make_dataset: no task in prompt {prompt!r:.100}"
-        ) from None
+            f"schedules for each environment must name them all: {', '.join(short.values()) or 'there is only one'}; "
+            f"got {', '.join(schedule)}"
+        )
+    return {name: one for name, one in found.items() if one}
 
 
-def columns(episodes: Sequence[TokenTrajectory], codec: ChatCodec) -> dict[str, Any]:
-    """Episodes in the form that TRL wants from a `rollout_func`; one without an answer becomes one masked token."""
-    placeholder = [codec.turn_end_id]
-    has_logprobs = all(episode.logprobs is not None for episode in episodes if episode.ids)
-    return {
-        "prompt_ids": [episode.prompt_ids for episode in episodes],
-        "completion_ids": [episode.ids or placeholder for episode in episodes],
-        "env_mask": [episode.assistant_mask or [0] for episode in episodes],
-        "logprobs": [episode.logprobs or [0.0] for episode in episodes] if has_logprobs else None,
-        "episode_score": [e.trajectory.score if e.trajectory.usable else None for e in episodes],
-        "token_rewards": [episode.rewards or [0.0] for episode in episodes],
-    }
+def _engine(trainer: Any) -> Any:
+    """What answers: the trainer's own generation, or the vLLM server that it keeps up to date."""
+    if trainer.use_vllm and trainer.args.vllm_mode == "server":
+        from agentgym_trl.server_engine import server_engine_for
 
-
-def summarise(
-    episodes: Sequence[TokenTrajectory], limits: Limits, engine: TrainerEngine, seconds: float
-) -> dict[str, float]:
-    """The metrics of one rollout, over the episodes that are usable."""
-    usable = [episode.trajectory for episode in episodes if episode.trajectory.usable]
-    turns = [turn for trajectory in usable for turn in trajectory.turns]
-    stops = Counter(episode.trajectory.stop_reason for episode in episodes)
-    return {
-        "rollout/success": _mean([float(trajectory.success) for trajectory in usable]),
-        "rollout/score": _mean([trajectory.score for trajectory in usable]),
-        "rollout/turns": _mean([len(trajectory.turns) for trajectory in usable]),
-        "rollout/max_turns": limits.max_turns,
-        "rollout/invalid_actions": _mean([float(turn.info.get("invalid_action") is not None) for turn in turns]),
-        "rollout/cut_answers": _mean([float(turn.info.get("finish") == "length") for turn in turns]),
-        # All of them at all times: a mean over steps or processes would leave out those that say nothing.
-        **{f"rollout/stop/{reason}": stops[reason] / len(episodes) for reason in StopReason if reason != "closed"},
-        "rollout/tokens": float(engine.tokens),
-        "rollout/tokens_per_second": engine.tokens / max(engine.seconds, 1e-9),
-        "time/generate": engine.seconds,
-        "time/env": max(seconds - engine.seconds, 0.0),
-    }
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+        return server_engine_for(trainer)
+    return TrainerEngine(trainer)
 
 
 def _free_name(path: Path) -> Path:

@@ -1,97 +1,43 @@
-"""`AgentTrainer`: TRL's `GRPOTrainer` over the episodes of an environment, with a choice of advantage estimators.
+"""`AgentTrainer`: TRL's `GRPOTrainer` over the episodes of environments, with a choice of advantage estimators.
 
-Three methods of trl 1.16 are overridden (pinned; a contract test fails when they move): `_calculate_rewards`, to keep
-the rewards of all processes; `_generate_and_score_completions`, to put the estimator's advantages in place; and
-`_prepare_inputs`, to trim padding.
+Few methods of trl 1.16 are overridden (pinned; a contract test fails when they move): `_calculate_rewards`, to keep
+the rewards of all processes; `_generate_and_score_completions`, to put the estimator's advantages in place;
+`_prepare_inputs`, to trim padding; `_compute_loss` and `training_step`, for the critic; and what a resumed run needs:
+`_get_train_sampler`, `_save_checkpoint` and `_load_optimizer_and_scheduler`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import torch
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
-from agentgym_envs.errors import UsageError
-from agentgym_envs.schedule import parse_schedule
-from agentgym_trl.advantages import ESTIMATORS, Batch
+from agentgym_trl.advantages import ESTIMATORS, Batch, value_targets
+from agentgym_trl.config import AgentConfig, schedules
+from agentgym_trl.credit import assemble, local_rows, token_kl
+from agentgym_trl.critic import Critic, CriticLearner, CriticOptions, explained_variance, load_backbone
 from agentgym_trl.models import read_template
 from agentgym_trl.padding import trim_padding
-from agentgym_trl.rollout import Rollout, make_rollout_func
+from agentgym_trl.resume import EpochSampler, load_state, save_state
+from agentgym_trl.rollout import EnvSource, Rollout, make_rollout_func
 
-_LEAST = {
-    "max_completion_length": 1,
-    "max_turn_tokens": 1,
-    "eval_max_turns": 1,
-    "env_concurrency": 1,
-    "env_retries": 0,
-}
-CHOICES = {
-    "loss_type": ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
-    "importance_sampling_level": ("token", "sequence"),
-    "scale_rewards": ("group", "batch", "none"),
-}
-"""What trl 1.16 knows for its settings that are free text."""
-
-
-@dataclass
-class AgentConfig(GRPOConfig):  # type: ignore[misc]
-    """`GRPOConfig` with what a multi-turn episode needs.
-
-    `max_completion_length` is the token budget of a whole trajectory after its prompt, observations included.
-    """
-
-    advantage_estimator: str = field(
-        default="grpo", metadata={"help": f"How rewards become advantages: {', '.join(ESTIMATORS)}."}
-    )
-    rounds: str = field(
-        default="30",
-        metadata={"help": "Limit of turns: a number, or growing numbers as in 10,20,30 (ScalingInter-RL)."},
-    )
-    every: int | None = field(default=None, metadata={"help": "How many steps each number of --rounds lasts."})
-    max_completion_length: int | None = field(
-        default=8192, metadata={"help": "Token budget of a trajectory after its prompt, observations included."}
-    )
-    max_turn_tokens: int = field(default=512, metadata={"help": "Token budget of one answer."})
-    eval_max_turns: int | None = field(
-        default=None, metadata={"help": "Limit of turns in evaluation; by default that of the step."}
-    )
-    env_concurrency: int = field(default=1024, metadata={"help": "How many episodes run at once."})
-    env_retries: int = field(default=2, metadata={"help": "How often an episode that ended in env_error is replayed."})
-    chat_template: str | None = field(default=None, metadata={"help": "File with a Jinja chat template."})
-    logging_steps: float = field(default=1, metadata={"help": "Log every so many steps."})
-
-    def __post_init__(self) -> None:
-        """Check what is ours before TRL checks the rest."""
-        if self.advantage_estimator not in ESTIMATORS:
-            raise UsageError(
-                f"there is no advantage estimator {self.advantage_estimator!r}; choose from {', '.join(ESTIMATORS)}"
-            )
-        if self.multi_objective_aggregation != "sum_then_normalize":
-            raise UsageError("rewards are summed before advantages are made; leave --multi_objective_aggregation alone")
-        parse_schedule(self.rounds, self.every)
-        for name, least in _LEAST.items():
-            if (value := getattr(self, name)) is not None and value < least:
-                raise UsageError(f"--{name} must be at least {least}, got {value}")
-        super().__post_init__()
-        for name, known in CHOICES.items():  # TRL finds out only when the first episodes were played
-            if getattr(self, name) not in known:
-                raise UsageError(f"there is no {name} {getattr(self, name)!r}; choose from {', '.join(known)}")
+__all__ = ["AgentConfig", "AgentTrainer"]
 
 
 class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
-    """Trains a model on the episodes of an environment."""
+    """Trains a model on the episodes of one environment or several."""
 
     _tag_names = ["trl", "grpo", "agentgym"]  # noqa: RUF012 (TRL's name and type)
 
     def __init__(
         self,
         model: Any,
-        env: str | Callable[[], gym.Env[str, str]],
+        env: EnvSource,
         *,
         args: AgentConfig,
         processing_class: Any,
@@ -100,29 +46,22 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
     ) -> None:
         """`env` and `env_kwargs` as for `make_rollout_func`; everything else as for `GRPOTrainer`.
 
-        `train_dataset` comes from `make_dataset`. Further `reward_funcs` are added to the episode's score.
-        Trajectories go to `args.output_dir/trajectories`.
+        `train_dataset` comes from `make_dataset` or `mixed_dataset`. Further `reward_funcs` are added to the episode's
+        score. Trajectories go to `args.output_dir/trajectories`.
         """
         self.rollout: Rollout = make_rollout_func(
-            env,
-            processing_class,
-            env_kwargs=env_kwargs,
-            schedule=parse_schedule(args.rounds, args.every),
-            max_tokens=args.max_completion_length or 8192,
-            max_turn_tokens=args.max_turn_tokens,
-            eval_max_turns=args.eval_max_turns,
-            chat_template=read_template(args.chat_template),
-            chat_template_kwargs=args.chat_template_kwargs,
-            concurrency=args.env_concurrency,
-            retries=args.env_retries,
-            trajectories=Path(args.output_dir) / "trajectories",
+            env, processing_class, env_kwargs=env_kwargs, **_rollout_options(args)
         )
+        self.estimator = ESTIMATORS[args.advantage_estimator]
+        backbone = self._backbone(model, args) if self.estimator.critic else None
         more = kwargs.pop("reward_funcs", [])
         functions = [self.rollout.reward, *(more if isinstance(more, list) else [more])]
         super().__init__(
             model, functions, args=args, processing_class=processing_class, rollout_func=self.rollout, **kwargs
         )
         self._rewards_per_function = torch.empty(0)
+        self._rollout_seconds = 0.0
+        self.learner = self._make_learner(backbone) if backbone is not None else None
 
     def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Keep the rewards (B of all processes, number of functions); NaN where a function gave none."""
@@ -131,21 +70,74 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         """As TRL's, with the advantages of the chosen estimator."""
+        began = time.perf_counter()
         output: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        training = self.model.training
-        batch = Batch(
-            returns=self._returns(),
-            group_size=self.num_generations if training else self.num_generations_eval,
-            scale=self.scale_rewards,
+        own = self._own(inputs)
+        rows = local_rows(inputs, output, self._returns()[own], self.reward_weights[0])
+        if self.args.kl_in == "reward":
+            self._penalise(rows, output)
+        if self.learner:
+            rows |= self._values(inputs, output)
+        batch = assemble(
+            rows, self.accelerator, self.num_generations if self.model.training else self.num_generations_eval
         )
-        advantages = ESTIMATORS[self.args.advantage_estimator](batch)
-        first = self.accelerator.process_index * len(inputs)
-        output["advantages"] = advantages[first : first + len(inputs)]
+        self._put_credit(output, batch, own)
+        self._rollout_seconds += time.perf_counter() - began
         return output
+
+    def _put_credit(self, output: dict[str, Any], batch: Batch, own: slice) -> None:
+        """Put this process's advantages, and what the critic is to learn, into TRL's batch."""
+        width = output["completion_ids"].size(1)
+        advantages = self.estimator.estimate(batch, self.args.credit)[own]
+        output["advantages"] = advantages[:, :width] if advantages.dim() == 2 else advantages
+        if self.learner and batch.values is not None:
+            targets, learned = value_targets(batch, self.args.credit), batch.learned
+            self._log("critic/explained_variance", explained_variance(batch.values, targets, learned))
+            for name, value in (("value_targets", targets), ("old_values", batch.values), ("value_mask", learned)):
+                output[name] = value[own, :width]
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """As TRL's, without columns that only other micro-batches need."""
         return trim_padding(super()._prepare_inputs(generation_batch))
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        """As TRL's; the critic learns from the same micro-batch, in its warm-up alone."""
+        with self._without_kl() if self.args.kl_in == "reward" else nullcontext():
+            loss: torch.Tensor = super()._compute_loss(model, inputs)
+        if self.learner and self.model.training:
+            self.learner.learn(inputs)
+            if self.state.global_step < self.args.critic_warmup_steps:
+                loss = loss * 0.0
+        return loss
+
+    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """As TRL's, and a step of the critic where the policy's gradients are complete; times the training alone."""
+        began, self._rollout_seconds = time.perf_counter(), 0.0
+        loss: torch.Tensor = super().training_step(*args, **kwargs)
+        if self.learner and self.accelerator.sync_gradients:
+            for name, value in self.learner.step().items():
+                self._log(name, value)
+        self._log("time/train", time.perf_counter() - began - self._rollout_seconds)
+        return loss
+
+    def _get_train_sampler(self, dataset: Any = None) -> Any:
+        """As TRL's, with an order that a resumed run finds again."""
+        return EpochSampler.of(super()._get_train_sampler(dataset), lambda: int((self.state.epoch or 0) + 1e-6))
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Ours first: the file by which a checkpoint counts as whole is written last, by transformers."""
+        save_state(self, Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}")
+        super()._save_checkpoint(model, trial)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None:
+            load_state(self, Path(checkpoint))
+
+    def _own(self, inputs: list[dict[str, Any]]) -> slice:
+        """This process's part of what was gathered."""
+        first = self.accelerator.process_index * len(inputs)
+        return slice(first, first + len(inputs))
 
     def _returns(self) -> torch.Tensor:
         """(B of all processes,) weighted sum of the rewards; NaN where the episode itself has no score."""
@@ -153,3 +145,58 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         returns: torch.Tensor = (rewards * self.reward_weights.to(rewards.device)).nansum(1)
         returns[rewards[:, 0].isnan()] = torch.nan
         return returns
+
+    def _penalise(self, rows: dict[str, Any], output: dict[str, Any]) -> None:
+        """Take the KL estimate off the reward of every token."""
+        kl = token_kl(self, output) * rows["mask"]
+        rows["rewards"] = rows["rewards"] - self.beta * kl
+        totals = self.accelerator.reduce(torch.stack([kl.sum(), rows["mask"].sum()]), reduction="sum")
+        self._log("kl", float(totals[0] / totals[1].clamp(min=1)))
+
+    def _values(self, inputs: list[dict[str, Any]], output: dict[str, Any]) -> dict[str, Any]:
+        assert self.learner
+        next_ids = [row["next_ids"] for row in inputs]
+        values, after = self.learner.values(output, next_ids, self.args.per_device_train_batch_size)
+        return {"values": values, "next_values": after}
+
+    @staticmethod
+    def _backbone(model: Any, args: AgentConfig) -> Any:
+        return load_backbone(args.critic_model, model, **(args.model_init_kwargs or {}))
+
+    def _make_learner(self, backbone: Any) -> CriticLearner:
+        options = CriticOptions(
+            learning_rate=self.args.critic_learning_rate,
+            lr_warmup_steps=self.args.critic_lr_warmup_steps,
+            clip_range=self.args.critic_clip_range,
+            max_grad_norm=self.args.max_grad_norm,
+        )
+        return CriticLearner(Critic(backbone), options, self.accelerator)
+
+    @contextmanager
+    def _without_kl(self) -> Iterator[None]:
+        """The reward holds the KL term already."""
+        self.beta: float
+        beta, self.beta = self.beta, 0.0
+        try:
+            yield
+        finally:
+            self.beta = beta
+
+    def _log(self, name: str, value: float) -> None:
+        self._metrics["train" if self.model.training else "eval"][name].append(value)
+
+
+def _rollout_options(args: AgentConfig) -> dict[str, Any]:
+    return {
+        "schedule": schedules(args.rounds, args.every),
+        "max_tokens": args.max_completion_length or 8192,
+        "max_turn_tokens": args.max_turn_tokens,
+        "eval_max_turns": args.eval_max_turns,
+        "mask_cut_answers": args.mask_cut_answers,
+        "chat_template": read_template(args.chat_template),
+        "chat_template_kwargs": args.chat_template_kwargs,
+        "concurrency": args.env_concurrency,
+        "retries": args.env_retries,
+        "resamples": args.resample_equal_groups,
+        "trajectories": Path(args.output_dir) / "trajectories",
+    }

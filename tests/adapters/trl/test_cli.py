@@ -14,7 +14,7 @@ import yaml
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
 from agentgym_envs.trajectory import TrajectoryWriter
-from agentgym_trl.cli import _parse
+from agentgym_trl.cli.arguments import parse as _parse
 from agentgym_trl.models import load_model, load_tokenizer, make_codec
 from agentgym_trl.trainer import AgentConfig
 from tests.adapters.trl.small import DEPTH, ENV, FORGETFUL, KWARGS, demonstrations, limits_by_step, metrics, played

@@ -7,7 +7,7 @@ import pytest
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_trl.dataset import make_dataset
-from agentgym_trl.rollout import spec_of
+from agentgym_trl.columns import spec_of
 from tests.adapters.trl.small import DEPTH, craft
 from tests.toy import CountEnv
 

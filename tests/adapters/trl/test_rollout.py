@@ -12,7 +12,8 @@ from trl import GRPOConfig, GRPOTrainer
 
 from agentgym_envs.errors import EnvError, TemplateError, UsageError
 from agentgym_envs.trajectory import read_trajectories
-from agentgym_trl.rollout import make_rollout_func, prompt_of, spec_of
+from agentgym_trl.columns import prompt_of, spec_of
+from agentgym_trl.rollout import make_rollout_func
 from tests.adapters.trl.small import (
     FORGETFUL,
     KWARGS,
@@ -87,7 +88,7 @@ def test_a_failure_that_stays_is_not_learned_from(turn: int, tokenizer: Any, tmp
     row = trainer.rollout.last[2]
     assert row.trajectory.stop_reason == "env_error"
     trained = int((batch["completion_mask"] * batch["tool_mask"])[2].sum())
-    assert trained == sum(row.assistant_mask)
+    assert trained == 0 and sum(row.assistant_mask) == (10 if turn else 0)
     if turn == 0:
         assert row.ids == [] and trained == 0
         assert batch["completion_mask"][2].sum() == 1 and batch["tool_mask"][2][0] == 0

@@ -18,7 +18,8 @@ from packaging.requirements import Requirement
 from trl import GRPOConfig, GRPOTrainer, SFTTrainer
 
 from agentgym_trl.engines import TrainerEngine
-from agentgym_trl.trainer import CHOICES, AgentTrainer
+from agentgym_trl.config import CHOICES
+from agentgym_trl.trainer import AgentTrainer
 from tests.adapters.trl.small import make_trainer
 
 SEAMS = {
@@ -122,8 +123,8 @@ def test_settings_that_we_read_exist(tmp_path: Path, tokenizer: Any) -> None:
 def test_the_choices_are_trls(name: str) -> None:
     texts = {f: source(getattr(GRPOTrainer, f)) for f in ("_compute_loss", "_generate_and_score_completions")}
     text = texts["_generate_and_score_completions" if name == "scale_rewards" else "_compute_loss"]
-    assert not [choice for choice in CHOICES[name] if f'"{choice}"' not in text], "mend trainer.CHOICES"
+    assert not [choice for choice in CHOICES[name] if f'"{choice}"' not in text], "mend config.CHOICES"
     found = set(re.findall(rf'self\.{name} == "(\w+)"', text))
     for group in re.findall(rf"self\.{name} in \[([^\]]*)\]", text):
         found |= set(re.findall(r'"(\w+)"', group))
-    assert found <= set(CHOICES[name]), f"TRL knows another {name}; add it to trainer.CHOICES"
+    assert found <= set(CHOICES[name]), f"TRL knows another {name}; add it to config.CHOICES"

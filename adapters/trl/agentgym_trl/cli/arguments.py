@@ -1,0 +1,148 @@
+"""Options of `agentgym train`: our own, TRL's, and those that a config file sets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import torch
+import yaml
+from safetensors import SafetensorError
+from transformers.utils import logging as transformers_logging
+from trl import ModelConfig, TrlParser
+
+from agentgym_envs.errors import AgentGymError, UsageError
+
+_Config = TypeVar("_Config")
+
+
+@dataclass
+class EnvArguments:
+    """What is played."""
+
+    env_id: list[str] = field(
+        metadata={
+            "help": "Environment ids, with weights if there are several: AgentGym/TextCraft-v0:2 AgentGym/BabyAI-v0:1.",
+            "aliases": ["--env"],
+        }
+    )
+    env_kwargs: str = field(
+        default="{}",
+        metadata={
+            "help": 'Arguments for gym.make, as JSON: \'{"worlds": "fictional"}\'. With several environments, such '
+            "objects keyed by id."
+        },
+    )
+    split: str = field(default="train", metadata={"help": "Split that tasks are drawn from."})
+    groups: list[str] | None = field(default=None, metadata={"help": "Groups that tasks are drawn from."})
+    tasks: int | None = field(
+        default=None, metadata={"help": "Number of tasks; by default all of a table, enough for the run if endless."}
+    )
+    resume: bool = field(default=False, metadata={"help": "Go on with the run in --output_dir."})
+
+
+def parse(config: type[_Config], argv: Sequence[str], *more: type[Any]) -> tuple[Any, ...]:
+    """Read `EnvArguments`, `config` (one of TRL's), `ModelConfig`, and further dataclasses. Raises UsageError."""
+    names = {"--model": "--model_name_or_path"}
+    rest, defaults = _take_config([names.get(a, a.replace("--model=", "--model_name_or_path=")) for a in argv])
+    for name in ("bf16", "gradient_checkpointing"):  # defaults of TRL that are meant for a GPU
+        if not torch.cuda.is_available() and not _mentions([*rest, *defaults], name):
+            rest += [f"--{name}", "false"]
+    with refusals():
+        parser = _ConfigParser((EnvArguments, config, ModelConfig, *more), prog="agentgym train")
+        if unknown := [key for key in defaults if parser.set_defaults_with_config(**{key: defaults[key]})]:
+            raise UsageError(f"the config file sets {', '.join(unknown)}, which is no option")
+        env_args, args, model_args, *others = parser.parse_args_into_dataclasses(rest)
+    if model_args.model_name_or_path is None:
+        raise UsageError("no model was given: --model NAME_OR_PATH (agentgym tiny-model makes a small one)")
+    args.disable_tqdm = True  # the progress line takes its place
+    return env_args, args, model_args, *others
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The value of `--env_kwargs`. Raises UsageError."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise UsageError(f'--env_kwargs must be a JSON object, as in \'{{"worlds": "fictional"}}\'; got {text!r}')
+    return value
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """What TRL and transformers refuse while a run is set up is a usage error; what the machine refuses is not."""
+    try:
+        yield
+    except SafetensorError as error:
+        raise UsageError(f"the model's weights do not load: {error}") from error
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        if isinstance(error, AgentGymError) or (isinstance(error, OSError) and error.errno):
+            raise
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise UsageError(lines[0]) from error
+
+
+def quiet() -> None:
+    """No bars but ours, and no warnings that a user can do nothing about: TRL's version is bounded."""
+    transformers_logging.disable_progress_bar()
+    warnings.filterwarnings("ignore", message=".*gradient_checkpointing.* is deprecated", category=FutureWarning)
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+
+
+class _OneLine:
+    """For parsers: a wrong argument is an error of ours, instead of an exit after pages of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+class Parser(_OneLine, argparse.ArgumentParser):
+    """For our own few options."""
+
+
+class _ConfigParser(_OneLine, TrlParser):  # type: ignore[misc]
+    """For the fields of dataclasses, TRL's configs among them."""
+
+
+def _take_config(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """The arguments without `--config FILE`, and what that file sets. TRL's own reader would take `env` for itself."""
+    parser = Parser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config")
+    found, rest = parser.parse_known_args(argv)
+    return rest, {} if found.config is None else _read_config(found.config)
+
+
+def _read_config(path: str) -> dict[str, Any]:
+    """The options in a config file; `path` may name one of ours, without its ending."""
+    packaged = resources.files("agentgym_trl") / "configs" / f"{path}.yaml"
+    try:
+        config = yaml.safe_load((packaged if packaged.is_file() else Path(path)).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"the config file {path} does not read: {error}") from None
+    if not isinstance(config, dict):
+        raise UsageError(f"the config file {path} must hold options, a line each, as in: max_steps: 100")
+    names = {"model": "model_name_or_path", "env": "env_id"}
+    config = {names.get(key, str(key).replace("-", "_")): value for key, value in config.items()}
+    for name in ("env_id", "groups"):
+        if isinstance(config.get(name), str):
+            config[name] = [config[name]]
+    ids = config.get("env_id", [])
+    if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
+        raise UsageError(f"env in the config file {path} must be the id of an environment, or a list, got {ids!r}")
+    if isinstance(config.get("env_kwargs"), dict):
+        config["env_kwargs"] = json.dumps(config["env_kwargs"])
+    return config
+
+
+def _mentions(argv: Sequence[str], name: str) -> bool:
+    return any(a.lstrip("-").replace("-", "_").startswith((name, f"no_{name}")) for a in argv)

@@ -1,0 +1,53 @@
+"""What every training command does: load the model by TRL's options, claim the directory, train, report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from trl import ModelConfig
+
+from agentgym_trl.callbacks import run_training
+from agentgym_trl.cli.arguments import EnvArguments, json_object
+from agentgym_trl.run_directory import check_run_directory, claim_run_directory, last_checkpoint
+
+
+def model_name(model_args: ModelConfig, args: Any) -> str:
+    """The name of the model; the trainer loads it, with these settings."""
+    dtype = model_args.dtype if model_args.dtype not in (None, "auto") else None
+    settings = {"revision": model_args.model_revision, "attn_implementation": model_args.attn_implementation}
+    given = {key: value for key, value in {**settings, "dtype": dtype}.items() if value is not None}
+    args.model_init_kwargs = {**given, **(args.model_init_kwargs or {})}
+    return str(model_args.model_name_or_path)
+
+
+def run_settings(args: Any, algorithm: str, env: EnvArguments, model: ModelConfig, **more: Any) -> dict[str, Any]:
+    """What makes this run another one than others. Raises UsageError if its directory is not for it."""
+    settings = {
+        "algorithm": algorithm,
+        "env": env.env_id if len(env.env_id) > 1 else env.env_id[0],
+        "env_kwargs": json_object(env.env_kwargs),
+        "model": model.model_name_or_path,
+        "split": env.split,
+        "groups": env.groups,
+        "seed": args.seed,
+        **more,
+    }
+    if args.process_index == 0:  # the other processes may be late, when this one has claimed the directory already
+        check_run_directory(args.output_dir, settings, resume=env.resume)
+    return settings
+
+
+def run(trainer: Any, settings: dict[str, Any], *, resume: bool) -> int:
+    """Claim the directory, train and report. Returns 0, or 130 if training was interrupted."""
+    console = Console(stderr=True)
+    out = trainer.args.output_dir
+    if trainer.accelerator.is_main_process:  # only now: what could not begin leaves no directory that looks like a run
+        claim_run_directory(out, settings, resume=resume)
+    trainer.accelerator.wait_for_everyone()
+    if not run_training(trainer, settings["algorithm"], console=console, checkpoint=last_checkpoint(out)):
+        step = trainer.state.global_step
+        console.print(f"[yellow]Stopped at step {step}.[/] Go on with the same command and --resume.")
+        return 130
+    console.print(f"[green]Done:[/] model, checkpoints, metrics and trajectories are in {out}")
+    return 0

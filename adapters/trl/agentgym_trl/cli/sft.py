@@ -1,0 +1,87 @@
+"""`agentgym train sft`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from trl import SFTConfig, get_peft_config
+
+from agentgym_envs.errors import UsageError
+from agentgym_trl.cli.arguments import EnvArguments, parse, refusals
+from agentgym_trl.cli.environments import Environment, only_environment
+from agentgym_trl.cli.runs import model_name, run, run_settings
+from agentgym_trl.conversations import read_demonstrations
+from agentgym_trl.demonstrations import oracle_demonstrations
+from agentgym_trl.models import load_tokenizer, make_codec, read_template
+from agentgym_trl.sft import Demonstration, make_sft_trainer
+
+
+@dataclass
+class DemoArguments:
+    """What is learned from, and how it is written down."""
+
+    demos: str | None = field(
+        default=None,
+        metadata={
+            "help": "What to train on: trajectories (JSONL), or conversations as AgentTraj-L has them (JSON or JSONL "
+            "with item_id and conversations). By default the oracle makes --tasks."
+        },
+    )
+    chat_template_kwargs: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={"help": "Variables of the chat template, as JSON: '{\"enable_thinking\": false}'."},
+    )
+
+    def __post_init__(self) -> None:
+        """Reads the JSON. Raises UsageError."""
+        given = self.chat_template_kwargs
+        if isinstance(given, str):
+            with suppress(ValueError):
+                self.chat_template_kwargs = json.loads(given)
+        if not isinstance(self.chat_template_kwargs, dict | None):
+            raise UsageError(
+                f"--chat_template_kwargs must be a JSON object, as in '{{\"enable_thinking\": false}}'; got {given!r}"
+            )
+
+
+def train_sft(argv: Sequence[str]) -> int:
+    """Supervised training on demonstrations. Returns the exit code."""
+    env_args, args, model_args, demo_args = parse(SFTConfig, argv, DemoArguments)
+    environment = only_environment(env_args)
+    template, args.chat_template_path = read_template(args.chat_template_path), None
+    codec = make_codec(
+        load_tokenizer(model_args.model_name_or_path),
+        template=template,
+        template_kwargs=demo_args.chat_template_kwargs,
+    )
+    demonstrations = load_demonstrations(demo_args.demos, env_args, environment, args.seed)
+    told = {"demos": demo_args.demos, "chat_template_kwargs": demo_args.chat_template_kwargs}
+    settings = run_settings(args, "sft", env_args, model_args, **told)
+    with refusals():
+        trainer = make_sft_trainer(
+            model_name(model_args, args), demonstrations, codec, args, peft_config=get_peft_config(model_args)
+        )
+    return run(trainer, settings, resume=env_args.resume)
+
+
+def load_demonstrations(
+    path: str | None, arguments: EnvArguments, environment: Environment, seed: int
+) -> Sequence[Demonstration]:
+    """The trajectories or conversations in a file, or the oracle's own."""
+    if path is not None:
+        try:
+            return read_demonstrations(path)
+        except OSError as error:
+            raise UsageError(f"--demos {path} cannot be read: {error.strerror}") from None
+    try:
+        return oracle_demonstrations(
+            environment.make, arguments.tasks, split=arguments.split, groups=arguments.groups, seed=seed
+        )
+    except UsageError as error:
+        if arguments.tasks is None:
+            error.add_note("say how many by --tasks, or give --demos")
+        raise

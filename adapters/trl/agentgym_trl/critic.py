@@ -1,0 +1,183 @@
+"""The critic of PPO: a model of what an episode will still earn, and how it learns.
+
+It has its own optimizer, stepped together with the policy's. It is not sharded: every process holds it whole and the
+gradients are added up over processes at each step, so that it works under DDP, FSDP and DeepSpeed alike and the result
+does not depend on how a batch is split over processes and micro-batches. For a large policy, name a smaller model.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel
+
+from agentgym_envs.errors import UsageError
+
+
+class Critic(nn.Module):
+    """A language model's backbone with a scalar head that begins at 0."""
+
+    def __init__(self, backbone: Any) -> None:
+        """`backbone` gives hidden states: a model without its language head."""
+        super().__init__()
+        self.backbone = backbone
+        config = backbone.config.get_text_config() if hasattr(backbone.config, "get_text_config") else backbone.config
+        self.head = nn.Linear(config.hidden_size, 1, bias=False)
+        nn.init.zeros_(self.head.weight)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(B, S) token ids and their attention mask, padded anywhere -> (B, S) the value after each token."""
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        hidden = self.backbone(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)
+        values: Tensor = self.head(hidden.last_hidden_state.to(self.head.weight.dtype)).squeeze(-1)
+        return values.float()
+
+
+@dataclass(frozen=True, slots=True)
+class CriticOptions:
+    """How a critic learns; `clip_range` as in PPO's value clipping, None for none."""
+
+    learning_rate: float = 1e-5
+    lr_warmup_steps: int = 0
+    clip_range: float | None = 0.2
+    max_grad_norm: float = 1.0
+
+
+class CriticLearner:
+    """Values, losses and steps of a critic."""
+
+    def __init__(self, critic: Critic, options: CriticOptions, accelerator: Any) -> None:
+        """Puts the critic on the accelerator's device, in evaluation mode (no dropout)."""
+        self.critic = critic.to(accelerator.device).eval()
+        self._options, self._accelerator = options, accelerator
+        self._optimizer = torch.optim.AdamW(self.critic.parameters(), lr=options.learning_rate, weight_decay=0.0)
+        self._steps = 0
+        self._clear()
+
+    @torch.no_grad()
+    def values(self, output: dict[str, Any], next_ids: Sequence[Sequence[int]], rows: int) -> tuple[Tensor, Tensor]:
+        """(B, T) the value before each token after the prompt, and (B,) that after `next_ids`, 0 where there are none.
+
+        `rows` are computed at a time.
+        """
+        prompt, completion = output["prompt_ids"], output["completion_ids"]
+        ids, mask = _pad_right(next_ids, prompt)
+        parts = []
+        for begin in range(0, len(prompt), rows):
+            cut = slice(begin, begin + rows)
+            parts.append(
+                self._forward(
+                    [prompt[cut], completion[cut], ids[cut]],
+                    [output["prompt_mask"][cut], output["completion_mask"][cut], mask[cut]],
+                )
+            )
+        values = torch.cat(parts)
+        first, end = prompt.size(1) - 1, prompt.size(1) + completion.size(1)
+        last = end + mask.sum(1) - 1
+        after = values.gather(1, last[:, None]).squeeze(1)
+        return values[:, first : end - 1], torch.where(mask.any(1), after, 0.0)
+
+    def learn(self, inputs: dict[str, Any]) -> None:
+        """Add the gradient of a micro-batch: of the (clipped) squared error on answer tokens, summed.
+
+        Reads `value_targets`, `old_values` and `value_mask` (B, T) besides TRL's ids and masks.
+        Source of the clipping: PPO's reference implementation; Engstrom et al., arXiv 2005.12729, section 2.
+        """
+        prompt = inputs["prompt_ids"]
+        values = self._forward([prompt, inputs["completion_ids"]], [inputs["prompt_mask"], inputs["completion_mask"]])[
+            :, prompt.size(1) - 1 : -1
+        ]
+        mask, old, target = inputs["value_mask"].bool(), inputs["old_values"], inputs["value_targets"]
+        errors = (values - target).square()
+        if self._options.clip_range is not None:
+            clipped = old + (values - old).clamp(-self._options.clip_range, self._options.clip_range)
+            other = (clipped - target).square()
+            self._clipped += float((mask & (other > errors)).sum())
+            errors = torch.maximum(errors, other)
+        loss = 0.5 * torch.where(mask, errors, 0.0).sum()
+        torch.autograd.backward(loss)
+        self._loss += float(loss.detach())
+        self._count += float(mask.sum())
+
+    def step(self) -> dict[str, float]:
+        """One optimizer step on the mean over all tokens that were learned from, in all processes; its metrics."""
+        sums = torch.tensor([self._loss, self._clipped, self._count], device=self._accelerator.device)
+        loss, clipped, count = self._accelerator.reduce(sums, reduction="sum").tolist()
+        weights = [weight for weight in self.critic.parameters() if weight.requires_grad]
+        for weight in weights:
+            gradient = weight.grad if weight.grad is not None else torch.zeros_like(weight)
+            weight.grad = self._accelerator.reduce(gradient, reduction="sum") / max(count, 1.0)
+        norm = nn.utils.clip_grad_norm_(weights, self._options.max_grad_norm or float("inf"))
+        self._steps += 1
+        rate = self._options.learning_rate * min(1.0, self._steps / max(self._options.lr_warmup_steps, 1))
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        if count:
+            self._optimizer.step()
+        self._clear()
+        count = max(count, 1.0)
+        metrics = {"loss": loss / count, "clip_fraction": clipped / count, "grad_norm": float(norm), "lr": rate}
+        return {f"critic/{name}": value for name, value in metrics.items()}
+
+    def save(self, path: Path) -> None:
+        """Write weights, optimizer and step count to a file."""
+        state = {"critic": self.critic.state_dict(), "optimizer": self._optimizer.state_dict(), "steps": self._steps}
+        torch.save(state, path)
+
+    def load(self, path: Path) -> None:
+        """Go on from what `save` wrote. Raises UsageError if that is not there, or of another model."""
+        if not path.is_file():
+            raise UsageError(f"{path.parent} holds no critic: it is a checkpoint of another algorithm than ppo")
+        state = torch.load(path, map_location=self._accelerator.device, weights_only=True)
+        try:
+            self.critic.load_state_dict(state["critic"])
+        except RuntimeError:
+            raise UsageError(f"{path} is of another critic; give the same --critic_model") from None
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._steps = state["steps"]
+
+    def _forward(self, ids: list[Tensor], masks: list[Tensor]) -> Tensor:
+        with self._accelerator.autocast():
+            values: Tensor = self.critic(torch.cat(ids, 1), torch.cat(masks, 1))
+        return values
+
+    def _clear(self) -> None:
+        self._optimizer.zero_grad()
+        self._loss, self._clipped, self._count = 0.0, 0.0, 0.0
+
+
+def load_backbone(name: str | None, policy: Any, **kwargs: Any) -> Any:
+    """The backbone of a critic: that of the model `name`, or else a copy of the policy's (a model, or a name)."""
+    if name is not None or isinstance(policy, str):
+        try:
+            return AutoModel.from_pretrained(name or policy, **kwargs)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"the critic's model {name or policy!r} does not load: {str(error).splitlines()[0]}"
+            ) from None
+    base = policy.get_base_model() if hasattr(policy, "get_base_model") else policy
+    backbone = copy.deepcopy(base.base_model)
+    return backbone.requires_grad_(True)
+
+
+def explained_variance(values: Tensor, targets: Tensor, mask: Tensor) -> float:
+    """1 - Var(targets - values) / Var(targets) over what `mask` marks: 1 is perfect, 0 no better than the mean."""
+    if int(mask.sum()) < 2:
+        return 0.0
+    total = targets[mask].var()
+    return float(1 - (targets - values)[mask].var() / total) if total > 1e-12 else 0.0
+
+
+def _pad_right(rows: Sequence[Sequence[int]], like: Tensor) -> tuple[Tensor, Tensor]:
+    """Ids and mask (B, N), padded on the right with 0; N may be 0."""
+    width = max((len(row) for row in rows), default=0)
+    ids = [list(row) + [0] * (width - len(row)) for row in rows]
+    mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
+    shape = (len(rows), width)
+    return (like.new_tensor(ids).view(shape), like.new_tensor(mask).view(shape))
