@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Generation
-from agentgym_envs.trajectory import Trajectory, prompt_messages
+from agentgym_envs.trajectory import Trajectory, Turn, prompt_messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,21 @@ class TokenBuilder:
 def encode_trajectory(trajectory: Trajectory, codec: ChatCodec) -> TokenTrajectory:
     """A recorded trajectory (a demonstration, say) as tokens, by the very rule that rollouts follow.
 
-    The answers are encoded from text, since nobody sampled them here.
+    The answers are encoded from text, since nobody sampled them here. One that was cut (`finish` is "length" in its
+    turn's info) has no end token of its own, so none is trained on.
     """
     first = trajectory.turns[0].observation if trajectory.turns else trajectory.final_observation
     builder = TokenBuilder(codec, codec.encode_prompt(prompt_messages(trajectory.instructions, first)))
     for number, turn in enumerate(trajectory.turns):
         if number:
             builder.add_between(builder.between(turn.observation))
-        builder.add_answer(Generation(codec.encode_answer(turn.action), "stop"))
+        builder.add_answer(_answer(turn, codec))
         builder.add_reward(turn.reward)
     return builder.build(trajectory)
+
+
+def _answer(turn: Turn, codec: ChatCodec) -> Generation:
+    ids = codec.encode_answer(turn.action)
+    if turn.info.get("finish") == "length" and len(ids) > 1:
+        return Generation(ids[:-1], "length")
+    return Generation(ids, "stop")

@@ -72,6 +72,8 @@ def test_literal_tokens_of_the_tiny_template() -> None:
     assert tokens.trajectory.actions == ["one", " two", "gogo"]
     assert [turn.info["finish"] for turn in tokens.trajectory.turns] == ["stop", "length", "stop"]
     assert (tokens.trajectory.score, tokens.trajectory.stop_reason) == (1.0, "success")
+    recorded = encode_trajectory(tokens.trajectory, codec)
+    assert (recorded.ids, recorded.assistant_mask) == (tokens.ids, tokens.assistant_mask)
 
 
 def test_literal_tokens_of_chatml() -> None:

@@ -3,44 +3,135 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
+import torch
 from datasets import Dataset
 from trl import SFTConfig, SFTTrainer
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout import ChatCodec, TokenTrajectory, encode_trajectory
+from agentgym_envs.rollout import ChatCodec, encode_trajectory
 from agentgym_envs.trajectory import Trajectory
+from agentgym_trl.collator import MultiTurnCollator, Row, check_length, row_of
+from agentgym_trl.conversations import Conversation, encode_conversation
 
-IGNORED = -100
-"""The label of a token without loss."""
-
-
-def labels_of(episode: TokenTrajectory) -> list[int]:
-    """Labels for prompt and answers, (P + T,): the id where the policy answered, `IGNORED` elsewhere."""
-    answered = [i if m else IGNORED for i, m in zip(episode.ids, episode.assistant_mask, strict=True)]
-    return [IGNORED] * len(episode.prompt_ids) + answered
+Demonstration = Trajectory | Conversation
 
 
-def sft_dataset(trajectories: Iterable[Trajectory], codec: ChatCodec, max_length: int | None = None) -> Any:
+def sft_dataset(demonstrations: Iterable[Demonstration], codec: ChatCodec, max_length: int | None = None) -> Any:
     """Rows of `input_ids` and `labels`, which `SFTTrainer` takes as they are.
 
     Raises:
         UsageError: there is nothing to train on, or a trajectory is longer than `max_length` tokens.
     """
-    episodes = [encode_trajectory(trajectory, codec) for trajectory in trajectories if trajectory.usable]
-    if not episodes:
+    rows = [_row(d, codec) for d in demonstrations if isinstance(d, Conversation) or d.usable]
+    if not rows:
         raise UsageError("there is no trajectory to train on")
-    rows = [{"input_ids": e.prompt_ids + e.ids, "labels": labels_of(e)} for e in episodes]
-    longest = max(len(row["input_ids"]) for row in rows)
-    if max_length is not None and longest > max_length:
-        raise UsageError(f"a trajectory has {longest} tokens, more than --max_length {max_length}; raise the limit")
+    if max_length is not None:
+        check_length(max(len(row["input_ids"]) for row in rows), max_length)
     return Dataset.from_list(rows)
 
 
 def make_sft_trainer(
-    model: Any, trajectories: Iterable[Trajectory], codec: ChatCodec, args: SFTConfig, **kwargs: Any
+    model: Any, demonstrations: Iterable[Demonstration], codec: ChatCodec, args: SFTConfig, **kwargs: Any
 ) -> Any:
-    """TRL's `SFTTrainer` over those trajectories. Nothing is cut: a trajectory over `args.max_length` is an error."""
-    dataset = sft_dataset(trajectories, codec, args.max_length)
-    return SFTTrainer(model, args=args, train_dataset=dataset, processing_class=codec.tokenizer, **kwargs)
+    """TRL's `SFTTrainer` over demonstrations, in batches by `MultiTurnCollator`.
+
+    Nothing is cut: a trajectory over `args.max_length` is an error. `args.packing` packs the trajectories of a batch
+    into rows of at most `args.max_length`, and changes neither which trajectories are in a batch nor the gradient.
+    Without flash attention the cost of a row grows with the square of its length, so a limit far above the longest
+    trajectory makes packing slower than padding.
+
+    Raises:
+        UsageError: there is nothing to train on, a trajectory is too long, or the model cannot keep packed
+            trajectories apart.
+    """
+    dataset = sft_dataset(demonstrations, codec, args.max_length)
+    collator = MultiTurnCollator(
+        _pad_id(codec.tokenizer),
+        packing=args.packing,
+        max_length=args.max_length,
+        pad_to_multiple_of=args.pad_to_multiple_of,
+    )
+    trainer = _Trainer(
+        model,
+        args=_without_packing(args),
+        train_dataset=dataset,
+        data_collator=collator,
+        processing_class=codec.tokenizer,
+        **kwargs,
+    )
+    if args.packing:
+        collator.flat = "flash" in str(trainer.model.config._attn_implementation)
+        _check_packing(trainer)
+    return trainer
+
+
+class _Trainer(SFTTrainer):  # type: ignore[misc]
+    """Counts the tokens of all packed rows, where TRL counts those of one: it knows no batch of several."""
+
+    _total_train_tokens: int
+
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """The loss, as TRL has it."""
+        before = self._total_train_tokens
+        loss = super().compute_loss(model, inputs, *args, **kwargs)
+        if self.model.training and "attention_mask" not in inputs:
+            count = torch.tensor(inputs["input_ids"].numel(), device=self.args.device)
+            self._total_train_tokens = before + int(self.accelerator.gather_for_metrics(count).sum())
+            self._metrics["train"]["num_tokens"] = [self._total_train_tokens]
+        return loss
+
+
+def _row(demonstration: Demonstration, codec: ChatCodec) -> Row:
+    if isinstance(demonstration, Conversation):
+        return encode_conversation(demonstration, codec)
+    return row_of(encode_trajectory(demonstration, codec))
+
+
+def _pad_id(tokenizer: Any) -> int:
+    found = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+    return int(found or 0)  # any id will do: masks are built from lengths
+
+
+def _without_packing(args: SFTConfig) -> SFTConfig:
+    """The same settings for TRL, which packs by another rule and only for its own collator. Raises UsageError."""
+    if args.packing and args.packing_strategy != "bfd":
+        raise UsageError(f"--packing_strategy {args.packing_strategy} would cut trajectories; leave it at bfd")
+    if args.padding_free:
+        raise UsageError("--padding_free is not for trajectories; use --packing true instead")
+    plain = copy(args)
+    plain.packing = False
+    return plain
+
+
+def _check_packing(trainer: Any) -> None:
+    """Whether the second of two packed sequences is untouched by what the first one says. Raises UsageError.
+
+    Whether it is depends on the model's own code, so the model is asked. Weights that are elsewhere (a sharded model's)
+    cannot be asked.
+    """
+    parallel = trainer.accelerator.parallelism_config
+    if parallel is not None and (parallel.cp_enabled or parallel.sp_enabled):
+        raise UsageError("--packing does not go with context or sequence parallelism, which cut rows; leave one out")
+    weights = list(trainer.model.parameters())
+    if any(weight.is_meta or not weight.numel() for weight in weights):
+        return
+    half = torch.arange(8, device=weights[0].device)
+    batches = [torch.cat([first, half])[None] for first in (half, half.flip(0))]
+    training = trainer.model.training
+    trainer.model.eval()
+    with torch.no_grad(), trainer.accelerator.autocast():
+        one, two = (trainer.model(input_ids=ids, position_ids=_twice(half), use_cache=False).logits for ids in batches)
+    trainer.model.train(training)
+    one, two = one[0, 8:], two[0, 8:]
+    if not torch.allclose(one, two, rtol=0, atol=float(4 * torch.finfo(one.dtype).eps * one.abs().max())):
+        raise UsageError(
+            f"--packing: {type(trainer.model).__name__} with {trainer.model.config._attn_implementation} attention "
+            "lets packed trajectories see each other; train without --packing"
+        )
+
+
+def _twice(positions: torch.Tensor) -> torch.Tensor:
+    return torch.cat([positions, positions])[None]

@@ -1,0 +1,170 @@
+"""`MultiTurnCollator`: trajectories as padded tensors, with a loss on what the policy said and on nothing else.
+
+A *row* is one sequence with labels, for supervised training; rows may be packed. Every mask is built from lengths,
+never from ids: a tokenizer may pad with its end token.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, Literal, TypedDict
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
+
+from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout import TokenTrajectory
+
+Side = Literal["left", "right"]
+IGNORED = -100
+"""The label of a token without loss."""
+
+
+class Row(TypedDict):
+    """One sequence to train on: the ids, and as labels the same ids or `IGNORED`."""
+
+    input_ids: list[int]
+    labels: list[int]
+
+
+def make_row(prompt_ids: Sequence[int], ids: Sequence[int], assistant_mask: Sequence[int]) -> Row:
+    """The row of a prompt (P,) and what followed (T,): a label where the mask is 1, none in the prompt."""
+    answered = [i if m else IGNORED for i, m in zip(ids, assistant_mask, strict=True)]
+    return {"input_ids": [*prompt_ids, *ids], "labels": [IGNORED] * len(prompt_ids) + answered}
+
+
+def row_of(episode: TokenTrajectory) -> Row:
+    """The row of a trajectory, P + T long."""
+    return make_row(episode.prompt_ids, episode.ids, episode.assistant_mask)
+
+
+def best_fit(lengths: Sequence[int], max_length: int) -> list[list[int]]:
+    """Which sequences share a row of at most `max_length` tokens: the longest first, each where least room remains.
+
+    Source: best-fit decreasing as in arXiv 2404.10830. Every index of `lengths` is in exactly one row.
+
+    Raises:
+        UsageError: a sequence is longer than a row.
+    """
+    rows: list[list[int]] = []
+    rooms: list[tuple[int, int]] = []  # what is left of a row, and its number; sorted
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        check_length(lengths[index], max_length)
+        place = bisect_left(rooms, (lengths[index], -1))
+        if place == len(rooms):
+            rooms.append((max_length, len(rows)))
+            rows.append([])
+        room, row = rooms.pop(place)
+        rows[row].append(index)
+        insort(rooms, (room - lengths[index], row))
+    return rows
+
+
+def check_length(length: int, max_length: int) -> None:
+    """Raises UsageError if a trajectory of `length` tokens does not fit, since no trajectory is ever cut."""
+    if length > max_length:
+        raise UsageError(
+            f"a trajectory has {length} tokens, more than --max_length {max_length}, and none is cut here; give "
+            f"--max_length {length}"
+        )
+
+
+class MultiTurnCollator:
+    """Makes batches of trajectories, or of rows made of them."""
+
+    def __init__(
+        self,
+        pad_id: int,
+        *,
+        padding_side: Side = "right",
+        packing: bool = False,
+        max_length: int | None = None,
+        flat: bool = False,
+        pad_to_multiple_of: int | None = None,
+    ) -> None:
+        """How to batch.
+
+        Args:
+            pad_id: the padding token; it may be any, as no mask is read from ids.
+            padding_side: where shorter rows are filled up.
+            packing: put several trajectories into one row of at most `max_length` tokens.
+            max_length: the length of a packed row in tokens.
+            flat: lay the packed rows of a batch end to end in one, as flash attention wants them.
+            pad_to_multiple_of: widen the batch to a multiple of this.
+
+        Raises:
+            UsageError: `packing` without `max_length`.
+        """
+        if packing and max_length is None:
+            raise UsageError("packing needs the length of a row: --max_length")
+        self.pad_id, self.padding_side, self.packing = pad_id, padding_side, packing
+        self.max_length, self.flat, self.pad_to_multiple_of = max_length, flat, pad_to_multiple_of
+
+    def __call__(self, batch: Sequence[TokenTrajectory | Row]) -> dict[str, Any]:
+        """A batch of B rows, each L tokens wide, for a causal language model; all tensors are int64.
+
+        Returns:
+            `input_ids` and `labels` (B, L). Unpacked also `attention_mask` (B, L), and `position_ids` (B, L) if
+            the padding is on the left. Packed, B is what the rows need, `position_ids` begin anew with every
+            trajectory, and there is no `attention_mask`: transformers sees from the positions which tokens belong
+            together, though only without a mask of padding and without a cache, hence `use_cache` False.
+        """
+        rows = [row_of(item) if isinstance(item, TokenTrajectory) else item for item in batch]
+        return self._packed(rows) if self.packing else self._unpacked(rows)
+
+    def _unpacked(self, rows: Sequence[Row]) -> dict[str, Any]:
+        ids = [row["input_ids"] for row in rows]
+        tensors = {
+            "input_ids": self._pad(ids, self.pad_id),
+            "labels": self._pad([row["labels"] for row in rows], IGNORED),
+            "attention_mask": self._pad(_ones(ids), 0),
+        }
+        if self.padding_side == "left":  # models count positions from the first column, padding or not
+            tensors["position_ids"] = self._pad(_positions(ids), 0)
+        return tensors
+
+    def _packed(self, rows: Sequence[Row]) -> dict[str, Any]:
+        assert self.max_length is not None
+        groups = best_fit([len(row["input_ids"]) for row in rows], self.max_length)
+        groups = [list(chain(*groups))] if self.flat else groups
+        ids = [[rows[index]["input_ids"] for index in group] for group in groups]
+        labels = [[_unheard(rows[index]["labels"]) for index in group] for group in groups]
+        return {
+            "input_ids": self._pad(_joined(ids), self.pad_id),
+            "labels": self._pad(_joined(labels), IGNORED),
+            "position_ids": self._pad(_joined(map(_positions, ids)), 0),  # so every pad token stands alone
+            "use_cache": False,
+        }
+
+    def _pad(self, rows: Sequence[Sequence[int]], value: int) -> Tensor:
+        tensor = _padded(rows, value, self.padding_side)
+        more = -tensor.size(1) % (self.pad_to_multiple_of or 1)
+        return pad(tensor, (more, 0) if self.padding_side == "left" else (0, more), value=value)
+
+
+def _unheard(labels: Sequence[int]) -> list[int]:
+    """The labels without that of the first token, which in a packed row would follow another trajectory."""
+    return [IGNORED, *labels[1:]]
+
+
+def _positions(rows: Iterable[Sequence[int]]) -> list[list[int]]:
+    return [list(range(len(row))) for row in rows]
+
+
+def _ones(rows: Iterable[Sequence[int]]) -> list[list[int]]:
+    return [[1] * len(row) for row in rows]
+
+
+def _joined(groups: Iterable[Iterable[Sequence[int]]]) -> list[list[int]]:
+    return [list(chain(*group)) for group in groups]
+
+
+def _padded(
+    rows: Sequence[Sequence[float]], value: float, side: Side = "right", dtype: torch.dtype = torch.int64
+) -> Tensor:
+    tensors = [torch.tensor(row, dtype=dtype) for row in rows]
+    return pad_sequence(tensors, batch_first=True, padding_value=value, padding_side=side)

@@ -1,0 +1,136 @@
+"""Demonstrations from files: trajectories of ours, or conversations as AgentGym's AgentTraj-L has them.
+
+Source of the second form: AgentGym, arXiv 2406.04151. A record is `{"item_id": ..., "conversations": [...]}`, and each
+of its messages `{"from": "human" | "gpt", "loss": true | false | null, "value": TEXT}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentgym_envs.errors import TrajectoryError
+from agentgym_envs.rollout import ChatCodec, Generation, TokenBuilder
+from agentgym_envs.trajectory import Trajectory, read_trajectories
+from agentgym_trl.collator import Row, make_row
+
+_ROLES = ("human", "gpt")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What the model heard and what it said; `trained` is False for an answer that is only context."""
+
+    heard: str
+    said: str
+    trained: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One record: at least one exchange, and the last one is trained on."""
+
+    id: str
+    exchanges: tuple[Exchange, ...]
+
+    @classmethod
+    def from_record(cls, record: Any) -> Conversation:
+        """Read a record. What follows the last answer to train on is left out.
+
+        An answer is trained on unless its `loss` is false.
+
+        Raises:
+            TrajectoryError: it is no such record, humans and model do not take turns, or no answer is to be trained on.
+        """
+        messages = record.get("conversations") if isinstance(record, dict) else None
+        if not isinstance(messages, list):
+            raise TrajectoryError('not a conversation: it must be an object with a list "conversations"')
+        for number, message in enumerate(messages):
+            _check_message(message, number)
+        pairs = zip(messages[::2], messages[1::2], strict=False)
+        exchanges = [Exchange(h["value"], g["value"], g.get("loss") is not False) for h, g in pairs]
+        while exchanges and not exchanges[-1].trained:
+            exchanges.pop()
+        if not exchanges:
+            raise TrajectoryError('nothing to train on: no message from "gpt" with a loss that is not false')
+        return cls(str(record.get("item_id", "")), tuple(exchanges))
+
+
+def encode_conversation(conversation: Conversation, codec: ChatCodec) -> Row:
+    """A conversation as tokens and labels, by the very rule that rollouts follow. The first message is the prompt."""
+    prompt = [{"role": "user", "content": conversation.exchanges[0].heard}]
+    builder = TokenBuilder(codec, codec.encode_prompt(prompt))
+    for number, exchange in enumerate(conversation.exchanges):
+        if number:
+            builder.add_between(builder.between(exchange.heard))
+        answer = codec.encode_answer(exchange.said)
+        if exchange.trained:
+            builder.add_answer(Generation(answer, "stop"))
+        else:
+            builder.add_between(answer)
+    return make_row(builder.prompt_ids, builder.ids, builder.mask)
+
+
+def read_demonstrations(path: str | Path) -> Sequence[Trajectory | Conversation]:
+    """What a file holds, in the form that its content shows; none if it is empty.
+
+    The forms are trajectories of ours (JSONL), and conversations (a JSON list, or JSONL).
+
+    Raises:
+        TrajectoryError: neither form, or a record that does not read; with file and line, or number in the list.
+        OSError: the file cannot be read.
+    """
+    content = Path(path).read_bytes()
+    if not content.strip():
+        return []
+    if content.lstrip().startswith(b"["):
+        return list(_conversations(str(path), enumerate(_parse(f"{path}", content), 1)))
+    first = _parse(f"{path}:1", content.splitlines()[0])
+    if "conversations" in first:
+        lines = [(n, line) for n, line in enumerate(content.splitlines(), 1) if line.strip()]
+        return list(_conversations(str(path), ((n, _parse(f"{path}:{n}", line)) for n, line in lines)))
+    if "schema" in first or "turns" in first:
+        return list(read_trajectories(path))
+    raise _neither(f"{path}:1")
+
+
+def _conversations(path: str, records: Iterator[tuple[int, Any]]) -> Iterator[Conversation]:
+    for number, record in records:
+        try:
+            yield Conversation.from_record(record)
+        except TrajectoryError as error:
+            item = record.get("item_id") if isinstance(record, dict) else None
+            name = "" if item is None else f" (item_id {item!r})"
+            raise TrajectoryError(f"{path}:{number}{name}: {error}") from None
+
+
+def _parse(place: str, text: bytes) -> Any:
+    """A list or an object; what is neither JSON nor one of these is neither form."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, list | dict):
+        raise _neither(place)
+    return value
+
+
+def _check_message(message: Any, number: int) -> None:
+    role = message.get("from") if isinstance(message, dict) else None
+    wanted = _ROLES[number % 2]
+    if role != wanted:
+        raise TrajectoryError(f'message {number + 1} must be from "{wanted}", since the two take turns; got {role!r}')
+    if not isinstance(message.get("value"), str):
+        raise TrajectoryError(f'message {number + 1} must have a text as its "value"')
+    if message.get("loss") not in (True, False, None):
+        raise TrajectoryError(f'the "loss" of message {number + 1} must be true, false or null')
+
+
+def _neither(place: str) -> TrajectoryError:
+    return TrajectoryError(
+        f"{place}: neither a trajectory (JSONL as agentgym writes it) nor a conversation (a JSON list or JSONL of "
+        'objects with "item_id" and "conversations")'
+    )

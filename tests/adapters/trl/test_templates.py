@@ -1,0 +1,169 @@
+"""For the chat templates of public models: supervised training has its loss where reinforcement learning has its own.
+
+The mask of reinforcement learning is what `play` writes down while an engine samples ids; that of supervised training
+is made from the text of the recorded trajectory alone. Qwen's, Llama's, Gemma's and Phi's templates are read from the
+installed TRL, which has them as the models ship them. SmolLM2's is not among them: ours has its structure (ChatML, with
+a system message of its own where none is given). The plain one is ours too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.errors import TemplateError
+from agentgym_envs.rollout import ChatCodec, TokenTrajectory, encode_trajectory
+from agentgym_envs.trajectory import Trajectory
+from agentgym_trl.collator import IGNORED, MultiTurnCollator, row_of
+from agentgym_trl.models import make_codec
+from tests.rollout.families import FAMILIES, Family, roll, trl_template
+
+QWEN, LLAMA, PLAIN, SMOLLM2 = FAMILIES["qwen3-training"], FAMILIES["llama-3"], FAMILIES["with-eos"], FAMILIES["smollm2"]
+THOUGHT = "<think>\nI must go.\n</think>\n\n"
+
+
+class Case(NamedTuple):
+    """A tokenizer with its template, what the template is told, and how answers begin."""
+
+    tokenizer: Any
+    kwargs: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+    thought: str = ""
+
+
+def like(family: Family, template: str) -> Any:
+    """The tokenizer of a family with another template that TRL ships."""
+    tokenizer = family.tokenizer()
+    tokenizer.chat_template = trl_template(template)
+    return tokenizer
+
+
+def shipped(template: str, *special: str, bos: str = "<s>", eos: str = "</s>") -> Any:
+    """A tokenizer for a template that TRL ships, with its special tokens."""
+    named = {"bos_token": bos, "eos_token": eos}
+    return Family(trl_template(template), (bos, eos, *special), named, ("<think>", "</think>")).tokenizer()
+
+
+def gemma(template: str) -> Any:
+    return shipped(template, "<start_of_turn>", "<end_of_turn>", bos="<bos>", eos="<eos>")
+
+
+CASES = {
+    "Qwen2.5": Case(like(QWEN, "qwen2_5")),
+    "Qwen3, thinking": Case(like(QWEN, "qwen3_training"), thought=THOUGHT),
+    "Qwen3, not thinking": Case(like(QWEN, "qwen3_training"), {"enable_thinking": False}),
+    "Qwen3-Instruct-2507": Case(like(QWEN, "qwen3_instruct_2507")),
+    "Qwen3.5, thinking": Case(like(QWEN, "qwen3_5_think_training"), thought=THOUGHT.removeprefix("<think>\n")),
+    "Llama-3": Case(like(LLAMA, "llama3")),
+    "Llama-3.2": Case(like(LLAMA, "llama3_2")),
+    "Gemma": Case(gemma("gemma")),
+    "Gemma-3": Case(gemma("gemma3")),
+    "Phi-3": Case(shipped("phi3", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>")),
+    "SmolLM2": Case(SMOLLM2.tokenizer()),
+    "plain": Case(PLAIN.tokenizer()),
+}
+CODECS = {name: ChatCodec(case.tokenizer, template_kwargs=case.kwargs) for name, case in CASES.items()}
+SAYS = ["Go to the door.", "A door. 9 < 10 & ü 門", "A wall.", "Done."]
+WORDS = ["up", "go up", "open door 門"]
+every_template = pytest.mark.parametrize("name", CASES)
+
+
+def answers(name: str, thought: str = "", words: list[str] = WORDS) -> list[str]:
+    return [(thought or CASES[name].thought) + word for word in words]
+
+
+def play_and_read(name: str, said: list[list[int]], says: list[str]) -> tuple[TokenTrajectory, TokenTrajectory]:
+    """The episode as it was played, and as supervised training makes it from the recorded line of text."""
+    played = roll(CODECS[name], said, says)
+    return played, encode_trajectory(Trajectory.from_json(played.trajectory.to_json()), CODECS[name])
+
+
+def trained_texts(codec: ChatCodec, row: Any) -> list[str]:
+    """What the labels spell, one text a run of labels, the end token included."""
+    runs: list[list[int]] = [[]]
+    for label in row["labels"]:
+        if label == IGNORED:
+            runs.append([])
+        else:
+            runs[-1].append(label)
+    return [str(codec.tokenizer.decode(run)) for run in runs if run]
+
+
+@every_template
+def test_the_mask_is_that_of_reinforcement_learning(name: str) -> None:
+    codec = CODECS[name]
+    played, read = play_and_read(name, [codec.encode_answer(text) for text in answers(name)], SAYS)
+    assert (read.prompt_ids, read.ids, read.assistant_mask) == (played.prompt_ids, played.ids, played.assistant_mask)
+    row = row_of(read)
+    mask = [0] * len(played.prompt_ids) + played.assistant_mask
+    assert [int(label != IGNORED) for label in row["labels"]] == mask
+    batch = MultiTurnCollator(0)([read])
+    assert (batch["labels"][0] != IGNORED).int().tolist() == mask
+    assert trained_texts(codec, row) == [text + codec.turn_end for text in answers(name)]
+
+
+@every_template
+def test_the_tokens_are_those_of_the_conversation_rendered_anew(name: str) -> None:
+    case, codec = CASES[name], CODECS[name]
+    _, read = play_and_read(name, [codec.encode_answer(text) for text in answers(name)], SAYS)
+    messages = [*read.trajectory.messages(), {"role": "user", "content": SAYS[-1]}]
+    if not codec.system_role:
+        messages[1]["content"] = f"{messages[0]['content']}\n\n{messages[1]['content']}"
+        del messages[0]
+    whole = case.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **case.kwargs)
+    ids = row_of(read)["input_ids"]
+    assert ids == case.tokenizer(whole, add_special_tokens=False)["input_ids"][: len(ids)]
+
+
+@every_template
+def test_thoughts_survive(name: str) -> None:
+    """Also in the earlier turns, and with templates that know nothing of thoughts."""
+    thought = CASES[name].thought or THOUGHT
+    codec, said = CODECS[name], answers(name, thought)
+    played, read = play_and_read(name, [codec.encode_answer(text) for text in said], SAYS)
+    assert read.assistant_mask == played.assistant_mask and read.ids == played.ids
+    assert played.trajectory.actions == said
+    assert trained_texts(codec, row_of(read)) == [text + codec.turn_end for text in said]
+    assert codec.tokenizer.decode(row_of(read)["input_ids"]).count("I must go.") == len(said)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+
+
+@every_template
+@settings(max_examples=20)
+@given(words=st.lists(TEXT, min_size=3, max_size=3), says=st.lists(TEXT, min_size=4, max_size=4))
+def test_whatever_is_said(name: str, words: list[str], says: list[str]) -> None:
+    codec = CODECS[name]
+    played, read = play_and_read(name, [codec.encode_answer(text) for text in answers(name, words=words)], says)
+    assert row_of(read) == row_of(played)
+
+
+@every_template
+def test_other_tokens_of_the_same_text_have_the_same_text_in_the_loss(name: str) -> None:
+    """A model may spell a word as the tokenizer would not; the text that is trained on stays the same."""
+    codec = CODECS[name]
+    spelled = [[*b"u", *b"p", codec.turn_end_id]] * 3  # "up" is one token
+    played, read = play_and_read(name, spelled, SAYS)
+    assert read.ids != played.ids
+    assert trained_texts(codec, row_of(read)) == trained_texts(codec, row_of(played)) == ["up" + codec.turn_end] * 3
+
+
+TRAINING = {"qwen3": "qwen3_training", "qwen3_5_think": "qwen3_5_think_training", "qwen3_6": "qwen3_6_training"}
+
+
+@pytest.mark.parametrize("template", [*TRAINING, "deepseek_r1_distill"])
+def test_a_template_that_drops_thoughts_is_refused_with_the_remedy(template: str) -> None:
+    tokenizer = shipped(template, "<|im_start|>", "<|im_end|>", "<｜User｜>", "<｜Assistant｜>")
+    with pytest.raises(TemplateError, match=r"prefix-preserving.*<family>_training\.jinja \(--chat-template FILE\)"):
+        ChatCodec(tokenizer)
+    with pytest.raises(TemplateError, match="prefix-preserving"):
+        make_codec(tokenizer, template=trl_template(template))  # one that the user chose is not replaced
+
+
+@pytest.mark.parametrize(("template", "training"), TRAINING.items())
+def test_its_training_template_is_accepted_and_taken(template: str, training: str) -> None:
+    assert make_codec(like(QWEN, template)).tokenizer.chat_template == trl_template(training)
+    ChatCodec(like(QWEN, training))
