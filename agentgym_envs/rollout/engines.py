@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -93,11 +94,40 @@ class BatchEngine(ABC):
         try:
             answers = self.generate_batch([w[0] for w in waiting], [w[1] for w in waiting])
             for (_, _, future), answer in zip(waiting, answers, strict=True):
-                future.set_result(answer)
+                if not future.done():  # Ctrl-C has cancelled the episodes while the model answered
+                    future.set_result(answer)
         except Exception as error:
             for _, _, future in waiting:
                 if not future.done():
                     future.set_exception(error)
+
+
+NEUTRAL = {"min_p": 0.0, "repetition_penalty": 1.0, "frequency_penalty": 0.0, "presence_penalty": 0.0}
+"""Fields of a request that leave the model's distribution as it is."""
+_POOLS = 16
+_KEPT_IDLE_SECONDS = 2.0  # vLLM closes idle connections after 5 s: one must not be picked up while it does so
+
+
+class Pools(httpx.AsyncBaseTransport):
+    """Many small pools of connections: httpcore's search for a free one takes the square of a pool's size.
+
+    With 256 connections in one pool that was most of a client's time.
+    """
+
+    def __init__(self) -> None:
+        limits = httpx.Limits(max_connections=None, keepalive_expiry=_KEPT_IDLE_SECONDS)
+        verify = httpx.create_ssl_context()  # slow to make, so all share it
+        self._pools = [httpx.AsyncHTTPTransport(verify=verify, limits=limits) for _ in range(_POOLS)]
+        self._turn = itertools.cycle(self._pools)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request through the next pool."""
+        return await next(self._turn).handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for pool in self._pools:
+            await pool.aclose()
 
 
 class CompletionEngine:
@@ -120,7 +150,7 @@ class CompletionEngine:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.model = model
         self._client = httpx.AsyncClient(
-            base_url=base_url.rstrip("/") + "/", headers=headers, timeout=timeout_s, transport=transport
+            base_url=base_url.rstrip("/") + "/", headers=headers, timeout=timeout_s, transport=transport or Pools()
         )
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
@@ -153,6 +183,8 @@ class CompletionEngine:
             "top_p": sampling.top_p,
             "top_k": sampling.top_k or -1,
             "stop_token_ids": list(sampling.stop_ids),
+            # vLLM takes what is missing from the model's generation_config.json, penalties among it.
+            **NEUTRAL,
             "logprobs": 1,
             "return_token_ids": True,
         }

@@ -46,8 +46,9 @@ class Limits:
 class EpisodeSpec:
     """One episode to play. Equal task and seed make equal starts, as the groups of GRPO and RLOO need.
 
-    `task=None` draws by the seed. `meta` goes into the trajectory. `env` names the kind of environment, if there are
-    several. `max_turns` takes the place of the limit that all episodes have.
+    `task=None` draws by the seed. `meta` goes into the trajectory, beside the limit of turns and the key of the first
+    state. `env` names the kind of environment, if there are several. `max_turns` takes the place of the limit that all
+    episodes have.
     """
 
     task: str | None = None
@@ -234,6 +235,7 @@ async def _episode(
     """The loop that every episode of the suite runs in."""
     turns: list[Turn] = []
     observation, info = await _call(env, limits, lambda: env.reset(**spec.reset_arguments))
+    meta = {"max_turns": limits.max_turns, "state_key": info.get("state_key"), **spec.meta}
     while (stop := info["stop_reason"]) is None:
         if len(turns) >= limits.max_turns:
             stop = StopReason.TURN_LIMIT.value
@@ -248,7 +250,7 @@ async def _episode(
         turns.append(Turn(seen, answer.text, reward, {**info, **answer.notes}))
         if on_reward:
             on_reward(reward)
-    fields = {"stop_reason": stop, "error": info.get("error"), "meta": {"max_turns": limits.max_turns, **spec.meta}}
+    fields = {"stop_reason": stop, "error": info.get("error"), "meta": meta}
     return make_trajectory(env, tuple(turns), observation, info, **fields)
 
 

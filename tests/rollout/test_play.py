@@ -286,7 +286,13 @@ def test_limits(limits: Limits, stop: str, turns: int) -> None:
     tokens = play_says(CountEnv(), "up", "up", limits=limits)
     assert (tokens.trajectory.stop_reason, len(tokens.trajectory.turns)) == (stop, turns)
     assert tokens.trajectory.usable is (turns > 0)
-    assert tokens.trajectory.meta == {"max_turns": limits.max_turns}
+    assert tokens.trajectory.meta["max_turns"] == limits.max_turns
+
+
+def test_a_trajectory_knows_the_state_that_it_began_in() -> None:
+    played = play_says(CountEnv(), "up", "up", limits=LIMITS).trajectory
+    _, info = CountEnv().reset(seed=played.seed, options={"task": played.task.id})
+    assert played.meta["state_key"] == info["state_key"] != played.turns[0].info["state_key"]
 
 
 def test_the_smallest_token_budget_that_is_enough() -> None:
@@ -369,3 +375,101 @@ def test_a_group_starts_identically() -> None:
     assert [t.prompt_ids for t in done[4:]] == [done[4].prompt_ids] * 4
     assert done[0].prompt_ids != done[4].prompt_ids
     assert done[0].trajectory.turns == done[3].trajectory.turns
+
+
+class NamedEnv(CountEnv):
+    """Notes down when one is made and closed, by its name."""
+
+    log: list[tuple[str, str]] = []  # noqa: RUF012 (cleared by the test)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.log.append(("made", name))
+
+    def _act(self, command: str) -> Transition:
+        self.log.append(("step", self.name))
+        return super()._act(command)
+
+    def _close(self) -> None:
+        self.log.append(("closed", self.name))
+
+
+def named() -> dict[str, Callable[[], CountEnv]]:
+    NamedEnv.log.clear()
+    return {name: lambda name=name: NamedEnv(name) for name in "ab"}  # type: ignore[misc]
+
+
+def test_an_episode_is_played_in_the_environment_that_it_names() -> None:
+    specs = [EpisodeSpec("count/2", number, env=kind) for number, kind in enumerate("aabba")]
+    done = asyncio.run(play_many(specs, named(), says(*["up"] * 10), CODEC, limits=LIMITS, concurrency=1))
+    assert [t.trajectory.seed for t in done] == [0, 1, 2, 3, 4] and all(t.trajectory.success for t in done)
+    a, b = [[(what, name) for what in ("made", "step", "step", "step", "step", "closed")] for name in "ab"]
+    # A worker has one environment at a time, and keeps it as long as the next episode is of its kind.
+    assert NamedEnv.log == [*a, *b, *a[:3], a[-1]]
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 3, 20])
+def test_no_worker_holds_more_than_one_environment(concurrency: int) -> None:
+    specs = [EpisodeSpec("count/3", number, env="ab"[number * number % 3 % 2]) for number in range(20)]
+    makers = named()
+    done = asyncio.run(play_many_text(specs, makers, OraclePolicy, limits=LIMITS, concurrency=concurrency))
+    assert [t.seed for t in done] == list(range(20)) and all(t.success for t in done)
+    held = peak = 0
+    for what, _ in NamedEnv.log:
+        held += {"made": 1, "closed": -1, "step": 0}[what]
+        peak = max(peak, held)
+    assert held == 0 and peak <= concurrency
+    steps = [name for what, name in NamedEnv.log if what == "step"]
+    assert {name: steps.count(name) for name in "ab"} == {n: 3 * sum(s.env == n for s in specs) for n in "ab"}
+
+
+def test_an_environment_that_nobody_can_make_is_refused() -> None:
+    specs = [EpisodeSpec("count/2", 0, env="a"), EpisodeSpec("count/2", 1, env="c")]
+    with pytest.raises(UsageError, match="an episode wants the environment 'c'; known here: a, b"):
+        asyncio.run(play_many(specs, named(), says("up", "up"), CODEC, limits=LIMITS, concurrency=1))
+    assert NamedEnv.log[-1] == ("closed", "a")
+    done = asyncio.run(play_many_text([EpisodeSpec("count/2", env="any")], CountEnv, OraclePolicy, limits=LIMITS))
+    assert done[0].success  # a single kind needs no name
+
+
+def test_an_episode_may_have_a_limit_of_its_own() -> None:
+    specs = [EpisodeSpec("count/9", 0, {"n": 1}, max_turns=own) for own in (2, None, 30)]
+    limits = Limits(max_turns=4)
+    for done in (
+        asyncio.run(play_many_text(specs, CountEnv, OraclePolicy, limits=limits)),
+        [t.trajectory for t in asyncio.run(play_many(specs, CountEnv, says(*["up"] * 15), CODEC, limits=limits))],
+    ):
+        assert [len(t.turns) for t in done] == [2, 4, 9]
+        assert [t.stop_reason for t in done] == ["turn_limit", "turn_limit", "success"]
+        assert [(t.meta["max_turns"], t.meta["n"]) for t in done] == [(n, 1) for n in (2, 4, 30)]
+
+
+@pytest.mark.parametrize(
+    ("limits", "actions", "goes_on"),
+    [
+        (Limits(max_turns=1), ["up"], True),
+        (Limits(max_tokens=2), ["up"], True),
+        (LIMITS, ["up", "up"], False),
+        (LIMITS, ["give up"], False),
+        (LIMITS, ["up", "crash"], False),
+    ],
+    ids=["turn limit", "token limit", "success", "failure", "env error"],
+)
+def test_what_would_have_come_next_is_known_where_an_episode_was_cut(
+    limits: Limits, actions: list[str], goes_on: bool
+) -> None:
+    tokens = play_says(CountEnv(), *actions, limits=limits)
+    assert tokens.next_ids == (CODEC.encode_observation("1") if goes_on else [])
+
+
+def test_what_comes_next_is_what_a_longer_episode_reads() -> None:
+    """Also after an answer that was cut: its end token comes first."""
+    for answer in ([UP, END], [UP]):
+        engines = [ScriptedEngine([answer, answer], CODEC.stop_ids) for _ in range(2)]
+        short, long = (
+            asyncio.run(play(CountEnv(), engine, CODEC, EpisodeSpec("count/9", max_turns=turns), limits=LIMITS))
+            for turns, engine in zip((1, 2), engines, strict=True)
+        )
+        whole = short.ids + short.next_ids
+        assert long.ids[: len(whole)] == whole and long.ids[len(whole) :] == answer

@@ -45,7 +45,7 @@ class Batch:
 
     @property
     def learned(self) -> Tensor:
-        """(B, T) True on the tokens that are learned from."""
+        """(B, T) True on the answers of usable episodes, those that were cut among them."""
         return self.mask & self.usable[:, None]
 
 
@@ -74,7 +74,8 @@ Compare = Callable[[Tensor, Tensor, Tensor], Tensor]
 def grpo(batch: Batch, credit: Credit) -> Tensor:
     """Group-relative: A_i = (R_i - mean of its group) / (standard deviation + 1e-4), shape (B,).
 
-    The deviation is that of the group (GRPO), of the batch, or left out (Dr. GRPO), by `credit.scale`.
+    R_i is the sum of an episode's rewards, discounted by `credit.gamma` at every turn, here and below. The deviation
+    is that of the group (GRPO), of the batch, or left out (Dr. GRPO), by `credit.scale`.
     Source: DeepSeekMath, arXiv 2402.03300, section 4.1.2; Dr. GRPO, arXiv 2503.20783; the unbiased deviation and the
     1e-4 as in TRL.
     """
@@ -121,8 +122,8 @@ def gae(batch: Batch, credit: Credit) -> Tensor:
 def critic_advantages(batch: Batch, credit: Credit) -> Tensor:
     """GAE before whitening, (B, T)."""
     assert batch.values is not None and batch.next_values is not None, "gae needs the values of a critic"
-    steps = discounts(batch.mask, credit.gamma, credit.discount_per)
-    decays = discounts(batch.mask, credit.lam, credit.discount_per)
+    steps = discounts(batch, credit.gamma, credit.discount_per)
+    decays = discounts(batch, credit.lam, credit.discount_per)
     return generalized_advantages(batch.rewards, batch.values, batch.mask, batch.next_values, steps, decays)
 
 
@@ -134,7 +135,7 @@ def value_targets(batch: Batch, credit: Credit) -> Tensor:
 
 def token_returns(batch: Batch, credit: Credit) -> Tensor:
     """The discounted sum of rewards from each answer token on, (B, T)."""
-    steps = discounts(batch.mask, credit.gamma, credit.discount_per)
+    steps = discounts(batch, credit.gamma, credit.discount_per)
     nothing = torch.zeros_like(batch.rewards)
     return generalized_advantages(batch.rewards, nothing, batch.mask, nothing[:, 0], steps, torch.ones_like(nothing))
 
@@ -157,10 +158,10 @@ def generalized_advantages(
     return advantages
 
 
-def discounts(mask: Tensor, factor: float, per: Literal["turn", "token"]) -> Tensor:
+def discounts(batch: Batch, factor: float, per: Literal["turn", "token"]) -> Tensor:
     """The factor (B, T) between a token and the next answer token: `factor` at every token, or where a turn ends."""
-    at = mask if per == "token" else turn_ends(mask)
-    return torch.where(at, factor, 1.0)
+    at = batch.mask if per == "token" else turn_ends(batch.mask)
+    return torch.where(at, batch.rewards.new_tensor(factor), 1.0)  # a plain number would become single precision
 
 
 def turn_ends(mask: Tensor) -> Tensor:
@@ -202,16 +203,18 @@ def _relative(batch: Batch, credit: Credit, compare: Compare) -> Tensor:
     """Compare within groups: (B,) by episode, or (B, T) where turns differ.
 
     A turn is compared with the turns of the same number in the group's other episodes; for GiGPO (arXiv 2505.10978,
-    section 3.3), with all turns of the group that began in the same state.
+    section 3.3), with all turns of the group that began in the same state. There only those are discounted, not the
+    return of the episode, as in the paper.
     """
     group = torch.arange(len(batch.rewards), device=batch.rewards.device) // batch.group_size
-    to_go = returns_to_go(turn_rewards(batch), credit.gamma)
+    rewards = turn_rewards(batch)
+    to_go = returns_to_go(rewards, credit.gamma)
     if not credit.turn_level and not credit.step_weight:
         return compare(to_go[:, 0], group, batch.usable)
     number = turn_numbers(batch.mask)
     turns = torch.arange(to_go.size(1), device=group.device).expand_as(to_go)
     played = (turns <= number.max(1, keepdim=True).values) & batch.usable[:, None]
-    whole = compare(to_go[:, 0], group, batch.usable)[:, None].expand_as(to_go)
+    whole = compare(rewards.sum(1), group, batch.usable)[:, None].expand_as(to_go)
     advantages = _among(to_go, group, turns, played, compare) if credit.turn_level else whole
     if credit.step_weight:
         advantages = advantages + credit.step_weight * _among(
@@ -231,8 +234,8 @@ def _turn_states(batch: Batch, number: Tensor) -> Tensor:
     """(B, K) the key of the state in which each turn began."""
     assert batch.states is not None, "step groups need the keys of states"
     states = batch.states.new_zeros(len(number), max(int(number.max()) + 1, 1))
-    # Tokens outside of turns write to turn 0 what it has anyway: the first token after a prompt is that of an answer.
-    return states.scatter(1, number.clamp(min=0), torch.where(batch.mask, batch.states, batch.states[:, :1]))
+    keys = torch.where(turn_ends(batch.mask), batch.states, 0)  # one token a turn, so that the sum is its key
+    return states.scatter_add(1, number.clamp(min=0), keys)
 
 
 def _sums(numbers: Tensor, keys: Tensor) -> Tensor:

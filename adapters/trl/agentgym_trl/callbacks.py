@@ -18,6 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from safetensors import SafetensorError
 from transformers import PrinterCallback, TrainerCallback
 
+from agentgym_trl.ranks import anywhere
+
 _SHOWN = (
     ("success", "rollout/success", "{:.0%}"),
     ("turns", "rollout/turns", "{:.1f}"),
@@ -106,25 +108,33 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
 
 
 class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
-    """The first Ctrl-C ends training after the step that runs, with a checkpoint; the second ends it at once."""
+    """The first Ctrl-C ends training after the step that runs, with a checkpoint; the second ends it at once.
+
+    Signals reach the processes of a run at different times, so they stop where one of them has heard it. `asked` is
+    what they agreed on.
+    """
 
     def __init__(self, console: Console | None = None) -> None:
         """Takes the place of the interrupt handler while training runs."""
         self.asked = False
+        self._heard, self._speaks = False, True
         self._console = console or Console(stderr=True)
         self._before: Any = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Listen."""
+        self._speaks = state.is_world_process_zero
         self._before = signal.signal(signal.SIGINT, self._on_interrupt)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Save and stop, if that was asked for."""
+        """Save and stop, if that was asked for in any process."""
+        self._agree()
         if self.asked:
             control.should_save = control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Listen no more."""
+        self._agree()
         self.restore()
 
     def restore(self) -> None:
@@ -133,11 +143,15 @@ class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
             signal.signal(signal.SIGINT, self._before)
         self._before = None
 
+    def _agree(self) -> None:
+        self.asked = self.asked or anywhere(self._heard)
+
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+        if self._heard:
             raise KeyboardInterrupt
-        self.asked = True
-        self._console.print("[yellow]Stopping after this step, with a checkpoint. Ctrl-C again stops at once.[/]")
+        self._heard = True
+        if self._speaks:
+            self._console.print("[yellow]Stopping after this step, with a checkpoint. Ctrl-C again stops at once.[/]")
 
 
 def run_training(trainer: Any, title: str, *, console: Console | None = None, checkpoint: str | None = None) -> bool:

@@ -29,12 +29,17 @@ def spec_of(prompt: Any, meta: Mapping[str, Any]) -> EpisodeSpec:
 
 
 def columns(
-    episodes: Sequence[TokenTrajectory], codec: ChatCodec, *, mask_cut_answers: bool = False
+    specs: Sequence[EpisodeSpec],
+    episodes: Sequence[TokenTrajectory],
+    codec: ChatCodec,
+    *,
+    mask_cut_answers: bool = False,
 ) -> dict[str, list[Any] | None]:
     """Episodes in the form that TRL wants from a `rollout_func`, and what estimators need, a row an episode.
 
     `env_mask` is what is trained on: nothing of an episode that the environment spoiled, and on demand no answer that
-    was cut. `action_mask` is 1 on every sampled token. One without an answer becomes a single masked token.
+    was cut. `action_mask` is 1 on every sampled token. An episode without an answer becomes a single masked token.
+    The columns of `make_dataset` are those of what was played, which may have taken another task's place.
     """
     placeholder = [codec.turn_end_id]
     has_logprobs = all(episode.logprobs is not None for episode in episodes if episode.ids)
@@ -47,10 +52,18 @@ def columns(
         "token_rewards": [episode.rewards or [0.0] for episode in episodes],
         "state_keys": [_state_keys(episode) or [0] for episode in episodes],
         "next_ids": [episode.next_ids for episode in episodes],
+        "prompt": [_prompt(spec, episode) for spec, episode in zip(specs, episodes, strict=True)],
         "episode_score": [e.trajectory.score if e.trajectory.usable else None for e in episodes],
         "task": [episode.trajectory.task.id for episode in episodes],
+        "group": [episode.trajectory.task.group for episode in episodes],
         "seed": [episode.trajectory.seed for episode in episodes],
+        "env": [spec.env for spec in specs],
     }
+
+
+def _prompt(spec: EpisodeSpec, episode: TokenTrajectory) -> list[dict[str, Any]]:
+    task = episode.trajectory.task
+    return prompt_of(task.id, spec.seed, task.goal, spec.env)
 
 
 def turn_spans(mask: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -76,10 +89,14 @@ def _trained(episode: TokenTrajectory, mask_cut_answers: bool) -> list[int]:
 
 
 def _state_keys(episode: TokenTrajectory) -> list[int]:
-    """(T,) for every token the state in which its turn began; the first turns of a group began in the same."""
+    """(T,) for every token the state in which its turn began."""
     keys = [0] * len(episode.ids)
-    before = 0
+    before = _number(episode.trajectory.meta.get("state_key"))
     for turn, (begin, end) in zip(episode.trajectory.turns, turn_spans(episode.assistant_mask), strict=False):
         keys[begin:end] = [before] * (end - begin)
-        before = int(str(turn.info.get("state_key", "0")), 16) >> 1  # 64 bits, made to fit a signed integer
+        before = _number(turn.info.get("state_key"))
     return keys
+
+
+def _number(state_key: str | None) -> int:
+    return int(state_key or "0", 16) >> 1  # 64 bits, made to fit a signed integer

@@ -77,7 +77,9 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         0.0, "Weight of the advantage among turns of a group that began in the same state (GiGPO); 0 is off."
     )
     kl_in: str = _option("loss", "Where the KL term of weight --beta goes: the loss (GRPO), or the reward.")
-    critic_model: str | None = _option(None, "ppo: model of the critic; by default a copy of the policy's backbone.")
+    critic_model: str | None = _option(
+        None, "ppo: model of the critic, of the policy's vocabulary; by default a copy of the policy's backbone."
+    )
     critic_learning_rate: float = _option(1e-5, "ppo: learning rate of the critic.")
     critic_lr_warmup_steps: int = _option(0, "ppo: steps over which the critic's learning rate grows from 0.")
     critic_warmup_steps: int = _option(0, "ppo: steps at the beginning in which only the critic learns.")
@@ -120,6 +122,8 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         if name not in ESTIMATORS:
             raise UsageError(f"there is no advantage estimator {name!r}; choose from {', '.join(ESTIMATORS)}")
         if ESTIMATORS[name].grouped:
+            if self.discount_per == "token":
+                raise UsageError(f"{name} knows turns only; --discount_per token is for reinforce++ and gae (ppo)")
             if self.num_generations == 1:
                 raise UsageError(
                     f"{name} compares the episodes of a group, and a group of 1 has nothing to compare: "

@@ -2,22 +2,34 @@
 
 It has its own optimizer, stepped together with the policy's. It is not sharded: every process holds it whole and the
 gradients are added up over processes at each step, so that it works under DDP, FSDP and DeepSpeed alike and the result
-does not depend on how a batch is split over processes and micro-batches. For a large policy, name a smaller model.
+does not depend on how a batch is split over processes and micro-batches.
+
+Its weights are 32 bits wide whatever the policy's are, since Adam's small steps would be lost in bfloat16's rounding:
+16 bytes a parameter with gradient and optimizer, besides activations. Only its forward pass runs in bfloat16, under
+`--bf16`. It is trained whole, also where the policy has LoRA adapters: for a large policy, name a smaller model that
+has the same vocabulary.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import broadcast
 from torch import Tensor, nn
-from transformers import AutoModel
+from transformers.integrations import deepspeed
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from agentgym_envs.errors import UsageError
+from agentgym_trl.models import load_model
+
+_POLICYS_OWN = ("dtype", "torch_dtype", "device_map", "quantization_config")
+"""How a policy is loaded, but not its critic, which is trained whole in 32 bits on the accelerator's device."""
 
 
 class Critic(nn.Module):
@@ -27,34 +39,53 @@ class Critic(nn.Module):
         """`backbone` gives hidden states: a model without its language head."""
         super().__init__()
         self.backbone = backbone
-        config = backbone.config.get_text_config() if hasattr(backbone.config, "get_text_config") else backbone.config
-        self.head = nn.Linear(config.hidden_size, 1, bias=False)
+        self.head = nn.Linear(backbone.config.get_text_config().hidden_size, 1, bias=False)
         nn.init.zeros_(self.head.weight)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(B, S) token ids and their attention mask, padded anywhere -> (B, S) the value after each token."""
-        positions = (mask.cumsum(1) - 1).clamp(min=0)
-        hidden = self.backbone(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)
-        values: Tensor = self.head(hidden.last_hidden_state.to(self.head.weight.dtype)).squeeze(-1)
-        return values.float()
+        """(B, S) token ids and their attention mask, padded anywhere -> (B, S) the value after each token, else 0.
+
+        The tokens of a row are moved together first: in a gap, sliding windows and positions would count the padding.
+        """
+        width = max(int(mask.sum(1).max()), 1)
+        order = mask.argsort(dim=1, descending=True, stable=True)[:, :width]
+        used = mask.gather(1, order)
+        hidden = self.backbone(input_ids=ids.gather(1, order), attention_mask=used, use_cache=False)
+        with torch.autocast(ids.device.type, enabled=False):  # 8 bits would be too few for a value
+            values: Tensor = self.head(hidden.last_hidden_state.float()).squeeze(-1) * used
+        return values.new_zeros(mask.shape).scatter(1, order, values)
+
+    def checkpoint_gradients(self) -> None:
+        """Recompute layers in the backward pass, to save memory. Nothing drops out all the same."""
+        self.backbone.gradient_checkpointing_enable({"use_reentrant": False})
+        for module in self.backbone.modules():
+            if isinstance(module, GradientCheckpointingLayer):
+                module.training = True  # of the layer alone, not of the dropout in it: transformers asks for it
+                if isinstance(getattr(module, "dropout", None), float):
+                    module.dropout = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CriticOptions:
-    """How a critic learns; `clip_range` as in PPO's value clipping, None for none."""
+    """How a critic learns; `clip_range` as in PPO's value clipping, None for none; 0 as `max_grad_norm` is none."""
 
     learning_rate: float = 1e-5
     lr_warmup_steps: int = 0
     clip_range: float | None = 0.2
     max_grad_norm: float = 1.0
+    gradient_checkpointing: bool = False
 
 
 class CriticLearner:
     """Values, losses and steps of a critic."""
 
     def __init__(self, critic: Critic, options: CriticOptions, accelerator: Any) -> None:
-        """Puts the critic on the accelerator's device, in evaluation mode (no dropout)."""
-        self.critic = critic.to(accelerator.device).eval()
+        """Puts the critic on the accelerator's device, in evaluation mode (no dropout), equal in all processes."""
+        self.critic = critic.float().to(accelerator.device).eval()
+        for tensor in (*self.critic.parameters(), *self.critic.buffers()):
+            broadcast(tensor.data)  # under FSDP, transformers loads weights in the first process of a machine only
+        if options.gradient_checkpointing:
+            self.critic.checkpoint_gradients()
         self._options, self._accelerator = options, accelerator
         self._optimizer = torch.optim.AdamW(self.critic.parameters(), lr=options.learning_rate, weight_decay=0.0)
         self._steps = 0
@@ -95,11 +126,11 @@ class CriticLearner:
         ]
         mask, old, target = inputs["value_mask"].bool(), inputs["old_values"], inputs["value_targets"]
         errors = (values - target).square()
-        if self._options.clip_range is not None:
-            clipped = old + (values - old).clamp(-self._options.clip_range, self._options.clip_range)
-            other = (clipped - target).square()
-            self._clipped += float((mask & (other > errors)).sum())
-            errors = torch.maximum(errors, other)
+        if (limit := self._options.clip_range) is not None:
+            moved = values - old
+            clipped = (old + moved.clamp(-limit, limit) - target).square()
+            self._clipped += float((mask & (clipped > errors) & (moved.abs() > limit)).sum())
+            errors = torch.maximum(errors, clipped)
         loss = 0.5 * torch.where(mask, errors, 0.0).sum()
         torch.autograd.backward(loss)
         self._loss += float(loss.detach())
@@ -143,7 +174,9 @@ class CriticLearner:
         self._steps = state["steps"]
 
     def _forward(self, ids: list[Tensor], masks: list[Tensor]) -> Tensor:
-        with self._accelerator.autocast():
+        # Not the accelerator's own context, which does nothing under DeepSpeed and would need a scaler with fp16.
+        reduced = self._accelerator.mixed_precision == "bf16"
+        with torch.autocast(self._accelerator.device.type, torch.bfloat16, enabled=reduced):
             values: Tensor = self.critic(torch.cat(ids, 1), torch.cat(masks, 1))
         return values
 
@@ -153,17 +186,52 @@ class CriticLearner:
 
 
 def load_backbone(name: str | None, policy: Any, **kwargs: Any) -> Any:
-    """The backbone of a critic: that of the model `name`, or else a copy of the policy's (a model, or a name)."""
-    if name is not None or isinstance(policy, str):
-        try:
-            return AutoModel.from_pretrained(name or policy, **kwargs)
-        except (OSError, ValueError) as error:
-            raise UsageError(
-                f"the critic's model {name or policy!r} does not load: {str(error).splitlines()[0]}"
-            ) from None
-    base = policy.get_base_model() if hasattr(policy, "get_base_model") else policy
-    backbone = copy.deepcopy(base.base_model)
-    return backbone.requires_grad_(True)
+    """The backbone of a critic: that of the model `name`, or else a copy of the policy's (a model, or a name).
+
+    `kwargs` are those that the policy is loaded with.
+
+    Raises:
+        UsageError: the model does not load.
+    """
+    if name is None and not isinstance(policy, str):
+        return _copied(policy)
+    dropped = _POLICYS_OWN if name in (None, policy) else (*_POLICYS_OWN, "revision")
+    kept = {key: value for key, value in kwargs.items() if key not in dropped}
+    try:
+        with _unsharded():
+            return load_model(name or policy, dtype=torch.float32, **kept).base_model
+    except UsageError as error:
+        raise UsageError(f"the critic needs a model: {error}") from None
+
+
+def check_vocabulary(backbone: Any, size: int) -> None:
+    """Raises UsageError if the critic has no embedding for some of `size` tokens."""
+    known = backbone.get_input_embeddings().num_embeddings
+    if known < size:
+        raise UsageError(
+            f"the critic knows {known} tokens and the policy's tokenizer has {size}; "
+            "--critic_model must have the policy's vocabulary"
+        )
+
+
+def _copied(policy: Any) -> Any:
+    """The policy's backbone, trainable and of its own; adapters, if there are, become part of the weights."""
+    whole = copy.deepcopy(policy)
+    merged = whole.merge_and_unload() if hasattr(whole, "merge_and_unload") else whole
+    return merged.base_model.requires_grad_(True)
+
+
+@contextmanager
+def _unsharded() -> Iterator[None]:
+    """Under DeepSpeed's ZeRO-3, transformers would split a model over the processes while it loads it."""
+    reference = deepspeed._hf_deepspeed_config_weak_ref
+    config = reference() if reference is not None else None
+    deepspeed.unset_hf_deepspeed_config()
+    try:
+        yield
+    finally:
+        if config is not None:
+            deepspeed.set_hf_deepspeed_config(config)
 
 
 def explained_variance(values: Tensor, targets: Tensor, mask: Tensor) -> float:

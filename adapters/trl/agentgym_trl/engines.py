@@ -17,7 +17,7 @@ class TrainerEngine(BatchEngine):
 
     TRL samples with the trainer's own temperature, top-p and top-k, and gives log-probabilities with vLLM only.
     Where generation is a collective call, processes generate in step: one whose episodes have all ended keeps the
-    others company until theirs have, in `finish`.
+    others company until theirs have, in `finish`. One that fails must not: it ends, and the launcher ends the others.
     """
 
     def __init__(self, trainer: Any) -> None:
@@ -42,6 +42,9 @@ class TrainerEngine(BatchEngine):
         """Generate with the other processes, for nothing, until all of them have finished."""
         while self._together and anywhere(False):
             self._generate([[self._trainer.processing_class.eos_token_id]], 1)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
 
     def _generate(self, prompts: Sequence[Sequence[int]], limit: int) -> tuple[Any, Any]:
         trainer = self._trainer

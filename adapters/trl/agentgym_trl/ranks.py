@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import torch
 from accelerate.utils import gather_object
 
 _T = TypeVar("_T")
+# With several processes, accelerate calls the CPU `cpu:0`, and torch does not know how to load a checkpoint there.
+torch.serialization.register_package(0, lambda _: None, lambda data, to: data if to.startswith("cpu:") else None)
 
 
 def gathered(values: list[_T]) -> list[_T]:
@@ -23,11 +26,13 @@ def anywhere(condition: bool) -> bool:
 def generates_together(trainer: Any) -> bool:
     """Whether generation is a collective call, so that every process must make the same number of calls.
 
-    So it is where the weights are sharded (FSDP, DeepSpeed ZeRO-3), and where vLLM in the training processes splits
-    a model over several (tensor parallelism).
+    So it is with transformers where the weights are sharded (FSDP, DeepSpeed ZeRO-3), and with vLLM in the training
+    processes where it splits a model over several (tensor parallelism). TRL gives vLLM the new weights before a
+    rollout, so that their sharding does not matter then.
     """
     if trainer.accelerator.num_processes == 1:
         return False
-    zero3 = getattr(trainer.accelerator.state, "deepspeed_plugin", None)
-    sharded = trainer.is_fsdp_enabled or (zero3 is not None and zero3.zero_stage == 3)
-    return bool(sharded or (trainer.use_vllm and trainer.args.vllm_tensor_parallel_size > 1))
+    if trainer.use_vllm:
+        return bool(trainer.args.vllm_tensor_parallel_size > 1)
+    deepspeed = getattr(trainer.accelerator.state, "deepspeed_plugin", None)
+    return bool(trainer.is_fsdp_enabled or (deepspeed is not None and deepspeed.zero_stage == 3))

@@ -5,13 +5,18 @@ Source: DAPO, arXiv 2503.14476, section 3.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
 
-from agentgym_envs.rollout import TokenTrajectory
+from agentgym_envs.rollout import EpisodeSpec, TokenTrajectory
+from agentgym_trl.columns import spec_of
 from agentgym_trl.ranks import gathered
+
+Start = tuple[str, str | None, int]
+"""Environment, task and seed."""
 
 
 def equal_groups(episodes: Sequence[TokenTrajectory], group_size: int) -> tuple[list[int], int]:
@@ -25,7 +30,18 @@ def equal_groups(episodes: Sequence[TokenTrajectory], group_size: int) -> tuple[
     return equal, len(groups)
 
 
-def fresh_prompts(dataset: Any, count: int, seed: Sequence[int]) -> list[Any]:
-    """Prompts of `count` rows, the same in every process that gives the same seed."""
-    rows = np.random.default_rng(list(seed)).choice(len(dataset), count, replace=count > len(dataset))
-    return [dataset[int(row)]["prompt"] for row in rows]
+def fresh_prompts(dataset: Any, count: int, seed: Sequence[int], played: Collection[Start]) -> list[Any]:
+    """Prompts of `count` rows, the same in every process that gives the same arguments.
+
+    None begins as one in `played` does, and none comes twice, as long as there are others.
+    """
+    order = [int(row) for row in np.random.default_rng(list(seed)).permutation(len(dataset))]
+    prompts = (dataset[row]["prompt"] for row in order)
+    fresh = list(islice((prompt for prompt in prompts if start(spec_of(prompt, {})) not in played), count))
+    rest = (dataset[row]["prompt"] for row in cycle(order))
+    return fresh + list(islice(rest, count - len(fresh)))
+
+
+def start(spec: EpisodeSpec) -> Start:
+    """What decides how an episode begins."""
+    return spec.env, spec.task, spec.seed

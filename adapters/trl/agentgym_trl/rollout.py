@@ -24,9 +24,9 @@ from agentgym_envs.schedule import FixedRounds, TurnSchedule
 from agentgym_envs.trajectory import TrajectoryWriter
 from agentgym_trl.columns import columns, spec_of
 from agentgym_trl.engines import TrainerEngine
-from agentgym_trl.ranks import anywhere
-from agentgym_trl.resampling import equal_groups, fresh_prompts
-from agentgym_trl.rollout_metrics import short_names, summarise
+from agentgym_trl.ranks import anywhere, gathered
+from agentgym_trl.resampling import equal_groups, fresh_prompts, start
+from agentgym_trl.rollout_metrics import facts, short_names, summarise
 
 Record = Callable[[TokenTrajectory], None] | None
 Schedules = TurnSchedule | Mapping[str, TurnSchedule]
@@ -75,8 +75,9 @@ class Rollout:
         with self._recorder(step, training, int(trainer.accelerator.process_index)) as record:
             session = _Session(self, trainer, step, training, record)
             specs, self.last = session.play(prompts)
-        self.metrics = {**summarise(specs, self.last), **session.metrics(time.perf_counter() - began)}
-        return columns(self.last, self.codec, mask_cut_answers=self.options.mask_cut_answers)
+        played, envs = gathered(facts(specs, self.last)), [] if callable(self.make_env) else list(self.make_env)
+        self.metrics = {**summarise(played, envs), **session.metrics(time.perf_counter() - began)}
+        return columns(specs, self.last, self.codec, mask_cut_answers=self.options.mask_cut_answers)
 
     def reward(
         self, completions: Sequence[Any], episode_score: Sequence[float | None], log_metric: Any = None, **_: Any
@@ -119,7 +120,7 @@ class _Session:
         self._rollout, self._trainer, self._step, self._training = rollout, trainer, step, training
         self._options, self._record = rollout.options, record
         self._seconds, self._tokens = 0.0, 0
-        self._equal, self._replaced = 0.0, 0
+        self._equal, self._replaced, self._replayed = 0.0, 0, 0
 
     def play(self, prompts: Sequence[Any]) -> tuple[list[EpisodeSpec], list[TokenTrajectory]]:
         specs = [self._spec(prompt) for prompt in prompts]
@@ -131,14 +132,18 @@ class _Session:
         return specs, episodes
 
     def metrics(self, seconds: float) -> dict[str, float]:
+        """Of all processes: the tokens of all, the times of the slowest."""
+        told = (self._tokens, self._replayed, self._seconds, max(seconds - self._seconds, 0.0))
+        tokens, replayed, generate, env = zip(*gathered([told]), strict=True)
         resampled = {"rollout/resampled_groups": float(self._replaced)} if self._options.resamples else {}
         return {
             **({"rollout/equal_groups": self._equal} if self._training else {}),
             **resampled,
-            "rollout/tokens": float(self._tokens),
-            "rollout/tokens_per_second": self._tokens / max(self._seconds, 1e-9),
-            "time/generate": self._seconds,
-            "time/env": max(seconds - self._seconds, 0.0),
+            "rollout/replayed": float(sum(replayed)),
+            "rollout/tokens": float(sum(tokens)),
+            "rollout/tokens_per_second": sum(tokens) / max(*generate, 1e-9),
+            "time/generate": max(generate),
+            "time/env": max(env),
         }
 
     def _spec(self, prompt: Any) -> EpisodeSpec:
@@ -153,6 +158,7 @@ class _Session:
             if not anywhere(bool(failed)):
                 break
             again = self._once([specs[place] for place in failed])
+            self._replayed += len(failed)
             for place, episode in zip(failed, again, strict=True):
                 done[place] = episode
         return done
@@ -160,15 +166,17 @@ class _Session:
     def _resample(self, specs: list[EpisodeSpec], episodes: list[TokenTrajectory]) -> None:
         """Replace groups without a difference by other tasks, in place."""
         size, rank = int(self._trainer.num_generations), int(self._trainer.accelerator.process_index)
+        begun = set(gathered([start(spec) for spec in specs])) if self._options.resamples else set()
         for attempt in range(self._options.resamples + 1):
             equal, groups = equal_groups(episodes, size)
             self._equal = len(equal) / groups if attempt == 0 else self._equal
             if not equal or attempt == self._options.resamples:
                 return
-            chosen = fresh_prompts(
-                self._trainer.train_dataset, len(equal), (self._trainer.args.seed, self._step, attempt)
-            )
+            # `_step` counts micro-batches: a step may have several rollouts.
+            seed = (self._trainer.args.seed, self._step, self._trainer._step, attempt)
+            chosen = fresh_prompts(self._trainer.train_dataset, len(equal), seed, begun)
             new = {group: self._spec(prompt) for group, prompt in zip(equal, chosen, strict=True)}
+            begun |= {start(spec) for spec in new.values()}
             first = rank * len(episodes)
             places = [place for place in range(len(episodes)) if (first + place) // size in new]
             played = self._with_retries([new[(first + place) // size] for place in places])
@@ -184,9 +192,11 @@ class _Session:
         concurrency, rollout = self._options.concurrency, self._rollout
         options: dict[str, Any] = {"limits": rollout.limits, "concurrency": concurrency, "on_done": self._record}
         try:
-            return await play_many(specs, rollout.make_env, engine, rollout.codec, **options)
-        finally:
+            episodes = await play_many(specs, rollout.make_env, engine, rollout.codec, **options)
             await engine.finish()
+            return episodes
+        finally:
+            await engine.aclose()
             self._seconds += engine.seconds
             self._tokens += engine.tokens
 

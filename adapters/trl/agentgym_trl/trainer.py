@@ -17,10 +17,18 @@ from typing import Any
 import torch
 from trl import GRPOTrainer
 
+from agentgym_envs.errors import UsageError
 from agentgym_trl.advantages import ESTIMATORS, Batch, value_targets
 from agentgym_trl.config import AgentConfig, schedules
 from agentgym_trl.credit import assemble, local_rows, token_kl
-from agentgym_trl.critic import Critic, CriticLearner, CriticOptions, explained_variance, load_backbone
+from agentgym_trl.critic import (
+    Critic,
+    CriticLearner,
+    CriticOptions,
+    check_vocabulary,
+    explained_variance,
+    load_backbone,
+)
 from agentgym_trl.models import read_template
 from agentgym_trl.padding import trim_padding
 from agentgym_trl.resume import EpochSampler, load_state, save_state
@@ -53,19 +61,26 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             env, processing_class, env_kwargs=env_kwargs, **_rollout_options(args)
         )
         self.estimator = ESTIMATORS[args.advantage_estimator]
+        _check_reference(model, args, peft=bool(kwargs.get("peft_config")) or hasattr(model, "peft_config"))
         backbone = self._backbone(model, args) if self.estimator.critic else None
+        if args.critic_model is not None and backbone is not None:
+            check_vocabulary(backbone, len(processing_class))
         more = kwargs.pop("reward_funcs", [])
         functions = [self.rollout.reward, *(more if isinstance(more, list) else [more])]
         super().__init__(
             model, functions, args=args, processing_class=processing_class, rollout_func=self.rollout, **kwargs
         )
         self._rewards_per_function = torch.empty(0)
-        self._rollout_seconds = 0.0
+        self._rollout_seconds = self._train_seconds = 0.0
         self.learner = self._make_learner(backbone) if backbone is not None else None
 
-    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Keep the rewards (B of all processes, number of functions); NaN where a function gave none."""
-        self._rewards_per_function = super()._calculate_rewards(*args, **kwargs)
+    def _calculate_rewards(self, inputs: list[dict[str, Any]], prompts: Any, *args: Any) -> torch.Tensor:
+        """Keep the rewards (B of all processes, number of functions); NaN where a function gave none.
+
+        Other tasks may have taken the places of some, so the prompts are those that were played.
+        """
+        played = [row["prompt"] for row in inputs]
+        self._rewards_per_function = super()._calculate_rewards(inputs, played, *args)
         return self._rewards_per_function
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -88,7 +103,9 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
     def _put_credit(self, output: dict[str, Any], batch: Batch, own: slice) -> None:
         """Put this process's advantages, and what the critic is to learn, into TRL's batch."""
         width = output["completion_ids"].size(1)
-        advantages = self.estimator.estimate(batch, self.args.credit)[own]
+        everywhere = self.estimator.estimate(batch, self.args.credit)
+        self._show_advantages(everywhere, batch)
+        advantages = everywhere[own]
         output["advantages"] = advantages[:, :width] if advantages.dim() == 2 else advantages
         if self.learner and batch.values is not None:
             targets, learned = value_targets(batch, self.args.credit), batch.learned
@@ -96,29 +113,47 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             for name, value in (("value_targets", targets), ("old_values", batch.values), ("value_mask", learned)):
                 output[name] = value[own, :width]
 
+    def _show_advantages(self, advantages: torch.Tensor, batch: Batch) -> None:
+        """In TRL's table of completions (`log_completions`) as well; of tokens, their mean over an episode."""
+        if advantages.dim() == 2:
+            advantages = (advantages * batch.mask).sum(1) / batch.mask.sum(1).clamp(min=1)
+        shown = self._logs["advantages"]
+        for _ in range(min(len(shown), len(advantages))):
+            shown.pop()
+        shown.extend(advantages.tolist())
+
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """As TRL's, without columns that only other micro-batches need."""
         return trim_padding(super()._prepare_inputs(generation_batch))
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """As TRL's; the critic learns from the same micro-batch, in its warm-up alone."""
-        with self._without_kl() if self.args.kl_in == "reward" else nullcontext():
-            loss: torch.Tensor = super()._compute_loss(model, inputs)
+        """As TRL's, after the critic has learned from the same micro-batch: its activations are gone by then."""
         if self.learner and self.model.training:
             self.learner.learn(inputs)
-            if self.state.global_step < self.args.critic_warmup_steps:
-                loss = loss * 0.0
-        return loss
+        with self._without_kl() if self.args.kl_in == "reward" else nullcontext():
+            loss: torch.Tensor = super()._compute_loss(model, inputs)
+        return loss * 0.0 if self._policy_waits else loss
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """As TRL's, and a step of the critic where the policy's gradients are complete; times the training alone."""
         began, self._rollout_seconds = time.perf_counter(), 0.0
         loss: torch.Tensor = super().training_step(*args, **kwargs)
-        if self.learner and self.accelerator.sync_gradients:
+        complete = self.accelerator.sync_gradients
+        if self.learner and complete:
             for name, value in self.learner.step().items():
                 self._log(name, value)
-        self._log("time/train", time.perf_counter() - began - self._rollout_seconds)
+            if self._policy_waits and self.accelerator.scaler is None:  # which must see gradients, be they 0
+                self.model.zero_grad(set_to_none=True)  # no step at all: at 0 there would still be weight decay
+        self._train_seconds += time.perf_counter() - began - self._rollout_seconds
+        if complete:
+            self._log("time/train", self._train_seconds)
+            self._train_seconds = 0.0
         return loss
+
+    @property
+    def _policy_waits(self) -> bool:
+        """Whether only the critic learns in this step."""
+        return self.learner is not None and self.state.global_step < self.args.critic_warmup_steps
 
     def _get_train_sampler(self, dataset: Any = None) -> Any:
         """As TRL's, with an order that a resumed run finds again."""
@@ -169,6 +204,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             lr_warmup_steps=self.args.critic_lr_warmup_steps,
             clip_range=self.args.critic_clip_range,
             max_grad_norm=self.args.max_grad_norm,
+            gradient_checkpointing=self.args.gradient_checkpointing,
         )
         return CriticLearner(Critic(backbone), options, self.accelerator)
 
@@ -184,6 +220,13 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _log(self, name: str, value: float) -> None:
         self._metrics["train" if self.model.training else "eval"][name].append(value)
+
+
+def _check_reference(model: Any, args: AgentConfig, peft: bool) -> None:
+    """TRL loads the reference model by the name of the policy's; under an adapter it is the model itself."""
+    named = isinstance(model, str) or bool(model.config._name_or_path)
+    if args.beta and not named and not peft:
+        raise UsageError("--beta needs a reference model, which is loaded by name: save the model and give its path")
 
 
 def _rollout_options(args: AgentConfig) -> dict[str, Any]:

@@ -1,76 +1,303 @@
-"""The estimator against one that is written as the formula reads, and against TRL's own numbers."""
+"""Every estimator against `reference_advantages`, against known numbers, and against what may not change it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import UsageError
-from agentgym_trl.advantages import ESTIMATORS, Batch, grpo
+from agentgym_trl.advantages import ESTIMATORS, Batch, Credit, Estimator, token_returns, value_targets
+from agentgym_trl.advantages import critic_advantages as raw_gae
+from tests.adapters.trl import reference_advantages as reference
+from tests.adapters.trl.reference_advantages import Episode, Table
 from tests.adapters.trl.small import broken_craft, config, first_batch, make_trainer
 
-Scale = Literal["group", "batch", "none"]
-scores = st.one_of(st.just(math.nan), st.sampled_from([0.0, 1.0]), st.floats(-10, 10, width=32))
+NAMES = sorted(ESTIMATORS)
+GROUPED = [name for name in NAMES if ESTIMATORS[name].grouped]
+
+credits_ = st.builds(
+    Credit,
+    scale=st.sampled_from(["group", "batch", "none"]),
+    gamma=st.sampled_from([1.0, 0.9, 0.5, 0.0]),
+    lam=st.sampled_from([1.0, 0.95, 0.3, 0.0]),
+    discount_per=st.sampled_from(["turn", "token"]),
+    turn_level=st.booleans(),
+    step_weight=st.sampled_from([0.0, 1.0, 0.3]),
+)
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> tuple[list[float], int]:
-    size = draw(st.integers(1, 6))
-    groups = draw(st.integers(1, 5))
-    equal = draw(st.booleans())
-    rows = [
-        [draw(scores)] * size if equal else draw(st.lists(scores, min_size=size, max_size=size)) for _ in range(groups)
+def episodes_(draw: st.DrawFn) -> tuple[list[Episode], int]:
+    """Groups of episodes with masks of all kinds: one turn, many, none, cut or ended; and the size of a group."""
+    size, groups, width = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(1, 14))
+    answered, broken = draw(st.sampled_from([0.3, 0.7, 1.0])), draw(st.sampled_from([0.0, 0.3, 1.0]))
+    kind = draw(st.sampled_from(["dense", "sparse", "equal"]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    found = []
+    for group in range(groups):
+        spoiled = rng.random() < broken * 0.5  # a whole group
+        for _ in range(size):
+            usable = not spoiled and bool(rng.random() >= broken)
+            found.append(_episode(rng, group, rng.random(width) < answered, kind, usable))
+    return found, size
+
+
+def _episode(rng: np.random.Generator, group: int, mask: np.ndarray, kind: str, usable: bool) -> Episode:
+    """What lies outside of the mask is junk."""
+    width = len(mask)
+    rewards = {"dense": rng.normal(size=width), "sparse": (rng.random(width) < 0.1) * 1.0, "equal": np.ones(width)}
+    states = rng.integers(-3, 3, width)
+    for t in range(1, width):  # one state a turn
+        states[t] = states[t - 1] if mask[t] and mask[t - 1] else states[t]
+    return Episode(
+        group=group,
+        rewards=np.where(mask, rewards[kind], rng.normal(size=width) * 100).tolist(),
+        mask=mask.tolist(),
+        usable=usable,
+        values=rng.normal(size=width).tolist(),
+        next_value=float(rng.normal()) * float(rng.integers(2)),
+        states=states.tolist(),
+    )
+
+
+def as_batch(episodes: Sequence[Episode], size: int, dtype: torch.dtype = torch.float64) -> Batch:
+    return Batch(
+        rewards=torch.tensor([e.rewards for e in episodes], dtype=dtype),
+        mask=torch.tensor([e.mask for e in episodes]),
+        usable=torch.tensor([e.usable for e in episodes]),
+        group_size=size,
+        values=torch.tensor([e.values for e in episodes], dtype=dtype),
+        next_values=torch.tensor([e.next_value for e in episodes], dtype=dtype),
+        states=torch.tensor([e.states for e in episodes]),
+    )
+
+
+def by_token(name: str, batch: Batch, credit: Credit) -> torch.Tensor:
+    """(B, T) whatever shape the estimator gives; 0 outside of what is learned from, as it must be."""
+    found = ESTIMATORS[name].estimate(batch, credit)
+    if found.dim() == 1:
+        assert (found[~batch.usable] == 0).all()
+        return torch.where(batch.learned, found[:, None], 0.0)
+    assert found.shape == batch.rewards.shape and (found[~batch.learned] == 0).all()
+    return found
+
+
+def assert_table(got: torch.Tensor, expected: Table, atol: float = 1e-9, rtol: float = 1e-9) -> None:
+    torch.testing.assert_close(got, torch.tensor(expected, dtype=got.dtype), atol=atol, rtol=rtol)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(episodes_(), credits_)
+def test_it_is_its_formula(name: str, world: tuple[list[Episode], int], credit: Credit) -> None:
+    episodes, size = world
+    assert_table(by_token(name, as_batch(episodes, size), credit), reference.estimate(name, episodes, credit))
+
+
+@given(episodes_(), credits_)
+def test_returns_and_what_the_critic_learns_are_their_formulas(
+    world: tuple[list[Episode], int], credit: Credit
+) -> None:
+    episodes, size = world
+    batch = as_batch(episodes, size)
+    assert_table(token_returns(batch, credit), reference.token_returns(episodes, credit))
+    advantages = reference.generalised(episodes, credit)
+    assert_table(raw_gae(batch, credit), advantages)
+    targets = [[v + a for v, a in zip(e.values, row, strict=True)] for e, row in zip(episodes, advantages, strict=True)]
+    assert_table(value_targets(batch, credit), targets)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=50)
+@given(episodes_(), credits_)
+def test_single_precision_suffices(name: str, world: tuple[list[Episode], int], credit: Credit) -> None:
+    episodes, size = world
+    got = by_token(name, as_batch(episodes, size, torch.float32), credit)
+    assert_table(got, reference.estimate(name, episodes, credit), atol=2e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(episodes_(), credits_, st.sampled_from([math.nan, math.inf, -1e30]))
+def test_observations_padding_and_spoiled_episodes_are_not_seen(
+    name: str, world: tuple[list[Episode], int], credit: Credit, junk: float
+) -> None:
+    batch = as_batch(*world)
+    assert batch.values is not None and batch.next_values is not None and batch.states is not None
+    spoiled = replace(
+        batch,
+        rewards=torch.where(batch.learned, batch.rewards, junk),
+        values=torch.where(batch.learned, batch.values, junk),
+        next_values=torch.where(batch.usable, batch.next_values, junk),
+        states=torch.where(batch.learned, batch.states, 7),
+    )
+    torch.testing.assert_close(by_token(name, spoiled, credit), by_token(name, batch, credit), atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=50)
+@given(episodes_(), credits_, st.integers(0, 2**32 - 1))
+def test_neither_the_length_of_observations_nor_padding_matters(
+    name: str, world: tuple[list[Episode], int], credit: Credit, seed: int
+) -> None:
+    episodes, size = world
+    rng = np.random.default_rng(seed)
+    longer = padded([stretched(episode, rng) for episode in episodes])
+    before, after = as_batch(episodes, size), as_batch(longer, size)
+    ours, theirs = by_token(name, before, credit)[before.mask], by_token(name, after, credit)[after.mask]
+    torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=1e-9)
+
+
+def stretched(episode: Episode, rng: np.random.Generator) -> Episode:
+    """Up to three more tokens of junk before every token that is no answer's."""
+    places: list[int] = []
+    for t, on in enumerate(episode.mask):
+        places += [t] * (1 if on else int(rng.integers(1, 4)))
+    return _picked(episode, places)
+
+
+def padded(episodes: list[Episode]) -> list[Episode]:
+    """To one width and two columns, by a junk token each."""
+    width = max(len(e.mask) for e in episodes) + 2
+    blank = [
+        replace(e, rewards=[*e.rewards, 9.0], mask=[*e.mask, False], values=[*e.values, 9.0], states=[*e.states, 9])
+        for e in episodes
     ]
-    return [score for row in rows for score in row], size
+    return [_picked(e, [min(t, len(e.mask) - 1) for t in range(width)]) for e in blank]
 
 
-def slow(returns: list[float], size: int, scale: Scale) -> list[float]:
-    advantages = []
-    for place, score in enumerate(returns):
-        group = [r for r in returns[place // size * size : place // size * size + size] if not math.isnan(r)]
-        if math.isnan(score):
-            advantages.append(0.0)
-            continue
-        centred = score - math.fsum(group) / len(group)
-        everyone = [r for r in returns if not math.isnan(r)]
-        divisor = {"group": deviation(group) + 1e-4, "batch": deviation(everyone) + 1e-4, "none": 1.0}[scale]
-        advantages.append(centred / divisor)
-    return advantages
+def _picked(episode: Episode, places: list[int]) -> Episode:
+    lists: dict[str, Any] = {
+        name: [getattr(episode, name)[t] for t in places] for name in ("rewards", "mask", "values", "states")
+    }
+    return replace(episode, **lists)
 
 
-def deviation(numbers: list[float]) -> float:
-    """Unbiased; 0 for a single number."""
-    mean = math.fsum(numbers) / len(numbers)
-    return math.sqrt(math.fsum((n - mean) ** 2 for n in numbers) / max(len(numbers) - 1, 1))
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=50)
+@given(episodes_(), credits_, st.randoms(use_true_random=False))
+def test_the_order_of_groups_and_within_groups_does_not_matter(
+    name: str, world: tuple[list[Episode], int], credit: Credit, random: Any
+) -> None:
+    episodes, size = world
+    groups = [list(range(first, first + size)) for first in range(0, len(episodes), size)]
+    random.shuffle(groups)
+    for group in groups:
+        random.shuffle(group)
+    order = [place for group in groups for place in group]
+    before = by_token(name, as_batch(episodes, size), credit)
+    after = by_token(name, as_batch([episodes[place] for place in order], size), credit)
+    torch.testing.assert_close(after, before[order], atol=1e-9, rtol=1e-9)
 
 
-@pytest.mark.parametrize("scale", ["group", "batch", "none"])
-@given(batches())
-def test_grpo_is_its_formula(scale: Scale, batch: tuple[list[float], int]) -> None:
-    returns, size = batch
-    got = grpo(Batch(torch.tensor(returns, dtype=torch.float64), size, scale))
-    expected = torch.tensor(slow(returns, size, scale), dtype=torch.float64)
-    torch.testing.assert_close(got, expected, atol=1e-8, rtol=1e-6)
+@pytest.mark.parametrize("name", GROUPED)
+@given(episodes_(), credits_)
+def test_groups_of_one_and_equal_returns_teach_nothing(
+    name: str, world: tuple[list[Episode], int], credit: Credit
+) -> None:
+    episodes, size = world
+    plain = replace(credit, turn_level=False, step_weight=0.0)
+    assert not by_token(name, as_batch(episodes, 1), plain).any()
+    mask = [False, *episodes[0].mask[1:], True]
+    rewards = [0.0] * (len(mask) - 1) + [1.0]
+    same = [Episode(0, rewards, mask, e.usable, rewards, 0.0, list(range(len(mask)))) for e in episodes]
+    assert by_token(name, as_batch(same, size), credit).abs().max() < 1e-6
 
 
-def test_known_numbers() -> None:
-    returns = torch.tensor([math.nan, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0])
-    got = grpo(Batch(returns, 4))
+@pytest.mark.parametrize("name", ["grpo", "rloo"])
+def test_one_number_an_episode_unless_turns_differ(name: str) -> None:
+    batch = as_batch(two_turns(), 2)
+    assert ESTIMATORS[name].estimate(batch, Credit()).shape == (2,)
+    assert ESTIMATORS[name].estimate(batch, Credit(turn_level=True)).shape == batch.rewards.shape
+    assert ESTIMATORS[name].estimate(batch, Credit(step_weight=0.5)).shape == batch.rewards.shape
+
+
+def two_turns(reward_at: int = 6) -> list[Episode]:
+    """A group of a success and a failure, each [a a a o o a a o] of two turns."""
+    mask = [True, True, True, False, False, True, True, False]
+    won = [float(t == reward_at) for t in range(8)]
+    return [
+        Episode(0, won, mask, True, [0.0] * 8, 0.0, [0] * 8),
+        Episode(0, [0.0] * 8, mask, True, [0.0] * 8, 0.0, [0] * 8),
+    ]
+
+
+def test_a_reward_on_the_last_answer_token_is_seen_by_all() -> None:
+    """AgentGym-RL put it on the observation behind, where its PPO and REINFORCE++ multiplied it by 0."""
+    batch, credit = as_batch(two_turns(), 2), Credit(lam=1.0)
+    assert token_returns(batch, credit).max() == 1.0
+    assert value_targets(batch, credit).max() == 1.0
+    grpo, rloo = (ESTIMATORS[name].estimate(batch, credit) for name in ("grpo", "rloo"))
+    torch.testing.assert_close(grpo, torch.tensor([0.7070, -0.7070], dtype=grpo.dtype), atol=1e-4, rtol=0)
+    assert rloo.tolist() == [1.0, -1.0]
+    for name in ("gae", "reinforce++"):
+        advantages = by_token(name, batch, credit)
+        assert (advantages[0][batch.mask[0]] > 0.9).all() and (advantages[1][batch.mask[1]] < -0.9).all()
+
+
+@pytest.mark.parametrize(
+    "gamma, lam, advantages, returns",
+    [
+        (1.0, 1.0, [1.0, 1.1, 1.2, 0, 0, 0.8, 0.9, 0, 0], [1.5, 1.5, 1.5, 0, 0, 1, 1, 0, 0]),
+        (0.9, 0.8, [0.164, 0.422, 0.767, 0, 0, 0.538, 0.9, 0, 0], [1.061, 1.179, 1.31, 0, 0, 0.9, 1, 0, 0]),
+    ],
+)
+def test_known_numbers_of_gae(gamma: float, lam: float, advantages: list[float], returns: list[float]) -> None:
+    """Two turns with an observation between and padding behind, both full of junk values."""
+    mask = [True] * 3 + [False] * 2 + [True] * 2 + [False] * 2
+    values = [0.5, 0.4, 0.3, 7, 9, 0.2, 0.1, 5, 3]
+    batch = as_batch([Episode(0, [0, 0, 0.5, 0, 0, 0, 1.0, 0, 0], mask, True, values, 0.0, [0] * 9)], 1)
+    credit = Credit(gamma=gamma, lam=lam, discount_per="token")
+    assert_table(raw_gae(batch, credit), [advantages], atol=5e-4, rtol=0)
+    assert_table(token_returns(batch, credit), [returns], atol=5e-4, rtol=0)
+
+
+def test_a_cut_episode_is_worth_what_the_critic_expects_after_it() -> None:
+    """Three turns of one token; only the last one's successor differs between cut and ended."""
+    mask = [True, False, True, False, True]
+    cut = Episode(0, [0.0] * 5, mask, True, [0.0] * 5, 0.8, [0] * 5)
+    batch = as_batch([cut, replace(cut, next_value=0.0)], 1)
+    for per in ("turn", "token"):
+        credit = Credit(gamma=0.5, lam=1.0, discount_per=per)
+        assert_table(value_targets(batch, credit), [[0.1, 0, 0.2, 0, 0.4], [0.0] * 5])
+
+
+def test_known_numbers_of_grpo() -> None:
+    scores = [math.nan, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
+    batch = Batch(torch.tensor(scores)[:, None], torch.ones(8, 1).bool(), ~torch.tensor(scores).isnan(), 4)
+    got = ESTIMATORS["grpo"].estimate(batch, Credit())
     torch.testing.assert_close(got, torch.tensor([0, 1.1545, -0.5773, -0.5773, 0, 0, 0, 0]), atol=1e-3, rtol=0)
-    plain = grpo(Batch(returns, 4, "none"))
+    plain = ESTIMATORS["grpo"].estimate(batch, Credit(scale="none"))
     torch.testing.assert_close(plain, torch.tensor([0, 2 / 3, -1 / 3, -1 / 3, 0, 0, 0, 0]))
-    assert grpo(Batch(torch.full((4,), math.nan), 4, "batch")).tolist() == [0, 0, 0, 0]
+
+
+def test_known_numbers_of_gigpo() -> None:
+    """Both pass state 5, at different turns; the returns from there are 0.5 (two turns ahead, gamma 0.5) and 0."""
+    won = Episode(0, [0, 0, 0, 0, 1.0], [True, False, True, False, True], True, [0.0] * 5, 0.0, [0, 0, 5, 5, 6])
+    lost = Episode(0, [0.0] * 5, [True, False, True, False, True], True, [0.0] * 5, 0.0, [0, 0, 4, 4, 5])
+    got = ESTIMATORS["rloo"].estimate(as_batch([won, lost], 2), Credit(gamma=0.5, step_weight=2.0))
+    # by episode +-1, not discounted; among equal states +-0.25 at the start, +-0.5 in state 5, none in 4 and 6
+    assert got.tolist() == [[1.5, 0, 2, 0, 1], [-1.5, 0, -1, 0, -2]]
+
+
+def test_a_turn_level_advantage_compares_turns_of_the_same_number() -> None:
+    mask = [True, False, True]
+    early = Episode(0, [1.0, 0, 0], mask, True, [0.0] * 3, 0.0, [0] * 3)
+    late = Episode(0, [0.0, 0, 0.5], mask, True, [0.0] * 3, 0.0, [0] * 3)
+    got = ESTIMATORS["rloo"].estimate(as_batch([early, late], 2), Credit(turn_level=True))
+    assert got.tolist() == [[0.5, 0, -0.5], [-0.5, 0, 0.5]]
 
 
 @pytest.mark.train
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
-def test_grpo_is_trls(scale: Scale, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grpo_is_trls(scale: str, tokenizer: Any, tmp_path: Path) -> None:
     """In a rollout with a failed episode; TRL logs its own advantages of the same rewards."""
     trainer = make_trainer(tmp_path, tokenizer, broken_craft(lambda n: n == 2), env_retries=0, scale_rewards=scale)
     ours = first_batch(trainer)["advantages"]
@@ -81,26 +308,35 @@ def test_grpo_is_trls(scale: Scale, tokenizer: Any, tmp_path: Path, monkeypatch:
 
 @pytest.mark.train
 def test_an_estimator_of_ones_own(tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It decides, whatever TRL would have done; it sees the whole batch and the size of a group."""
-    seen: list[Batch] = []
+    """It decides, whatever TRL would have done; it sees the whole batch and how credit is given."""
+    seen: list[tuple[Batch, Credit]] = []
 
-    def place(batch: Batch) -> torch.Tensor:
-        seen.append(batch)
-        return torch.arange(len(batch.returns)).float()
+    def place(batch: Batch, credit: Credit) -> torch.Tensor:
+        seen.append((batch, credit))
+        return torch.arange(len(batch.rewards)).float()
 
-    monkeypatch.setitem(ESTIMATORS, "place", place)
-    trainer = make_trainer(tmp_path, tokenizer, advantage_estimator="place")
+    monkeypatch.setitem(ESTIMATORS, "place", Estimator(place))
+    trainer = make_trainer(tmp_path, tokenizer, advantage_estimator="place", gamma=0.9)
     assert first_batch(trainer)["advantages"].tolist() == list(range(8))
-    assert seen[0].group_size == 4 and seen[0].scale == "group"
-    torch.testing.assert_close(seen[0].returns, torch.tensor([e.trajectory.score for e in trainer.rollout.last]))
+    batch, credit = seen[0]
+    assert batch.group_size == 4 and credit.gamma == 0.9
+    scores = torch.tensor([e.trajectory.score for e in trainer.rollout.last])
+    torch.testing.assert_close((batch.rewards * batch.mask).sum(1), scores)
 
 
 @pytest.mark.parametrize(
     "settings, message",
     [
         ({"advantage_estimator": "luck"}, "there is no advantage estimator 'luck'; choose from grpo"),
+        ({"advantage_estimator": "rloo", "num_generations": 1}, "--num_generations must be at least 2"),
+        ({"advantage_estimator": "gae", "turn_level_advantage": True}, "for estimators that compare within groups"),
+        ({"advantage_estimator": "reinforce++", "step_advantage_weight": 1.0}, "that compare within groups"),
         ({"multi_objective_aggregation": "normalize_then_sum"}, "--multi_objective_aggregation"),
         ({"rounds": "3,2", "every": 5}, "may not shrink"),
+        ({"gamma": 1.1}, r"--gamma must lie in \[0, 1\], got 1.1"),
+        ({"gae_lambda": -0.1}, r"--gae_lambda must lie in \[0, 1\]"),
+        ({"discount_per": "episode"}, "there is no discount_per 'episode'; choose from turn, token"),
+        ({"kl_in": "reward"}, "--kl_in reward needs the weight of the KL term"),
     ],
 )
 def test_what_cannot_be_is_refused(settings: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""`agentgym train` and `agentgym tiny-model` from end to end, and one line for everything that cannot be."""
+"""`agentgym train` and `agentgym tiny-model` from end to end, and one line for everything that cannot be.
+
+Several environments in one run are in test_mixed.py.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,37 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from trl import SFTConfig
 
+import agentgym_trl
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
+from agentgym_envs.schedule import FixedRounds, StepRounds
 from agentgym_envs.trajectory import TrajectoryWriter
-from agentgym_trl.cli.arguments import parse as _parse
+from agentgym_trl.cli.agentevol import EvolArguments
+from agentgym_trl.cli.arguments import parse
+from agentgym_trl.cli.environments import environments
+from agentgym_trl.cli.sft import DemoArguments
+from agentgym_trl.config import AgentConfig, schedules
 from agentgym_trl.models import load_model, load_tokenizer, make_codec
-from agentgym_trl.trainer import AgentConfig
 from tests.adapters.trl.small import DEPTH, ENV, FORGETFUL, KWARGS, demonstrations, limits_by_step, metrics, played
 
 PLAY = ["--env", ENV, "--env_kwargs", json.dumps(KWARGS), "--groups", *DEPTH]
 SMALL = ["--max_steps", "2", "--per_device_train_batch_size", "4", "--use_cpu", "--report_to", "none"]
 ROLL = ["--num_generations", "2", "--max_completion_length", "200", "--max_turn_tokens", "8", "--rounds", "2"]
+
+ONLINE = ("grpo", "rloo", "reinforce++", "reinforce++-baseline", "ppo")
+OFFLINE = ("sft", "dpo", "agentevol")
+LOGGED = {  # by every online algorithm, at every step
+    "step", "epoch", "loss", "learning_rate", "grad_norm", "num_tokens",
+    "reward", "reward_std", "frac_reward_zero_std", "entropy", "kl",
+    "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean",
+    "rollout/success", "rollout/score", "rollout/turns", "rollout/max_turns", "rollout/invalid_actions",
+    "rollout/cut_answers", "rollout/equal_groups", "rollout/replayed", "rollout/tokens", "rollout/tokens_per_second",
+    "rollout/stop/success", "rollout/stop/failure", "rollout/stop/turn_limit", "rollout/stop/token_limit",
+    "rollout/stop/env_error", "time/generate", "time/env", "time/train",
+}  # fmt: skip
+CRITIC = {"critic/explained_variance", "critic/loss", "critic/clip_fraction", "critic/grad_norm", "critic/lr"}
 
 
 class Outcome(NamedTuple):
@@ -39,6 +61,15 @@ def agentgym(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     def call(*words: object) -> Outcome:
         code = main([str(word) for word in words])
         return Outcome(code, *capfd.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def train(agentgym: Any, model_path: Path, tmp_path: Path) -> Any:
+    def call(name: str, *words: object) -> Outcome:
+        fixed = [*PLAY, *SMALL, *ROLL, "--model", model_path, "--output_dir", tmp_path / "out"]
+        return agentgym("train", name, *fixed, *words)
 
     return call
 
@@ -103,6 +134,25 @@ def test_grpo_from_end_to_end_and_on(grpo: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.train
+@pytest.mark.parametrize("name", ONLINE)
+def test_every_algorithm_is_one_word(name: str, train: Any, tmp_path: Path) -> None:
+    """Two steps from end to end, what is logged of them, and nobody else may go on with the run."""
+    done = train(name, "--beta", "0.01")
+    assert done.code == 0, done.err
+    rows = [row for row in metrics(tmp_path / "out") if "loss" in row]
+    assert [row["step"] for row in rows] == [1, 2]
+    for row in rows:
+        wanted = LOGGED | (CRITIC if name == "ppo" else set())
+        assert not wanted - row.keys()
+        assert all(isinstance(row[key], float | int) for key in wanted)
+        assert sum(row[key] for key in row if key.startswith("rollout/stop/")) == pytest.approx(1)
+        assert min(row["time/generate"], row["time/train"]) > 0 <= row["time/env"]
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["algorithm"] == name
+    other = "rloo" if name == "grpo" else "grpo"
+    refused(train(other, "--resume"), f"holds another run: its algorithm is {name!r}, not {other!r}")
+
+
+@pytest.mark.train
 def test_a_config_file_holds_options(agentgym: Any, model_path: Path, tmp_path: Path) -> None:
     options = {
         "model": str(model_path),
@@ -135,12 +185,43 @@ def test_a_config_file_holds_options(agentgym: Any, model_path: Path, tmp_path: 
         ("- a\n- b", "must hold options"),
         ("speed: 3\nmax_steps: 4", "the config file sets speed, which is no option"),
         ("env:\n  HOME: x", "must be the id of an environment"),
+        ("advantage_estimator: rloo", "--advantage_estimator already (grpo)"),
     ],
 )
 def test_a_config_file_that_does_not_read(text: str | None, part: str, grpo: Any, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / "c.yaml").write_text(text)
     refused(grpo("--config", tmp_path / "c.yaml"), part)
+
+
+@pytest.mark.parametrize(
+    "value, rounds",
+    [(7, "7"), ([10, 20], "10,20"), ("10,20", "10,20"), ({"A": [1, 2], "B": 3}, "A=1,2;B=3"), ("A=1;B=2", "A=1;B=2")],
+)
+def test_a_schedule_may_be_written_as_yaml_has_it(value: Any, rounds: str, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"env": ENV, "rounds": value, "every": 5, "model": "m"}))
+    words = ["--config", str(tmp_path / "c.yaml"), "--output_dir", str(tmp_path), "--use_cpu"]
+    assert parse(AgentConfig, words)[1].rounds == rounds
+
+
+PACKAGED = Path(agentgym_trl.__file__).parent / "configs"
+
+
+@pytest.mark.parametrize("path", [p for p in sorted(PACKAGED.glob("*.yaml")) if "env_id" in p.read_text()], ids=str)
+def test_our_own_configs_parse(path: Path) -> None:
+    """By their names, with the algorithm that they are for."""
+    kinds: dict[str, Any] = {
+        "tiny-sft": (SFTConfig, DemoArguments),
+        "tiny-agentevol": (SFTConfig, DemoArguments, EvolArguments),
+    }
+    config, *more = kinds.get(path.stem, (AgentConfig,))
+    fixed = {"advantage_estimator": "grpo"} if config is AgentConfig else None
+    on_cpu = ["--use_cpu", "--bf16", "false", "--model", "m", "--output_dir", "o"]
+    env_args, args, *_ = parse(config, ["--config", path.stem, *on_cpu], *more, fixed=fixed)
+    assert environments(env_args)[0].id == ENV
+    if config is AgentConfig:
+        assert args.advantage_estimator == "grpo"
+        assert isinstance(schedules(args.rounds, args.every), FixedRounds | StepRounds)
 
 
 def test_every_field_of_trls_config_is_an_option(tmp_path: Path) -> None:
@@ -160,31 +241,29 @@ def test_every_field_of_trls_config_is_an_option(tmp_path: Path) -> None:
         "save_strategy": "no",
         "gradient_accumulation_steps": 4,
         "vllm_mode": "colocate",
-        "advantage_estimator": "grpo",
         "env_retries": 5,
     }
     flags = [text for key, value in given.items() for text in (f"--{key}", str(value))]
-    _, args, model = _parse(AgentConfig, [*words, *flags, "--use_peft"])
+    _, args, model = parse(AgentConfig, [*words, *flags, "--use_peft"])
     for key, value in given.items():
         assert getattr(args, key) == value, key
     assert model.use_peft and model.model_name_or_path == "some/model"
     dashed = [flag.replace("_", "-") if flag.startswith("--") else flag for flag in flags]
-    assert _parse(AgentConfig, [*words, *dashed])[1].loss_type == "dr_grpo"
+    assert parse(AgentConfig, [*words, *dashed])[1].loss_type == "dr_grpo"
     assert (
-        _parse(AgentConfig, ["--env=" + ENV, "--model=m", "--output_dir", "x", "--use_cpu"])[2].model_name_or_path
-        == "m"
+        parse(AgentConfig, ["--env=" + ENV, "--model=m", "--output_dir", "x", "--use_cpu"])[2].model_name_or_path == "m"
     )
 
 
 def test_nobody_is_told_to_use_bf16_on_a_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     words = ["--env", ENV, "--model", "m", "--output_dir", str(tmp_path)]
-    args = _parse(AgentConfig, words)[1]
+    args = parse(AgentConfig, words)[1]
     assert (args.bf16, args.gradient_checkpointing) == (False, False)
-    args = _parse(AgentConfig, [*words, "--gradient_checkpointing", "true"])[1]
+    args = parse(AgentConfig, [*words, "--gradient_checkpointing", "true"])[1]
     assert args.gradient_checkpointing is True
     (tmp_path / "c.yaml").write_text("gradient_checkpointing: true")
-    assert _parse(AgentConfig, [*words, "--config", str(tmp_path / "c.yaml")])[1].gradient_checkpointing is True
+    assert parse(AgentConfig, [*words, "--config", str(tmp_path / "c.yaml")])[1].gradient_checkpointing is True
 
 
 @pytest.mark.train
@@ -274,7 +353,9 @@ def test_templates_that_cannot_be_trained_on(grpo: Any, sft: Any, tmp_path: Path
         (["--rounds", "0"], ["at least 1"]),
         (["--rounds", "2,3"], ["--every 100"]),
         (["--rounds", "2,3", "--every", "0"], ["at least 1, got 0"]),
-        (["--advantage_estimator", "luck"], ["no advantage estimator 'luck'", "grpo"]),
+        (["--advantage_estimator", "luck"], ["--advantage_estimator already (grpo)", "leave it out"]),
+        (["--advantage-estimator=rloo"], ["--advantage_estimator already (grpo)"]),
+        (["--advantage", "rloo"], ["--advantage"]),  # no option may be shortened: TRL's names change
         (["--speed", "3"], ["--speed"]),
         (["--max_steps", "few"], ["--max_steps", "few"]),
         (["--loss_type", "magic"], ["no loss_type 'magic'", "dapo"]),
@@ -283,7 +364,24 @@ def test_templates_that_cannot_be_trained_on(grpo: Any, sft: Any, tmp_path: Path
         (["--env_concurrency", "0"], ["--env_concurrency must be at least 1, got 0"]),
         (["--use_vllm"], ["vLLM"]),
         (["--num_generations", "3"], ["divisible", "num_generations"]),
-        (["--num_generations", "1"], ["2"]),
+        (["--num_generations", "1"], ["grpo compares the episodes of a group", "--num_generations must be at least 2"]),
+        (["--kl_in", "reward"], ["--kl_in reward needs the weight of the KL term", "--beta"]),
+        (["--kl_in", "head", "--beta", "0.1"], ["no kl_in 'head'", "loss, reward"]),
+        (["--gamma", "1.5"], ["--gamma must lie in [0, 1], got 1.5"]),
+        (["--discount_per", "day"], ["no discount_per 'day'", "turn, token"]),
+        (["--mask_truncated_completions"], ["--mask_cut_answers"]),
+        (["--tasks", "1"], ["a rollout plays 2 groups of 2", "only 1 tasks", "--tasks 2"]),
+        (["--tasks", "0"], ["tasks to train on must be at least 1; got 0"]),
+        (["--env", ENV + ":0"], ["the weight of an environment is a number above 0", ENV + ":0"]),
+        (["--env", ENV + ":-1"], ["the weight of an environment is a number above 0"]),
+        (["--env", ENV + ":much"], ["the weight of an environment is a number above 0"]),
+        (["--env", ENV + ":inf"], ["the weight of an environment is a number above 0"]),
+        (["--env", ENV + ":2", ENV], [f"--env names {ENV} twice", ENV + ":2"]),
+        (["--rounds", "BabyAI=3"], ["must name them all: TextCraft; got BabyAI"]),
+        (["--rounds", "TextCraft=3;TextCraft=4"], ["names each environment once", "TextCraft=3;TextCraft=4"]),
+        (["--rounds", "TextCraft=3;"], ["names each environment once"]),
+        (["--rounds", "TextCraft=ten"], ["rounds must be whole numbers", "'ten'"]),
+        (["--rounds", "TextCraft=2,3"], ["--every 100"]),
         (["--multi_objective_aggregation", "normalize_then_sum"], ["--multi_objective_aggregation"]),
         (["--eval_strategy", "steps", "--eval_steps", "1"], ["eval"]),
         (["--config"], ["--config"]),
@@ -295,12 +393,43 @@ def test_options_that_cannot_be(words: list[str], parts: list[str], grpo: Any) -
 
 
 def test_commands_that_cannot_be(agentgym: Any) -> None:
-    refused(agentgym("train", "dpo"), "there is no algorithm 'dpo'", "grpo", "sft")
-    refused(agentgym("train", "grpo", "--env", ENV), "no model was given", "--model")
-    refused(agentgym("train", "grpo", "--model", "m"), "--env")
+    refused(agentgym("train", "reinforce"), "there is no algorithm 'reinforce'", *ONLINE, *OFFLINE)
+    refused(agentgym("train", "gae"), "there is no algorithm 'gae'", "ppo")
+    refused(agentgym("train", "--env", ENV), "there is no algorithm '--env'")
+    for name in ONLINE:
+        refused(agentgym("train", name, "--env", ENV), "no model was given", "--model")
+        refused(agentgym("train", name, "--model", "m"), "--env")
+
+
+def test_help(agentgym: Any, capfd: pytest.CaptureFixture[str]) -> None:
     for words in (["train"], ["train", "--help"]):
         shown = agentgym(*words)
-        assert shown.code == 0 and "algorithms:" in shown.out
+        assert shown.code == 0 and shown.err == ""
+        assert all(f"  {name}  " in shown.out for name in (*ONLINE, *OFFLINE))
+    for name in (*ONLINE, *OFFLINE):
+        with pytest.raises(SystemExit) as end:
+            agentgym("train", name, "--help")
+        shown = capfd.readouterr()
+        assert (end.value.code, shown.err) == (0, ""), name
+        assert all(option in shown.out for option in ("--env", "--tasks", "--resume", "--learning_rate")), name
+        assert ("--gae_lambda" in shown.out) is (name in ONLINE)
+        assert "--advantage_estimator" not in shown.out  # the name says it
+
+
+@pytest.mark.parametrize("name", ["reinforce++", "ppo"])
+@pytest.mark.parametrize("words", [["--turn_level_advantage"], ["--step_advantage_weight", "0.5"]])
+def test_group_options_are_refused_where_nothing_is_grouped(name: str, words: list[str], train: Any) -> None:
+    refused(train(name, *words), "--turn_level_advantage and --step_advantage_weight are for estimators that compare")
+
+
+@pytest.mark.parametrize("name", ["rloo", "reinforce++-baseline"])
+def test_a_group_of_one_is_refused_where_groups_are_compared(name: str, train: Any) -> None:
+    refused(train(name, "--num_generations", "1"), f"{name} compares the episodes of a group", "at least 2")
+
+
+def test_a_critic_that_is_none(train: Any, tmp_path: Path) -> None:
+    refused(train("ppo", "--critic_model", tmp_path / "nothing"), "critic", "nothing")
+    assert not (tmp_path / "out").exists()
 
 
 def test_demonstrations_that_do_not_read(sft: Any, tmp_path: Path) -> None:
@@ -343,4 +472,4 @@ def test_directories_of_other_runs(grpo: Any, tmp_path: Path) -> None:
 
 def test_usage_errors_reach_callers_as_such() -> None:
     with pytest.raises(UsageError):
-        _parse(AgentConfig, ["--env", ENV, "--model", "m", "--output_dir", "x", "--num_generations", "x"])
+        parse(AgentConfig, ["--env", ENV, "--model", "m", "--output_dir", "x", "--num_generations", "x"])

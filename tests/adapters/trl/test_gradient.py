@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from agentgym_envs.core import Transition
+from agentgym_envs.rollout import TokenTrajectory
+from agentgym_trl.advantages import ESTIMATORS
+from agentgym_trl.config import CHOICES
+from agentgym_trl.credit import policy_logprobs
 from agentgym_trl.padding import trim_padding
-from tests.adapters.trl.small import first_batch, make_trainer
+from tests.adapters.trl.reference_advantages import Episode, Table, estimate, generalised
+from tests.adapters.trl.small import BrokenCraft, config, first_batch, make_trainer
 
 pytestmark = pytest.mark.train
 
@@ -19,36 +28,218 @@ def gradients(loss: torch.Tensor, model: Any) -> dict[str, torch.Tensor]:
     return dict(zip(names, torch.autograd.grad(loss, weights), strict=True))
 
 
-def by_hand(trainer: Any, batch: dict[str, Any], loss_type: str) -> torch.Tensor:
-    """Minus the sum of advantage x log-probability over the sampled tokens, row by row and token by token."""
-    rows, everywhere = [], 0.0
-    for number in range(batch["completion_ids"].size(0)):
-        prompt = batch["prompt_ids"][number][batch["prompt_mask"][number].bool()]
-        answer = batch["completion_ids"][number][batch["completion_mask"][number].bool()]
-        logits = trainer.model(input_ids=torch.cat([prompt, answer])[None]).logits[0].float()
-        logprobs = (logits / trainer.temperature).log_softmax(-1)
-        sampled = [t for t in range(len(answer)) if batch["tool_mask"][number][t]]
-        terms = [logprobs[len(prompt) + t - 1, answer[t]] for t in sampled]
-        rows.append((batch["advantages"][number] * torch.stack(terms).sum(), len(terms)))
-        everywhere += len(terms)
-    if loss_type == "grpo":  # the mean over rows of the mean over tokens
-        return -torch.stack([row / count for row, count in rows]).mean()
-    return -torch.stack([row for row, _ in rows]).sum() / everywhere  # dapo: the mean over all sampled tokens
-
-
 def assert_same(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> None:
     assert any(gradient.abs().max() > 1e-3 for gradient in ours.values())
     torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-3)
 
 
-@pytest.mark.parametrize("loss_type", ["dapo", "grpo"])
-def test_the_gradient_is_the_masked_policy_gradient(loss_type: str, tokenizer: Any, tmp_path: Path) -> None:
-    trainer = make_trainer(tmp_path, tokenizer, loss_type=loss_type, rounds="3")
+class Mixed(BrokenCraft):
+    """Some episodes end, some are cut, and the environment spoils one."""
+
+    def __init__(self, counter: Any) -> None:
+        super().__init__(lambda number: number == 2, counter, 1)
+
+    def _act(self, command: str) -> Transition:
+        done = super()._act(command)
+        return done._replace(terminated=sum(command.encode()) % 3 == 0)
+
+
+@dataclass
+class ByHand:
+    """The loss of the episodes that a trainer has played, written down token by token from the records of them."""
+
+    trainer: Any
+    played: list[TokenTrajectory]
+
+    def logprobs(self, model: Any, number: int) -> torch.Tensor:
+        """(T,) of every token after the prompt, from a forward pass of this episode alone."""
+        episode = self.played[number]
+        ids = torch.tensor(episode.prompt_ids + episode.ids)
+        logits = model(input_ids=ids[None]).logits[0].float() / self.trainer.temperature
+        places = torch.arange(len(episode.prompt_ids), len(ids))
+        return logits.log_softmax(-1)[places - 1, ids[places]]
+
+    @torch.no_grad()
+    def kl(self, number: int) -> torch.Tensor:
+        """(T,) log pi - log pi_ref."""
+        return self.logprobs(self.trainer.model, number) - self.logprobs(self.trainer.ref_model, number)
+
+    def values(self, number: int, grad: bool = False) -> torch.Tensor:
+        """(T + 1,) the critic's value before every token after the prompt, and of the state after a cut, else 0."""
+        episode, critic = self.played[number], self.trainer.learner.critic
+        ids = torch.tensor(episode.prompt_ids + episode.ids + episode.next_ids)
+        with torch.set_grad_enabled(grad):
+            read = (critic.backbone(input_ids=ids[None]).last_hidden_state[0] @ critic.head.weight[0]).float()
+        before = read[len(episode.prompt_ids) - 1 :][: len(episode.ids)]
+        return torch.cat([before, read[-1:] if episode.next_ids else read.new_zeros(1)])
+
+    def episodes(self) -> list[Episode]:
+        return [self.episode(number) for number in range(len(self.played))]
+
+    def episode(self, number: int) -> Episode:
+        played, args = self.played[number], self.trainer.args
+        rewards = list(played.rewards)
+        if args.kl_in == "reward":
+            penalty = (args.beta * self.kl(number)).tolist()
+            rewards = [r - p * m for r, p, m in zip(rewards, penalty, played.assistant_mask, strict=True)]
+        values = self.values(number).tolist() if self.trainer.learner else [0.0] * (len(rewards) + 1)
+        mask = [bool(on) for on in played.assistant_mask]
+        usable = played.trajectory.usable
+        return Episode(number // 4, rewards, mask, usable, values[:-1], values[-1], states(played))
+
+    def loss(self, advantages: Table, loss_type: str) -> torch.Tensor:
+        """Minus the sum of advantage x log-probability over trained tokens, plus the KL term if it is in the loss."""
+        rows, everywhere = [], 0
+        for number, episode in enumerate(self.played):
+            trained = self.trained(episode)
+            policy = self.logprobs(self.trainer.model, number)
+            terms = [-advantages[number][t] * policy[t] + self.penalty(number, policy)[t] for t in trained]
+            rows.append((torch.stack(terms).sum() if terms else policy.sum() * 0, len(terms)))
+            everywhere += len(terms)
+        if loss_type == "grpo":  # the mean over rows of the mean over tokens
+            return torch.stack([row / max(count, 1) for row, count in rows]).mean()
+        return torch.stack([row for row, _ in rows]).sum() / everywhere  # dapo: the mean over all sampled tokens
+
+    def penalty(self, number: int, policy: torch.Tensor) -> torch.Tensor:
+        """(T,) the KL term of the loss, by its gradient: that of the reverse KL divergence, or DeepSeekMath's (4)."""
+        args = self.trainer.args
+        if not args.beta or args.kl_in == "reward":
+            return torch.zeros_like(policy)
+        with torch.no_grad():
+            reference = self.logprobs(self.trainer.ref_model, number)
+        difference = policy - reference
+        unbiased: bool = args.use_bias_correction_kl  # TRL's default
+        term: torch.Tensor = difference.detach() * policy if unbiased else (-difference).exp() + difference - 1
+        return args.beta * term
+
+    def trained(self, episode: TokenTrajectory) -> list[int]:
+        """The places of the tokens in the loss."""
+        cut = [turn.info.get("finish") == "length" for turn in episode.trajectory.turns]
+        turn, places = -1, []
+        for t, on in enumerate(episode.assistant_mask):
+            turn += on and not (t and episode.assistant_mask[t - 1])
+            if on and episode.trajectory.usable and not (self.trainer.args.mask_cut_answers and cut[turn]):
+                places.append(t)
+        return places
+
+    def critic_loss(self, episodes: list[Episode]) -> torch.Tensor:
+        """Half the squared error of the values on answer tokens, in sum."""
+        total = torch.zeros(())
+        for number, row in enumerate(generalised(episodes, self.trainer.args.credit)):
+            values = self.values(number, grad=True)
+            for t, on in enumerate(episodes[number].mask):
+                if on and episodes[number].usable:
+                    total = total + 0.5 * (values[t] - (values[t].detach() + row[t])).square()
+        return total
+
+
+def states(played: TokenTrajectory) -> list[int]:
+    """(T,) a number for the state in which each token's turn began: that of the reset, then what each step led to."""
+    keys = [played.trajectory.meta["state_key"], *(str(turn.info["state_key"]) for turn in played.trajectory.turns)]
+    found, turn = [], -1
+    for t, on in enumerate(played.assistant_mask):
+        turn += bool(on) and not (t and played.assistant_mask[t - 1])
+        found.append(int(keys[turn], 16) if on else 0)
+    return found
+
+
+REWARD_KL = {"kl_in": "reward", "beta": 0.2}
+LOSSES = CHOICES["loss_type"]
+CASES: list[tuple[str, dict[str, Any]]] = [
+    *((name, {"loss_type": loss}) for name in ESTIMATORS for loss in ("dapo", "grpo")),
+    *((name, REWARD_KL) for name in ESTIMATORS),
+    *((name, {"mask_cut_answers": True}) for name in ESTIMATORS),
+    ("grpo", {"scale_rewards": "batch", "gamma": 0.9}),
+    ("grpo", {"scale_rewards": "none", "turn_level_advantage": True}),
+    ("grpo", {"step_advantage_weight": 0.5, "gamma": 0.8}),
+    ("grpo", {"beta": 0.2, "loss_type": "grpo"}),
+    ("rloo", {"beta": 0.2, "use_bias_correction_kl": False}),
+    ("rloo", {"turn_level_advantage": True, "gamma": 0.8, **REWARD_KL}),
+    ("rloo", {"step_advantage_weight": 1.0, "gamma": 0.8}),
+    ("reinforce++-baseline", {"turn_level_advantage": True, "step_advantage_weight": 0.5}),
+    ("reinforce++", {"gamma": 0.8, "discount_per": "token", **REWARD_KL}),
+    ("gae", {"gamma": 0.8, "gae_lambda": 0.5, "beta": 0.1}),
+    ("gae", {"gamma": 0.9, "discount_per": "token", **REWARD_KL}),
+]
+
+
+def in_words(value: Any) -> str:
+    return "-".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
+
+
+@pytest.mark.parametrize("name, options", CASES, ids=in_words)
+def test_the_gradient_is_the_masked_policy_gradient(
+    name: str, options: dict[str, Any], tokenizer: Any, model_path: Path, tmp_path: Path
+) -> None:
+    trainer = scrambled(name, options, tokenizer, model_path, tmp_path)
     batch = first_batch(trainer)
-    observed = batch["completion_mask"].bool() & ~batch["tool_mask"].bool()
-    assert observed.any() and batch["advantages"].abs().max() > 0.1
+    hand = ByHand(trainer, trainer.rollout.last)
+    assert_various(hand.played)
+    episodes = hand.episodes()
+    advantages = estimate(name, episodes, trainer.args.credit)
     ours = gradients(trainer._compute_loss(trainer.model, batch), trainer.model)
-    assert_same(ours, gradients(by_hand(trainer, batch, loss_type), trainer.model))
+    assert_same(ours, gradients(hand.loss(advantages, trainer.args.loss_type), trainer.model))
+    if trainer.learner:
+        critic = trainer.learner.critic
+        learned = {k: weight.grad.clone() for k, weight in critic.named_parameters() if weight.grad is not None}
+        critic.zero_grad()
+        hand.critic_loss(episodes).backward()
+        assert_same(learned, {k: w.grad for k, w in critic.named_parameters() if w.grad is not None})
+
+
+def scrambled(name: str, options: dict[str, Any], tokenizer: Any, model_path: Path, out: Path) -> Any:
+    """A trainer whose policy, reference and critic differ, and whose answers are of all lengths."""
+    counter = itertools.count()
+    args = {"advantage_estimator": name, "env_retries": 0, "rounds": "4", "max_turn_tokens": 6, **options}
+    trainer = make_trainer(out, tokenizer, lambda: Mixed(counter), model=str(model_path), **args)
+    torch.manual_seed(3)
+    with torch.no_grad():
+        for weight in trainer.model.parameters():
+            weight += 0.02 * torch.randn_like(weight)
+        trainer.model.get_input_embeddings().weight[tokenizer.eos_token_id] *= 12  # likely, or most unlikely
+        if trainer.learner:
+            trainer.learner.critic.head.weight.normal_(std=0.1)
+    return trainer
+
+
+def assert_various(played: list[TokenTrajectory]) -> None:
+    """Nothing of what a formula must tell apart is missing."""
+    usable = [episode for episode in played if episode.trajectory.usable]
+    finishes = {turn.info.get("finish") for episode in usable for turn in episode.trajectory.turns}
+    assert len(usable) == 7 and finishes == {"stop", "length"}
+    assert {bool(episode.next_ids) for episode in usable} == {True, False}
+    assert len({len(episode.trajectory.turns) for episode in usable}) > 1
+    assert any(0 in episode.assistant_mask for episode in usable)
+
+
+@pytest.mark.parametrize("level", CHOICES["importance_sampling_level"])
+def test_every_loss_takes_advantages_by_episode_and_by_token(level: str, tokenizer: Any, tmp_path: Path) -> None:
+    known = [config(tmp_path, loss_type=loss, importance_sampling_level=level).loss_type for loss in LOSSES]
+    assert known == list(LOSSES)
+    trainer = make_trainer(tmp_path, tokenizer, importance_sampling_level=level)
+    batch = off_policy(trainer)
+    by_episode, shape = batch["advantages"], batch["completion_ids"].shape
+    by_token = by_episode[:, None].expand(shape)
+    varied = by_token * torch.linspace(-1, 1, shape.numel()).view(shape)
+    for trainer.loss_type in LOSSES:
+        first, second, third = (
+            trainer._compute_loss(trainer.model, {**batch, "advantages": advantages})
+            for advantages in (by_episode, by_token, varied)
+        )
+        torch.testing.assert_close(first, second, msg=trainer.loss_type)
+        assert third.isfinite() and not torch.isclose(third, first), trainer.loss_type
+        for loss in (first, third):
+            found = gradients(loss, trainer.model)
+            assert all(g.isfinite().all() for g in found.values()), trainer.loss_type
+            assert any(g.any() for g in found.values()), trainer.loss_type
+
+
+def off_policy(trainer: Any) -> dict[str, Any]:
+    """A batch as if a slightly different policy had played it."""
+    batch = first_batch(trainer)
+    now = policy_logprobs(trainer, batch)
+    noise = torch.randn(now.shape, generator=torch.Generator().manual_seed(0))
+    return {**batch, "old_per_token_logps": now + 0.1 * noise}
 
 
 @pytest.mark.parametrize("loss_type", ["dapo", "grpo", "dr_grpo", "bnpo"])

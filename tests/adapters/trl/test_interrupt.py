@@ -1,4 +1,4 @@
-"""What ends a run early: Ctrl-C once, Ctrl-C twice, a full disk. In processes of their own."""
+"""What ends a run early: Ctrl-C once, Ctrl-C twice, a kill, a full disk. In processes of their own."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentgym_envs.trajectory import read_trajectories
-from tests.adapters.trl.small import DEPTH, ENV, KWARGS, limits_by_step, metrics
+from agentgym_envs.trajectory import Trajectory, read_trajectories
+from tests.adapters.trl.small import DEPTH, ENV, KWARGS, limits_by_step, metrics, played
 
 pytestmark = [
     pytest.mark.train,
@@ -40,13 +41,13 @@ resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
 """
 
 
-def start(model: Path, out: Path, *words: object, before: str = "") -> subprocess.Popen[str]:
+def start(model: Path, out: Path, *words: object, algorithm: str = "grpo", before: str = "") -> subprocess.Popen[str]:
     fixed = ["--env", ENV, "--env_kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", str(model)]
     small = ["--per_device_train_batch_size", "4", "--num_generations", "2", "--max_completion_length", "200"]
     fixed += ["--rounds", "2", "--max_turn_tokens", "8", "--use_cpu", "--report_to", "none", "--output_dir", str(out)]
     path = os.pathsep.join([str(ROOT), str(ROOT / "adapters" / "trl")])
     return subprocess.Popen(
-        [sys.executable, "-c", before + PROGRAM, "train", "grpo", *fixed, *small, *map(str, words)],
+        [sys.executable, "-c", before + PROGRAM, "train", algorithm, *fixed, *small, *map(str, words)],
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_DEBUG": ""},
         stderr=subprocess.PIPE,
         text=True,
@@ -71,8 +72,9 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, err
 
 
-def test_ctrl_c_saves_and_the_run_goes_on(model_path: Path, tmp_path: Path) -> None:
-    process = start(model_path, tmp_path / "out", "--max_steps", "500", before=SLOWLY)
+@pytest.mark.parametrize("algorithm", ["grpo", "ppo"])
+def test_ctrl_c_saves_and_the_run_goes_on(algorithm: str, model_path: Path, tmp_path: Path) -> None:
+    process = start(model_path, tmp_path / "out", "--max_steps", "500", algorithm=algorithm, before=SLOWLY)
     wait_for((tmp_path / "out" / "trajectories" / "step-2.jsonl").exists, process)
     process.send_signal(signal.SIGINT)
     code, err = finish(process)
@@ -83,9 +85,11 @@ def test_ctrl_c_saves_and_the_run_goes_on(model_path: Path, tmp_path: Path) -> N
     assert done == list(range(len(done))) and 3 <= len(done) < 500
     checkpoints = list((tmp_path / "out").glob("checkpoint-*"))
     assert [path.name for path in checkpoints] == [f"checkpoint-{len(done)}"]
+    assert (checkpoints[0] / "critic.pt").exists() == (algorithm == "ppo")
     assert (tmp_path / "out" / "model.safetensors").exists()
 
-    code, err = finish(start(model_path, tmp_path / "out", "--max_steps", len(done) + 1, "--resume"))
+    again = start(model_path, tmp_path / "out", "--max_steps", len(done) + 1, "--resume", algorithm=algorithm)
+    code, err = finish(again)
     assert code == 0, err
     assert sorted(limits_by_step(tmp_path / "out")) == [*done, len(done)]
     assert [row["step"] for row in metrics(tmp_path / "out") if "loss" in row] == list(range(1, len(done) + 2))
@@ -105,6 +109,38 @@ def test_ctrl_c_twice_ends_at_once(model_path: Path, tmp_path: Path) -> None:
     assert code == 130, err
     assert "Traceback" not in err
     assert len(list(read_trajectories(tmp_path / "out" / "trajectories" / "step-0.jsonl"))) == 4
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_been(model_path: Path, tmp_path: Path) -> None:
+    """In the middle of a rollout's use, with steps done since the checkpoint that are done again."""
+    words = ["--max_steps", 8, "--save_steps", 3, "--num_iterations", 2, "--steps_per_generation", 2, "--tasks", 4]
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    process = start(model_path, killed, *words, algorithm="ppo", before=SLOWLY.replace("0.3", "2"))
+    wait_for(lambda: (killed / "trajectories" / "step-4.jsonl").exists(), process)
+    process.kill()
+    process.communicate()
+    assert [path.name for path in killed.glob("checkpoint-*")] == ["checkpoint-3"]
+    assert not (killed / "model.safetensors").exists()
+    for out, more in ((killed, ["--resume"]), (whole, [])):
+        code, err = finish(start(model_path, out, *words, *more, algorithm="ppo"))
+        assert code == 0, err
+    for name in ("model.safetensors", "checkpoint-6/model.safetensors", "checkpoint-8/scheduler.pt"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+    assert (killed / "trajectories" / "step-4.replaced-1.jsonl").exists()
+    assert limits_by_step(killed) == limits_by_step(whole) == {step: Counter({2: 8}) for step in (0, 4)}
+    for step in (0, 4):
+        ours, theirs = (sorted(_told(trajectory) for trajectory in played(out, step)) for out in (killed, whole))
+        assert ours == theirs
+    rows = [[_timeless(row) for row in metrics(out) if "loss" in row] for out in (killed, whole)]
+    assert rows[0] == rows[1] and len(rows[0]) == 8
+
+
+def _told(trajectory: Trajectory) -> tuple[str, list[str]]:
+    return trajectory.task.id, [turn.action for turn in trajectory.turns]
+
+
+def _timeless(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if "time" not in key and "per_second" not in key}
 
 
 @pytest.mark.parametrize("portion", [0.5, 1.5], ids=["the weights", "the optimizer"])

@@ -17,8 +17,8 @@ import pytest
 from packaging.requirements import Requirement
 from trl import GRPOConfig, GRPOTrainer, SFTTrainer
 
-from agentgym_trl.engines import TrainerEngine
 from agentgym_trl.config import CHOICES
+from agentgym_trl.engines import TrainerEngine
 from agentgym_trl.trainer import AgentTrainer
 from tests.adapters.trl.small import make_trainer
 
@@ -83,6 +83,12 @@ def test_our_overrides_override_something() -> None:
 )
 def test_the_source_still_does_what_we_rely_on(function: str, text: str, use: str) -> None:
     assert text in source(getattr(GRPOTrainer, function)), f"GRPOTrainer.{function} has no {text!r} any more; {use}"
+
+
+def test_weights_are_synced_before_the_rollout() -> None:
+    text = source(GRPOTrainer._generate)
+    use = "ServerEngine samples from the server as soon as the rollout begins"
+    assert 0 < text.find("self.vllm_generation.sync_weights()") < text.find("self.rollout_func("), use
 
 
 def test_vllm_bounds_an_answer_by_the_attribute_that_we_set() -> None:

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from trl import DPOConfig, get_peft_config, get_quantization_config
+from trl import DPOConfig, get_peft_config
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.task import check_selection
 from agentgym_envs.trajectory import Trajectory
-from agentgym_trl.cli.arguments import EnvArguments, parse, refusals
+from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import Environment, only_environment
 from agentgym_trl.cli.runs import model_name, run, run_settings
 from agentgym_trl.dpo import make_dpo_trainer
 from agentgym_trl.models import load_tokenizer, make_codec, read_template
 from agentgym_trl.pairs import PairSet, Preference, load_trajectories, make_pairs
+from agentgym_trl.refusals import refusals
 
 
 @dataclass
@@ -62,7 +63,6 @@ def train_dpo(argv: Sequence[str]) -> int:
             codec,
             args,
             peft_config=get_peft_config(model_args),
-            quantization_config=get_quantization_config(model_args),
         )
     if trainer.accelerator.is_main_process:
         Console(stderr=True).print(str(found.summary), highlight=False)

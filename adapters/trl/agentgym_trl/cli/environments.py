@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,21 +68,22 @@ def gym_make(env_id: str, kwargs: Mapping[str, Any]) -> Any:
 def _weights(names: list[str]) -> dict[str, float]:
     weights: dict[str, float] = {}
     for name in names:
-        match = re.fullmatch(r"(.+?)(?::([0-9.]+))?", name)
-        env_id, weight = (match[1], match[2]) if match else (name, None)
+        env_id, _, weight = name.rpartition(":") if ":" in name else (name, "", "1")
         if env_id in weights:
             raise UsageError(f"--env names {env_id} twice; give it a weight instead, as in {env_id}:2")
         weights[env_id] = _weight(name, weight)
     return weights
 
 
-def _weight(name: str, text: str | None) -> float:
+def _weight(name: str, text: str) -> float:
     try:
-        weight = 1.0 if text is None else float(text)
+        weight = float(text)
     except ValueError:
-        weight = 0.0
-    if weight <= 0:
-        raise UsageError(f"the weight of an environment is a number above 0, got {name!r}")
+        weight = math.nan
+    if not 0 < weight < math.inf:
+        raise UsageError(
+            f"the weight of an environment is a number above 0, as in AgentGym/TextCraft-v0:2; got {name!r}"
+        )
     return weight
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
-from trl import ModelConfig
+from trl import ModelConfig, get_quantization_config
 
 from agentgym_trl.callbacks import run_training
 from agentgym_trl.cli.arguments import EnvArguments, json_object
@@ -15,7 +15,11 @@ from agentgym_trl.run_directory import check_run_directory, claim_run_directory,
 def model_name(model_args: ModelConfig, args: Any) -> str:
     """The name of the model; the trainer loads it, with these settings."""
     dtype = model_args.dtype if model_args.dtype not in (None, "auto") else None
-    settings = {"revision": model_args.model_revision, "attn_implementation": model_args.attn_implementation}
+    settings = {
+        "revision": model_args.model_revision,
+        "attn_implementation": model_args.attn_implementation,
+        "quantization_config": get_quantization_config(model_args),
+    }
     given = {key: value for key, value in {**settings, "dtype": dtype}.items() if value is not None}
     args.model_init_kwargs = {**given, **(args.model_init_kwargs or {})}
     return str(model_args.model_name_or_path)
@@ -40,9 +44,10 @@ def run_settings(args: Any, algorithm: str, env: EnvArguments, model: ModelConfi
 
 def run(trainer: Any, settings: dict[str, Any], *, resume: bool) -> int:
     """Claim the directory, train and report. Returns 0, or 130 if training was interrupted."""
-    console = Console(stderr=True)
+    main = trainer.accelerator.is_main_process
+    console = Console(stderr=True, quiet=not main)
     out = trainer.args.output_dir
-    if trainer.accelerator.is_main_process:  # only now: what could not begin leaves no directory that looks like a run
+    if main:  # only now: what could not begin leaves no directory that looks like a run
         claim_run_directory(out, settings, resume=resume)
     trainer.accelerator.wait_for_everyone()
     if not run_training(trainer, settings["algorithm"], console=console, checkpoint=last_checkpoint(out)):

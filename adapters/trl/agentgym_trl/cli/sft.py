@@ -11,12 +11,13 @@ from typing import Any
 from trl import SFTConfig, get_peft_config
 
 from agentgym_envs.errors import UsageError
-from agentgym_trl.cli.arguments import EnvArguments, parse, refusals
+from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import Environment, only_environment
 from agentgym_trl.cli.runs import model_name, run, run_settings
 from agentgym_trl.conversations import read_demonstrations
 from agentgym_trl.demonstrations import oracle_demonstrations
 from agentgym_trl.models import load_tokenizer, make_codec, read_template
+from agentgym_trl.refusals import refusals
 from agentgym_trl.sft import Demonstration, make_sft_trainer
 
 

@@ -29,7 +29,7 @@ from agentgym_trl.sft import make_sft_trainer
 from agentgym_trl.tiny import save_tiny_model
 from agentgym_trl.trainer import AgentConfig, AgentTrainer
 
-_ON_CPU: dict[str, Any] = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "report_to": []}
+ON_CPU: dict[str, Any] = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "report_to": []}
 _SAMPLED, _GREEDY = 1.0, 0.0  # temperatures
 _EVAL_SEED = 7000
 
@@ -75,50 +75,41 @@ def warm_start(
     """Supervised training on the demonstrations, until the model plays some worlds right."""
     set_seed(settings.seed)
     codec = make_codec(load_tokenizer(str(model)))
-    args = SFTConfig(
-        output_dir=str(out),
-        max_steps=settings.warm_steps,
-        per_device_train_batch_size=settings.warm_batch,
-        learning_rate=settings.warm_learning_rate,
-        warmup_steps=20,
-        adam_beta2=0.98,
-        weight_decay=0.01,
-        train_sampling_strategy="group_by_length",  # short rows need no padding then
-        max_length=None,
-        save_strategy="no",
-        logging_steps=5,
-        disable_tqdm=True,
-        seed=settings.seed,
-        **_ON_CPU,
-    )
+    args = sft_config(out, settings)
     trainer = make_sft_trainer(load_model(str(model)), demonstrations, codec, args)
     run_training(trainer, title, console=console)
     return out
 
 
-def reinforce(model: Path, out: Path, settings: DemoSettings, console: Console) -> Path:
-    """GRPO on new training worlds, without demonstrations, under a limit of turns that grows."""
+def reinforce(
+    model: Path, out: Path, settings: DemoSettings, console: Console, title: str = "GRPO", **options: Any
+) -> Path:
+    """Reinforcement learning on new training worlds, without demonstrations, under a limit of turns that grows.
+
+    `options` are further fields of `AgentConfig`; without any it is GRPO.
+    """
     set_seed(settings.seed)
     tokenizer = load_tokenizer(str(model))
-    make_env = partial(gym.make, ENV_ID, **settings.env_kwargs)
-    count = settings.steps * settings.tasks_per_step
-    # Another seed than the demonstrations': other worlds.
-    dataset = make_dataset(
-        text_env(make_env()),
-        count,
-        groups=GROUPS,
-        seed=settings.seed + 1_000_000,
-        max_prompt_chars=settings.max_prompt_chars,
-    )
     trainer = AgentTrainer(
         load_model(str(model)),
-        make_env,
-        args=_grpo_config(out, settings),
+        partial(gym.make, ENV_ID, **settings.env_kwargs),
+        args=_online_config(out, settings, **options),
         processing_class=tokenizer,
-        train_dataset=dataset,
+        train_dataset=training_tasks(settings),
     )
-    run_training(trainer, "GRPO", console=console)
+    run_training(trainer, title, console=console)
     return out
+
+
+def training_tasks(settings: DemoSettings) -> Any:
+    """A row for every group of episodes of the run, each in a world of its own."""
+    return make_dataset(
+        text_env(gym.make(ENV_ID, **settings.env_kwargs)),
+        settings.steps * settings.tasks_per_step,
+        groups=GROUPS,
+        seed=settings.seed + 1_000_000,  # another than the demonstrations': other worlds
+        max_prompt_chars=settings.max_prompt_chars,
+    )
 
 
 def training_curve(run: Path) -> list[dict[str, Any]]:
@@ -160,26 +151,47 @@ def _tasks(settings: DemoSettings, env_kwargs: dict[str, Any], split: str, count
     return short[:count]
 
 
-def _grpo_config(out: Path, settings: DemoSettings) -> AgentConfig:
-    episodes = settings.tasks_per_step * settings.group_size
-    return AgentConfig(
+def sft_config(out: Path, settings: DemoSettings) -> SFTConfig:
+    """How the warm start trains."""
+    return SFTConfig(
         output_dir=str(out),
-        max_steps=settings.steps,
-        per_device_train_batch_size=settings.micro_batch,
-        gradient_accumulation_steps=episodes // settings.micro_batch,
-        num_generations=settings.group_size,
-        rounds=settings.rounds,
-        every=settings.every,
-        learning_rate=settings.learning_rate,
-        warmup_steps=10,
-        adam_beta2=0.99,
-        beta=0.0,
-        loss_type="grpo",
-        max_completion_length=settings.max_tokens,
-        max_turn_tokens=settings.max_turn_tokens,
+        max_steps=settings.warm_steps,
+        per_device_train_batch_size=settings.warm_batch,
+        learning_rate=settings.warm_learning_rate,
+        warmup_steps=20,
+        adam_beta2=0.98,
+        weight_decay=0.01,
+        train_sampling_strategy="group_by_length",  # short rows need no padding then
+        max_length=None,
         save_strategy="no",
-        logging_steps=1,
+        logging_steps=5,
         disable_tqdm=True,
         seed=settings.seed,
-        **_ON_CPU,
+        **ON_CPU,
     )
+
+
+def _online_config(out: Path, settings: DemoSettings, **options: Any) -> AgentConfig:
+    episodes = settings.tasks_per_step * settings.group_size
+    fields: dict[str, Any] = {
+        "output_dir": str(out),
+        "max_steps": settings.steps,
+        "per_device_train_batch_size": settings.micro_batch,
+        "gradient_accumulation_steps": episodes // settings.micro_batch,
+        "num_generations": settings.group_size,
+        "rounds": settings.rounds,
+        "every": settings.every,
+        "learning_rate": settings.learning_rate,
+        "warmup_steps": 10,
+        "adam_beta2": 0.99,
+        "beta": 0.0,
+        "loss_type": "grpo",
+        "max_completion_length": settings.max_tokens,
+        "max_turn_tokens": settings.max_turn_tokens,
+        "save_strategy": "no",
+        "logging_steps": 1,
+        "disable_tqdm": True,
+        "seed": settings.seed,
+        **ON_CPU,
+    }
+    return AgentConfig(**{**fields, **options})

@@ -1,0 +1,390 @@
+"""AgentEvol: explore, keep what succeeded, train the base model anew on demonstrations and what was kept; repeat.
+
+Round 0 is behaviour cloning. In every later round the last round's model plays training tasks, of which most have no
+demonstration; the episodes that reach the threshold join the demonstrations; and the base model, not the last one, is
+trained on all of them. So the weights carry nothing from round to round: the data does.
+
+With rewards of 0 and 1 this is what the paper's objective, log-likelihood weighted by reward, comes to.
+
+Source: AgentEvol, Xi et al., arXiv 2406.04151, section 4 (and ReST-EM, Singh et al., arXiv 2312.06585, for training
+from the base model in each round).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+from trl import SFTConfig
+
+from agentgym_envs.core import text_env
+from agentgym_envs.errors import EnvError, UsageError
+from agentgym_envs.rollout import ChatCodec, Engine, encode_trajectory
+from agentgym_envs.task import Task
+from agentgym_envs.trajectory import Trajectory, read_trajectories
+from agentgym_trl.callbacks import run_training
+from agentgym_trl.engines import HFEngine
+from agentgym_trl.exploration import (
+    MakeEnv,
+    Play,
+    derive_seed,
+    exploration_specs,
+    explore,
+    write_trajectories,
+)
+from agentgym_trl.models import load_model
+from agentgym_trl.refusals import refusals
+from agentgym_trl.run_directory import last_checkpoint
+from agentgym_trl.sft import make_sft_trainer
+
+Evaluate = Callable[[Path], Mapping[str, float]]
+"""From the directory of a round's model to numbers about it."""
+MakeEngine = Callable[[Path], Engine]
+"""From the directory of a round's model to an engine that plays with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvolSettings:
+    """What is explored and what is kept.
+
+    `rounds` counts those that explore; behaviour cloning comes before them. A round draws `tasks` tasks of `split` and
+    `groups` (None: all of a table) and plays each `samples` times. An episode is kept if its score is at least
+    `threshold` (None: if it succeeded) and its tokens fit into the `max_length` of training. `keep` says whether a
+    round trains on what all rounds kept or only itself; the demonstrations are always in. `max_per_task` bounds how
+    many kept trajectories of one task are trained on, the shortest first (None: all).
+    """
+
+    rounds: int = 3
+    tasks: int | None = 256
+    samples: int = 4
+    threshold: float | None = None
+    keep: Literal["all", "last"] = "all"
+    max_per_task: int | None = None
+    split: str | None = "train"
+    groups: Sequence[str] | None = None
+    play: Play = field(default_factory=Play)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        least = {"rounds": 0, "tasks": 1, "samples": 1, "max_per_task": 1, "seed": 0}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if value is not None and value < bound:
+                raise UsageError(f"{name} must be at least {bound}, got {value}")
+        if self.keep not in ("all", "last"):
+            raise UsageError(f"keep must be 'all' or 'last', got {self.keep!r}")
+        if self.threshold is not None and not 0 < self.threshold <= 1:
+            raise UsageError(f"threshold must be above 0 and at most 1, as scores are, got {self.threshold}")
+        if self.play.temperature <= 0 and self.samples > 1:
+            raise UsageError(f"samples={self.samples} needs a temperature above 0; at 0 all samples are the same")
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A finished round: its number, its directory, and what is to be said of it.
+
+    The directory holds `model/`, from round 1 on `explored.jsonl` and `kept.jsonl`, and `round.json` with `metrics`.
+    """
+
+    number: int
+    directory: Path
+    metrics: dict[str, float]
+
+    @property
+    def model(self) -> Path:
+        """The directory of the model that was trained."""
+        return self.directory / "model"
+
+    def explored(self) -> list[Trajectory]:
+        """All episodes that were played, in no order; none in round 0."""
+        path = self.directory / "explored.jsonl"
+        return list(read_trajectories(path)) if path.exists() else []
+
+    def kept(self) -> list[Trajectory]:
+        """What was kept of them; none in round 0."""
+        path = self.directory / "kept.jsonl"
+        return list(read_trajectories(path)) if path.exists() else []
+
+
+def agentevol(
+    model: str | Path,
+    demonstrations: Sequence[Trajectory],
+    make_env: MakeEnv,
+    codec: ChatCodec,
+    args: SFTConfig,
+    settings: EvolSettings,
+    *,
+    make_engine: MakeEngine | None = None,
+    evaluate: Evaluate | None = None,
+    on_begin: Callable[[], object] | None = None,
+    console: Console | None = None,
+    **trainer: Any,
+) -> list[Round]:
+    """Behaviour cloning and `settings.rounds` rounds of AgentEvol in `args.output_dir`; what is there is gone on with.
+
+    Every round trains `model` by a copy of `args`, so for the same number of steps if `args.max_steps` says so. A
+    round that is finished is not repeated; episodes that were played are kept; training goes on from its last
+    checkpoint, or begins anew if it has none. Tasks, starts and training depend on `settings.seed` and `args.seed`
+    alone; for sampling see `explore`.
+
+    Args:
+        model: the base model, a directory or a name; it is loaded anew in every round.
+        demonstrations: what round 0 clones; part of the data of all rounds.
+        make_env: makes the environment that is explored.
+        codec: encodes for the model.
+        args: how a round trains. Its seed also decides the order of the data.
+        settings: what is explored and kept.
+        make_engine: plays with a round's model; by default transformers on the device of `args`.
+        evaluate: called with the directory of each round's model; its numbers go into the metrics as `eval/...`.
+        on_begin: called once all is checked, before anything is written.
+        console: where progress is shown.
+        **trainer: further arguments of `make_sft_trainer`, such as `peft_config`.
+
+    Returns:
+        The rounds, behaviour cloning first.
+
+    Raises:
+        UsageError: there is nothing to clone, the tasks are fewer than asked for, or the directory holds a run with
+            other demonstrations.
+        EnvError: every episode of a round failed.
+        KeyboardInterrupt: on Ctrl-C, after everything was written.
+    """
+    run = _Run(str(model), demonstrations, make_env, codec, args, settings, make_engine, evaluate, console, trainer)
+    run.check()
+    if on_begin:
+        on_begin()
+    run.begin()
+    finished: list[Round] = []
+    for number in range(settings.rounds + 1):
+        finished.append(run.round(number, finished))
+        _write_metrics(run.out / "metrics.jsonl", finished)
+    return finished
+
+
+def keep(explored: Iterable[Trajectory], threshold: float | None = None) -> list[Trajectory]:
+    """The usable episodes that succeeded, or whose score is at least `threshold`."""
+    usable = (trajectory for trajectory in explored if trajectory.usable)
+    return [t for t in usable if (t.success if threshold is None else t.score >= threshold - 1e-9)]
+
+
+def training_set(
+    demonstrations: Iterable[Trajectory], kept: Iterable[Trajectory], max_per_task: int | None = None
+) -> list[Trajectory]:
+    """The demonstrations, then what was kept: each (task, seed, actions) once, and at most `max_per_task` of a task.
+
+    The bound is on what was kept, not on demonstrations; of a task's the shortest are taken, then the earliest.
+    """
+    shown = _distinct(demonstrations)
+    seen = {_identity(trajectory) for trajectory in shown}
+    found = [trajectory for trajectory in _distinct(kept) if _identity(trajectory) not in seen]
+    return [*shown, *(found if max_per_task is None else _cap(found, max_per_task))]
+
+
+def print_rounds(console: Console, rounds: Sequence[Round]) -> None:
+    """A table with a row a round."""
+    names = list(dict.fromkeys(name for r in rounds for name in r.metrics if name.startswith("eval/")))
+    table = Table("round", "explored", "success", "kept", "trained on", "tasks", "without demo", "loss", *names)
+    for found in rounds:
+        m = found.metrics
+        counts = [f"{m[name]:.0f}" for name in ("trained_on", "tasks", "new_tasks")]
+        explored = [f"{m['explored']:.0f}", f"{m['success']:.1%}", f"{m['kept']:.0f}"] if found.number else ["-"] * 3
+        measured = [f"{m[name]:.3f}" if name in m else "-" for name in names]
+        table.add_row(str(found.number), *explored, *counts, f"{m['loss']:.4f}", *measured)
+    console.print(table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The arguments of `agentevol`, and the work of a round."""
+
+    model: str
+    demonstrations: Sequence[Trajectory]
+    make_env: MakeEnv
+    codec: ChatCodec
+    args: SFTConfig
+    settings: EvolSettings
+    make_engine: MakeEngine | None
+    evaluate: Evaluate | None
+    console: Console | None
+    trainer: Mapping[str, Any]
+
+    @property
+    def out(self) -> Path:
+        return Path(str(self.args.output_dir))
+
+    def check(self) -> None:
+        """Refuse what cannot be before anything is trained or written."""
+        if self.args.world_size > 1:
+            raise UsageError("agentevol runs in one process; start it without accelerate launch or torchrun")
+        if not any(trajectory.usable for trajectory in self.demonstrations):
+            raise UsageError("there is no demonstration to begin with")
+        if self.settings.rounds:
+            self.tasks(1)
+
+    def begin(self) -> None:
+        """Write the demonstrations down, or see that they are the ones of the run that goes on."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        path = self.out / "demos.jsonl"
+        if not path.exists():
+            write_trajectories(path, self.demonstrations)
+        elif [t.to_json() for t in read_trajectories(path)] != [t.to_json() for t in self.demonstrations]:
+            raise UsageError(f"{path} holds other demonstrations; choose another output_dir, or give the same")
+
+    def round(self, number: int, before: Sequence[Round]) -> Round:
+        """Explore, keep, train and measure; whatever of it is done already is read."""
+        directory = self.out / f"round-{number}"
+        finished = _read_json(directory / "round.json")
+        if finished is not None:
+            return Round(number, directory, finished)
+        directory.mkdir(exist_ok=True)
+        explored = self.explore(directory, number, before[-1]) if number else []
+        kept = [t for t in keep(explored, self.settings.threshold) if self.fits(t)]
+        if number:
+            write_trajectories(directory / "kept.jsonl", kept)
+        earlier = before if self.settings.keep == "all" else []
+        data = training_set(
+            self.demonstrations, [t for r in earlier for t in r.kept()] + kept, self.settings.max_per_task
+        )
+        metrics = {**self.describe(explored, kept, data), **self.train(directory, number, data)}
+        if self.evaluate:
+            metrics |= {f"eval/{name}": float(value) for name, value in self.evaluate(directory / "model").items()}
+        _write_json(directory / "round.json", metrics)
+        return Round(number, directory, metrics)
+
+    def tasks(self, number: int) -> list[Task]:
+        """What a round explores: drawn anew for each."""
+        wanted, env = self.settings, self.make_env()
+        seed = derive_seed(wanted.seed, number)
+        try:
+            return text_env(env).tasks.take(wanted.tasks, split=wanted.split, groups=wanted.groups, seed=seed)
+        except UsageError as error:
+            error.add_note("these are the tasks to explore (--explore_tasks)")
+            raise
+        finally:
+            env.close()
+
+    def fits(self, trajectory: Trajectory) -> bool:
+        """Whether it can be trained on; a demonstration that is too long is an error, but what was found is not."""
+        episode = encode_trajectory(trajectory, self.codec)
+        return self.args.max_length is None or len(episode.prompt_ids) + len(episode.ids) <= self.args.max_length
+
+    def explore(self, directory: Path, number: int, last: Round) -> list[Trajectory]:
+        """The episodes of a round, in the order of tasks and samples."""
+        wanted = self.settings
+        explored = explore(
+            directory / "explored.jsonl",
+            exploration_specs(self.tasks(number), wanted.samples, wanted.seed, number),
+            self.make_env,
+            lambda: self.engine(last.model),
+            self.codec,
+            wanted.play,
+            seed=derive_seed(wanted.seed, number),
+            title=f"round {number}: explore",
+            console=self.console,
+        )
+        if not any(trajectory.usable for trajectory in explored):
+            raise EnvError(f"every episode of round {number} failed, the first with: {explored[0].error}")
+        return explored
+
+    def engine(self, model: Path) -> Engine:
+        """What plays with a round's model."""
+        if self.make_engine:
+            return self.make_engine(model)
+        return HFEngine(load_model(str(model), dtype="auto").to(self.args.device), self.codec.tokenizer)
+
+    def train(self, directory: Path, number: int, data: Sequence[Trajectory]) -> dict[str, float]:
+        """Train the base model on `data`, unless that is done; returns what is to be said of it."""
+        done = _read_json(directory / "training.json")
+        if done is not None:
+            return done
+        args = copy.deepcopy(self.args)
+        args.output_dir = str(directory / "model")
+        with refusals():
+            trainer = make_sft_trainer(self.model, data, self.codec, args, **self.trainer)
+        title = f"round {number}: train" if number else "round 0: clone"
+        if not run_training(trainer, title, console=self.console, checkpoint=last_checkpoint(args.output_dir)):
+            raise KeyboardInterrupt
+        _save_merged(trainer, args.output_dir)
+        losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
+        facts = {"loss": float(losses[-1]) if losses else float("nan"), "steps": float(trainer.state.global_step)}
+        _write_json(directory / "training.json", facts)
+        return facts
+
+    def describe(
+        self, explored: Sequence[Trajectory], kept: Sequence[Trajectory], data: Sequence[Trajectory]
+    ) -> dict[str, float]:
+        """What a round saw and trains on. Success and score are means over the usable episodes."""
+        usable = [trajectory for trajectory in explored if trajectory.usable]
+        shown = {trajectory.task.id for trajectory in self.demonstrations}
+        tasks = {trajectory.task.id for trajectory in data}
+        facts = {
+            "explored": len(explored),
+            "failed": len(explored) - len(usable),
+            "success": sum(t.success for t in usable) / max(len(usable), 1),
+            "score": sum(t.score for t in usable) / max(len(usable), 1),
+            "kept": len(kept),
+            "trained_on": len(data),
+            "tasks": len(tasks),
+            "new_tasks": len(tasks - shown),
+        }
+        return {name: float(value) for name, value in facts.items()}
+
+
+def _identity(trajectory: Trajectory) -> tuple[str, str, int, tuple[str, ...]]:
+    return trajectory.env_id, trajectory.task.id, trajectory.seed, tuple(trajectory.actions)
+
+
+def _distinct(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
+    found: dict[Any, Trajectory] = {}
+    for trajectory in trajectories:
+        if trajectory.usable:
+            found.setdefault(_identity(trajectory), trajectory)
+    return list(found.values())
+
+
+def _cap(trajectories: Sequence[Trajectory], most: int) -> list[Trajectory]:
+    """At most so many of a task, in the order in which they came."""
+    by_task: dict[tuple[str, str], list[int]] = {}
+    for place, trajectory in enumerate(trajectories):
+        by_task.setdefault((trajectory.env_id, trajectory.task.id), []).append(place)
+    shortest = (sorted(places, key=lambda p: len(trajectories[p].turns))[:most] for places in by_task.values())
+    return [trajectories[place] for place in sorted(place for places in shortest for place in places)]
+
+
+def _save_merged(trainer: Any, path: str) -> None:
+    """An adapter (PEFT) is merged into its model, so that the directory plays like any model; it stays in `adapter`."""
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    if not hasattr(model, "merge_and_unload"):
+        return
+    (Path(path) / "adapter").mkdir(exist_ok=True)
+    for file in Path(path).glob("adapter_*"):
+        file.replace(file.parent / "adapter" / file.name)
+    model.merge_and_unload().save_pretrained(path)
+
+
+def _write_metrics(path: Path, rounds: Sequence[Round]) -> None:
+    """A line a round."""
+    lines = [json.dumps({"round": found.number, **found.metrics}) + "\n" for found in rounds]
+    part = path.with_suffix(".part")
+    part.write_text("".join(lines), encoding="utf-8")
+    part.replace(path)
+
+
+def _read_json(path: Path) -> dict[str, float] | None:
+    try:
+        found: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _write_json(path: Path, facts: Mapping[str, float]) -> None:
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)

@@ -1,0 +1,132 @@
+"""`agentgym train agentevol`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+from rich.console import Console
+from trl import SFTConfig, get_peft_config
+
+from agentgym_envs.core import text_env
+from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout import ChatCodec, Limits
+from agentgym_envs.trajectory import Trajectory
+from agentgym_trl.agentevol import Evaluate, EvolSettings, agentevol, print_rounds
+from agentgym_trl.cli.arguments import EnvArguments, parse
+from agentgym_trl.cli.environments import Environment, only_environment
+from agentgym_trl.cli.runs import model_name, run_settings
+from agentgym_trl.cli.sft import DemoArguments, load_demonstrations
+from agentgym_trl.engines import HFEngine
+from agentgym_trl.exploration import Play, evaluator
+from agentgym_trl.models import load_model, load_tokenizer, make_codec, read_template
+from agentgym_trl.run_directory import claim_run_directory
+from agentgym_trl.sft import Demonstration
+
+
+@dataclass
+class EvolArguments:
+    """What is explored and what is kept."""
+
+    rounds: int = field(default=3, metadata={"help": "Rounds that explore, after one of behaviour cloning."})
+    explore_tasks: int | None = field(
+        default=256, metadata={"help": "Tasks explored a round, drawn from --split and --groups; 0: all of a table."}
+    )
+    samples: int = field(default=4, metadata={"help": "Episodes a task."})
+    temperature: float = field(default=1.0, metadata={"help": "Sampling temperature of exploration."})
+    threshold: float | None = field(
+        default=None, metadata={"help": "Score from which an episode is kept; by default it must succeed."}
+    )
+    keep: Literal["all", "last"] = field(
+        default="all", metadata={"help": "Train on what all rounds kept, or on what the last one kept."}
+    )
+    max_per_task: int | None = field(
+        default=None, metadata={"help": "Kept trajectories of one task that are trained on, at most; shortest first."}
+    )
+    max_turns: int = field(default=30, metadata={"help": "Limit of turns of an episode."})
+    max_tokens: int = field(default=8192, metadata={"help": "Tokens of an episode after its prompt."})
+    max_turn_tokens: int = field(default=512, metadata={"help": "Tokens of an answer."})
+    explore_batch: int = field(default=128, metadata={"help": "Episodes at a time."})
+    eval_tasks: int = field(default=0, metadata={"help": "Validation tasks that each round's model is measured on."})
+
+
+def train_agentevol(argv: Sequence[str]) -> int:
+    """Explore, keep what succeeded, train from the base model; again and again. Returns the exit code."""
+    env_args, args, model_args, demo_args, evol_args = parse(SFTConfig, argv, DemoArguments, EvolArguments)
+    environment = only_environment(env_args)
+    template, args.chat_template_path = read_template(args.chat_template_path), None
+    codec = make_codec(
+        load_tokenizer(model_args.model_name_or_path),
+        template=template,
+        template_kwargs=demo_args.chat_template_kwargs,
+    )
+    settings = evol_settings(evol_args, env_args, args.seed)
+    demonstrations = _trajectories(load_demonstrations(demo_args.demos, env_args, environment, args.seed))
+    evaluate = _evaluate(environment, settings, evol_args.eval_tasks, codec, args)
+    more = {name: value for name, value in asdict(evol_args).items() if name not in ("rounds", "explore_batch")}
+    run = run_settings(args, "agentevol", env_args, model_args, **asdict(demo_args), **more)
+    console = Console(stderr=True)
+    try:
+        rounds = agentevol(
+            model_name(model_args, args),
+            demonstrations,
+            environment.make,
+            codec,
+            args,
+            settings,
+            evaluate=evaluate,
+            on_begin=partial(claim_run_directory, args.output_dir, run, resume=env_args.resume),
+            console=console,
+            peft_config=get_peft_config(model_args),
+        )
+    except KeyboardInterrupt:
+        console.print("[yellow]Stopped.[/] What was played and trained is kept; --resume goes on with it.")
+        return 130
+    print_rounds(console, rounds)
+    console.print(f"[green]Done:[/] the last model is in {rounds[-1].model}, every round's in {args.output_dir}")
+    return 0
+
+
+def evol_settings(evol: EvolArguments, env: EnvArguments, seed: int) -> EvolSettings:
+    """The options as `agentevol` takes them. Raises UsageError."""
+    for name in ("max_turns", "max_tokens", "max_turn_tokens", "explore_batch"):
+        if getattr(evol, name) < 1:
+            raise UsageError(f"--{name} must be at least 1, got {getattr(evol, name)}")
+    return EvolSettings(
+        rounds=evol.rounds,
+        tasks=evol.explore_tasks or None,
+        samples=evol.samples,
+        threshold=evol.threshold,
+        keep=evol.keep,
+        max_per_task=evol.max_per_task,
+        split=env.split,
+        groups=env.groups,
+        play=Play(Limits(evol.max_turns, evol.max_tokens, evol.max_turn_tokens), evol.temperature, evol.explore_batch),
+        seed=seed,
+    )
+
+
+def _trajectories(demonstrations: Sequence[Demonstration]) -> list[Trajectory]:
+    found = [d for d in demonstrations if isinstance(d, Trajectory)]
+    if len(found) < len(demonstrations):
+        raise UsageError(
+            "agentevol needs --demos with trajectories of its environment (JSONL), as `agentgym demos` and `eval` "
+            "write them; conversations do not say which task they solve (`train sft` takes them)"
+        )
+    return found
+
+
+def _evaluate(
+    environment: Environment, settings: EvolSettings, count: int, codec: ChatCodec, args: SFTConfig
+) -> Evaluate | None:
+    """Success on validation tasks, played as exploration plays."""
+    if count < 1:
+        return None
+    tasks = text_env(environment.make()).tasks.take(count, split="validation", groups=settings.groups, seed=1)
+
+    def load(model: str) -> tuple[Any, ChatCodec]:
+        return HFEngine(load_model(model, dtype="auto").to(args.device), codec.tokenizer), codec
+
+    return evaluator(tasks, environment.make, load, settings.play)

@@ -1,0 +1,199 @@
+"""What test_processes.py runs in several processes, and in one to compare: `processes.py OUT MODEL TASK...`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from accelerate import PartialState
+from accelerate.utils import DistributedType
+from torch.distributed.tensor import DTensor
+
+from agentgym_envs.core import Transition
+from agentgym_envs.errors import EnvError
+from agentgym_trl import engines
+from agentgym_trl.tiny import make_tokenizer
+from tests.adapters.trl.small import ScoredCraft, Spy, corpus, make_trainer
+
+RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+CASES: dict[str, dict[str, Any]] = {
+    # 2 rows a process and groups of 4: every group lies in both processes.
+    "grpo": {"num_generations": 4, "rows": 4},
+    "reinforce++": {"num_generations": 2, "rows": 4, "gradient_accumulation_steps": 2},
+    "gae": {"num_generations": 8, "rows": 4, "gradient_accumulation_steps": 2, "num_iterations": 2},
+}
+"""Settings of runs; `rows` is the batch of all processes."""
+STEPS = 2
+
+
+class MemberCraft(ScoredCraft):
+    """Says which place of the batch it plays; some places end early, the others run into the limit of turns."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self._place = place
+
+    def _begin(self, task: Any, rng: Any) -> str:
+        return f"{self._place}: {super()._begin(task, rng)}"
+
+    def _act(self, command: str) -> Transition:
+        step = super()._act(command)
+        return Transition(step.observation, step.reward, terminated=self._place % 3 == 0)
+
+
+class HashTrainer(Spy):
+    """Answers by a pure function of the prompt, so that it does not matter where an episode is played."""
+
+    def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
+        return [self._answer(tuple(ids)) for ids in prompt_ids], None
+
+    def _answer(self, prompt: tuple[int, ...]) -> list[int]:
+        random = Random(str(prompt))
+        limit = self.generation_config.max_new_tokens
+        words = [random.randrange(10, 200) for _ in range(random.randrange(1, limit + 1))]
+        return words if len(words) == limit else [*words, self.processing_class.eos_token_id]
+
+
+def compare(out: Path, model: Path) -> None:
+    """Train each case, a model of its own; leave what this process had in `CASE.RANK.pt`."""
+    for name, case in CASES.items():
+        trainer = _member_trainer(out / f"{name}-{WORLD}", name, **case)
+        trainer.train()
+        torch.save(_left(trainer), out / f"{name}.{RANK}.pt")
+
+
+def _member_trainer(out: Path, estimator: str, rows: int, **more: Any) -> Any:
+    own = rows // WORLD * more.get("gradient_accumulation_steps", 1)
+    numbers = count()
+    return make_trainer(
+        out,
+        make_tokenizer(corpus()),
+        lambda: MemberCraft(RANK * own + next(numbers) % own),
+        trainer=HashTrainer,
+        per_device_train_batch_size=rows // WORLD,
+        advantage_estimator=estimator,
+        max_steps=STEPS * more.get("num_iterations", 1),
+        optim="sgd",
+        learning_rate=1.0,
+        critic_learning_rate=1e-3,
+        **more,
+    )
+
+
+def _left(trainer: Any) -> dict[str, Any]:
+    learner = trainer.learner
+    return {
+        "outputs": trainer.outputs,
+        "log": trainer.state.log_history,
+        "policy": trainer.model.state_dict(),
+        "critic": learner.critic.state_dict() if learner else {},
+    }
+
+
+class CollectiveTrainer(Spy):
+    """Generation that hangs unless all processes call it equally often; counts calls for nothing and others."""
+
+    idle = calls = 0
+
+    def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
+        if dist.is_initialized():
+            dist.barrier()
+        nothing = list(prompt_ids) == [[self.processing_class.eos_token_id]]
+        self.idle, self.calls = self.idle + nothing, self.calls + (not nothing)
+        return super()._generate_single_turn(prompt_ids, *args, **kwargs)
+
+
+class UnevenCraft(ScoredCraft):
+    """Rank 0 plays one turn, the others up to the limit; the first group scores nothing at all, retries included."""
+
+    def __init__(self, number: int, broken: bool) -> None:
+        super().__init__()
+        self._scoreless, self._broken = number < (2 if RANK == 0 else 4), broken
+
+    def _act(self, command: str) -> Transition:
+        if self._broken and self._turn == 1:
+            raise EnvError("the crafting table burns")
+        step = super()._act(command)
+        return Transition(step.observation, 0.0 if self._scoreless else step.reward, terminated=RANK == 0)
+
+
+def together(out: Path, model: Path) -> None:
+    """One step with collective generation: turns, failures and retries differ between processes."""
+    engines.generates_together = lambda trainer: True  # type: ignore[attr-defined]
+    numbers = count()
+
+    def make() -> UnevenCraft:
+        number = next(numbers)
+        return UnevenCraft(number, broken=RANK == 1 and number in (1, 2, 4))
+
+    trainer = make_trainer(
+        out / "together",
+        make_tokenizer(corpus()),
+        make,
+        trainer=CollectiveTrainer,
+        max_steps=1,
+        num_generations=4,
+        per_device_train_batch_size=2,
+        rounds="6",
+        resample_equal_groups=1,
+    )
+    trainer.train()
+    torch.save(_counted(trainer), out / f"together.{RANK}.pt")
+
+
+def sharded(out: Path, model: Path) -> None:
+    """PPO under FSDP2, where turns differ between processes; accelerate knows no FSDP on CPUs, but torch does."""
+    begin = PartialState.__init__
+
+    def as_if_on_gpus(self: Any, *args: Any, **kwargs: Any) -> None:
+        begin(self, *args, **kwargs)
+        if self.distributed_type == DistributedType.MULTI_CPU:
+            self.distributed_type = DistributedType.MULTI_GPU
+
+    PartialState.__init__ = as_if_on_gpus
+    trainer = _sharded_trainer(out / "sharded", model, 2)
+    critic = {name: weight.clone() for name, weight in trainer.learner.critic.named_parameters()}
+    trainer.train()
+    shards = [(name, weight) for name, weight in trainer.model.named_parameters() if isinstance(weight, DTensor)]
+    found = {**_counted(trainer), "critic": critic, "shards": {name: tuple(w.to_local().shape) for name, w in shards}}
+    resumed = _sharded_trainer(out / "sharded", model, 3)
+    resumed.train(resume_from_checkpoint=str(out / "sharded" / "checkpoint-2"))
+    torch.save({**found, "resumed": resumed.state.log_history}, out / f"sharded.{RANK}.pt")
+
+
+def _sharded_trainer(out: Path, model: Path, steps: int) -> Any:
+    numbers = count()
+    return make_trainer(
+        out,
+        make_tokenizer(corpus()),
+        lambda: UnevenCraft(next(numbers), broken=False),
+        trainer=CollectiveTrainer,
+        model=str(model),
+        advantage_estimator="gae",
+        max_steps=steps,
+        num_generations=4,
+        per_device_train_batch_size=2,
+        rounds="4",
+        save_strategy="steps",
+        save_steps=2,
+    )
+
+
+def _counted(trainer: Any) -> dict[str, Any]:
+    return {"calls": trainer.calls, "idle": trainer.idle, "log": trainer.state.log_history}
+
+
+TASKS: dict[str, Callable[[Path, Path], None]] = {"compare": compare, "together": together, "sharded": sharded}
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for task in sys.argv[3:]:
+        TASKS[task](Path(sys.argv[1]), Path(sys.argv[2]))
+    dist.destroy_process_group()

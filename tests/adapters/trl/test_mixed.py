@@ -1,0 +1,274 @@
+"""Several environments in one run: shares, limits of turns, metrics, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from transformers import TrainerCallback
+
+from agentgym_envs.cli import main
+from agentgym_envs.core import text_env
+from agentgym_envs.errors import UsageError
+from agentgym_envs.trajectory import Trajectory, read_trajectories
+from agentgym_trl.cli.arguments import EnvArguments
+from agentgym_trl.cli.environments import environments, only_environment
+from agentgym_trl.dataset import make_dataset, mixed_dataset
+from agentgym_trl.rollout import make_rollout_func
+from agentgym_trl.trainer import AgentTrainer
+from tests.adapters.trl.small import DEPTH, ENV, KWARGS, ScoredCraft, config, craft, make_small_model, metrics, played
+from tests.toy import CountEnv
+
+TOY = "Toy/Count-v0"
+
+
+@pytest.fixture(autouse=True)
+def toy_id() -> Iterator[None]:
+    """A second id, since a run is made of ids."""
+    gym.register(TOY, entry_point=CountEnv)
+    yield
+    del gym.registry[TOY]
+
+
+@pytest.fixture
+def train(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
+    """`agentgym train` of both environments; gives the exit code and what it said."""
+    monkeypatch.setenv("AGENTGYM_DEBUG", "")
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*words: object, env: tuple[str, ...] = (ENV + ":2", TOY), kwargs: Any = None) -> tuple[int, str]:
+        told = {ENV: KWARGS} if kwargs is None else kwargs
+        fixed = ["--env", *env, "--env_kwargs", json.dumps(told), "--groups", *DEPTH, "--model", model_path]
+        small = ["--max_steps", 2, "--per_device_train_batch_size", 12, "--num_generations", 2, "--use_cpu"]
+        small += ["--max_completion_length", 200, "--max_turn_tokens", 8, "--report_to", "none"]
+        code = main([str(word) for word in ["train", "rloo", *fixed, *small, "--output_dir", tmp_path / "out", *words]])
+        return code, capfd.readouterr().err
+
+    return call
+
+
+def by_env(trajectories: list[Trajectory]) -> dict[str, list[Trajectory]]:
+    return {env: [t for t in trajectories if t.env_id == env] for env in sorted({t.env_id for t in trajectories})}
+
+
+@pytest.mark.train
+def test_two_environments_from_the_command_line(train: Any, tmp_path: Path) -> None:
+    """Two epochs of one step: in each, two thirds of the groups are of one environment, with its own limit."""
+    code, said = train("--rounds", "TextCraft=1,3;Count=2,4", "--every", "1", "--tasks", "6")
+    assert code == 0, said
+    out = tmp_path / "out"
+    for step, limits in enumerate([{ENV: 1, TOY: 2}, {ENV: 3, TOY: 4}]):
+        found = by_env(played(out, step))
+        assert {env: len(own) for env, own in found.items()} == {ENV: 8, TOY: 4}
+        for env, own in found.items():
+            assert {t.meta["max_turns"] for t in own} == {limits[env]}
+            assert {len(t.turns) for t in own} == {limits[env]}  # an untrained model solves nothing
+            assert set(Counter((t.task.id, t.seed) for t in own).values()) == {2}
+        assert {t.task.group for t in found[ENV]} == {"depth-1"}
+        assert all(t.env_kwargs == (KWARGS if t.env_id == ENV else {}) for own in found.values() for t in own)
+    rows = [row for row in metrics(out) if "loss" in row]
+    for row, craft_turns, toy_turns in zip(rows, (1, 3), (2, 4), strict=True):
+        assert (row["rollout/TextCraft/turns"], row["rollout/TextCraft/max_turns"]) == (craft_turns, craft_turns)
+        assert (row["rollout/Count/turns"], row["rollout/Count/max_turns"]) == (toy_turns, toy_turns)
+        assert row["rollout/turns"] == pytest.approx((2 * craft_turns + toy_turns) / 3)
+        assert row["rollout/Count/success"] == row["rollout/Count/score"] == 0
+        assert row["rollout/Count/invalid_actions"] == 1
+    assert json.loads((out / "run.json").read_text())["env"] == [ENV + ":2", TOY]
+
+    code, said = train("--resume", env=(TOY, ENV))
+    assert code == 2 and "holds another run: its env is" in said
+
+
+@pytest.mark.train
+def test_one_environment_with_a_weight_and_keyed_arguments(train: Any, tmp_path: Path) -> None:
+    code, said = train("--rounds", "TextCraft=1", "--max_steps", "1", env=(ENV + ":3",))
+    assert code == 0, said
+    assert {(t.env_id, t.meta["max_turns"]) for t in played(tmp_path / "out", 0)} == {(ENV, 1)}
+    assert not [key for key in metrics(tmp_path / "out")[0] if key.startswith("rollout/TextCraft/")]
+
+
+@pytest.mark.parametrize(
+    "words, options, part",
+    [
+        (["--rounds", "TextCraft=10"], {}, "must name them all: TextCraft, Count; got TextCraft"),
+        (["--rounds", "TextCraft=10;Maze=3"], {}, "must name them all: TextCraft, Count; got TextCraft, Maze"),
+        (["--rounds", "TextCraft=10;Count"], {}, "--rounds names each environment once"),
+        ([], {"env": (ENV, TOY, ENV + ":2")}, f"--env names {ENV} twice"),
+        ([], {"env": (ENV, TOY + ":0")}, f"the weight of an environment is a number above 0, as in {ENV}:2; got"),
+        ([], {"env": (ENV, "Toy/Maze-v0")}, "there is no environment 'Toy/Maze-v0'"),
+        ([], {"kwargs": KWARGS}, "with several environments --env_kwargs is keyed by id"),
+        ([], {"kwargs": {ENV: KWARGS, "Toy/Maze-v0": {}}}, "wrong: Toy/Maze-v0"),
+        ([], {"kwargs": {ENV: "fictional"}}, f"must hold an object for each; wrong: {ENV}"),
+        ([], {"kwargs": {TOY: {"speed": 3}}}, f"{TOY} does not take these arguments"),
+        (["--groups", "depth-1", "tiny"], {}, "no environment of this run has the groups tiny"),
+        (["--tasks", "1"], {}, "tasks to train on must be at least 2, since each of 2 environments gives one; got 1"),
+    ],
+)
+def test_what_cannot_be_is_one_line(words: list[str], options: Any, part: str, train: Any, tmp_path: Path) -> None:
+    code, said = train(*words, **options)
+    assert (code, len(said.splitlines())) == (2, 1), said
+    assert part in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_environments_of_the_command_line() -> None:
+    found = environments(EnvArguments(env_id=[ENV + ":0.5", TOY], env_kwargs=json.dumps({ENV: KWARGS})))
+    assert [(e.id, e.weight, e.kwargs) for e in found] == [(ENV, 0.5, KWARGS), (TOY, 1.0, {})]
+    assert text_env(found[1].make()).spec.id == TOY  # type: ignore[union-attr]
+    with pytest.raises(UsageError, match=f"takes one environment, got {ENV}, {TOY}"):
+        only_environment(EnvArguments(env_id=[ENV, TOY]))
+
+
+def makers() -> dict[str, Any]:
+    return {ENV: craft, TOY: lambda: gym.make(TOY)}
+
+
+def rows(total: int = 12, *, craft_weight: float = 1.0) -> Any:
+    envs = {name: text_env(make()) for name, make in makers().items()}
+    return mixed_dataset(envs, {ENV: craft_weight, TOY: 1.0}, total, enough=1, groups=[*DEPTH, "small"])
+
+
+def make_mixed(out: Path, tokenizer: Any, data: Any, env: Any = None, model: Any = None, **more: Any) -> Any:
+    options = {"per_device_train_batch_size": 8, "num_generations": 2, **more}
+    return AgentTrainer(
+        model or make_small_model(tokenizer),
+        env or makers(),
+        args=config(out, **options),
+        processing_class=tokenizer,
+        train_dataset=data,
+    )
+
+
+@pytest.mark.train
+def test_an_epoch_holds_the_shares_and_each_step_what_it_drew(tokenizer: Any, tmp_path: Path) -> None:
+    trainer = make_mixed(tmp_path, tokenizer, rows(12, craft_weight=3), max_steps=3)
+    trainer.train()
+    episodes = [t for step in range(3) for t in played(tmp_path, step)]
+    assert Counter(t.env_id for t in episodes) == {ENV: 18, TOY: 6}
+    logs = [log for log in trainer.state.log_history if "loss" in log]
+    for step, log in enumerate(logs):
+        present = {t.env_id for t in played(tmp_path, step)}
+        assert {name for name in (ENV, TOY) if f"rollout/{name[name.index('/') + 1 : -3]}/score" in log} == present
+
+
+@pytest.mark.train
+def test_a_step_with_one_environment_alone_says_which(tokenizer: Any, tmp_path: Path) -> None:
+    """Else the curve of an environment would have holes wherever it was alone."""
+    data = make_dataset(CountEnv(), 8, name=TOY)
+    trainer = make_mixed(tmp_path, tokenizer, data, max_steps=1)
+    trainer.train()
+    log = trainer.state.log_history[0]
+    assert log["rollout/Count/score"] == log["rollout/score"] and "rollout/TextCraft/score" not in log
+
+
+@pytest.mark.train
+def test_replaced_groups_may_be_of_another_environment(tokenizer: Any, tmp_path: Path) -> None:
+    """Untrained, the model always counts to nothing: those groups give way until the others are left."""
+    env = {ENV: ScoredCraft, TOY: CountEnv}
+    data = rows(40, craft_weight=3)
+    noted: dict[str, list[Any]] = {}
+
+    def note(completions: Any, **columns: Any) -> list[None]:
+        noted.update(columns)
+        return [None] * len(completions)
+
+    trainer = AgentTrainer(
+        make_small_model(tokenizer),
+        env,
+        args=config(tmp_path, num_generations=4, per_device_train_batch_size=32, resample_equal_groups=6, max_steps=1),
+        processing_class=tokenizer,
+        train_dataset=data,
+        reward_funcs=note,
+    )
+    trainer.train()
+    first = {t.env_id for t in played(tmp_path, 0)}
+    assert first == {"ScoredCraft", "CountEnv"}
+    assert {e.trajectory.env_id for e in trainer.rollout.last} == {"ScoredCraft"}
+    assert noted["env"] == [ENV] * 32 and set(noted["group"]) == {"depth-1"}
+    log = trainer.state.log_history[0]
+    assert log["rollout/equal_groups"] > 0 and "rollout/Count/score" not in log
+
+
+@pytest.mark.train
+def test_a_row_of_an_unknown_environment_is_refused(tokenizer: Any, tmp_path: Path) -> None:
+    trainer = make_mixed(tmp_path, tokenizer, make_dataset(CountEnv(), 8, name="Toy/Maze-v0"), max_steps=1)
+    with pytest.raises(UsageError, match=f"wants the environment 'Toy/Maze-v0'; known here: {ENV}, {TOY}"):
+        trainer.train()
+
+
+def test_schedules_for_each_environment(tokenizer: Any) -> None:
+    def rollout(schedule: Any, env: Any = None) -> Any:
+        return make_rollout_func(env or makers(), tokenizer, schedule=schedule, eval_max_turns=None)
+
+    short = rollout({"TextCraft": lambda step: step + 1, "Count": lambda step: 7})
+    by_id = rollout({ENV: lambda step: step + 1, TOY: lambda step: 7})
+    for step, found in itertools.product((0, 5), (short, by_id)):
+        assert (found.max_turns(ENV, step, True), found.max_turns(TOY, step, True)) == (step + 1, 7)
+        assert rollout(lambda s: s + 2).max_turns(TOY, step, True) == step + 2
+    with pytest.raises(UsageError, match="must name them all: TextCraft, Count; got Count"):
+        rollout({"Count": lambda step: 7})
+    with pytest.raises(UsageError, match="must name them all: there is only one; got Count"):
+        rollout({"Count": lambda step: 7}, craft)
+
+
+@pytest.mark.train
+def test_metrics_reach_every_reporter(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
+    """Tensorboard's files, and callbacks, such as those of wandb and trackio, hear what was logged at each step."""
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
+
+    heard: list[dict[str, Any]] = []
+
+    class Ears(TrainerCallback):  # type: ignore[misc]
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+            heard.append({"step": state.global_step, **logs})
+
+    options = {"report_to": ["tensorboard"], "beta": 0.01, "per_device_train_batch_size": 12}
+    trainer = make_mixed(tmp_path, tokenizer, rows(12), model=str(model_path), **options)
+    trainer.add_callback(Ears())
+    trainer.train()
+    steps = [log for log in heard if "loss" in log]
+    assert [log["step"] for log in steps] == [1, 2]
+    events = next(path.parent for path in tmp_path.rglob("events.out.tfevents.*"))
+    board = EventAccumulator(str(events))
+    board.Reload()
+    names = ["reward", "entropy", "kl", "clip_ratio/region_mean", "time/train", "time/generate", "time/env"]
+    names += [f"rollout/{name}" for name in ("success", "turns", "max_turns", "invalid_actions", "tokens")]
+    names += ["rollout/stop/turn_limit", "rollout/TextCraft/turns", "rollout/Count/turns"]
+    for name in names:
+        written = [(event.step, event.value) for event in board.Scalars(f"train/{name}")]
+        assert written == [(log["step"], pytest.approx(float(log[name]), rel=1e-5)) for log in steps], name
+
+
+@pytest.mark.train
+def test_what_is_logged_is_what_was_played(tokenizer: Any, tmp_path: Path) -> None:
+    """Every number of a step, made again from the trajectories on disk."""
+    trainer = make_mixed(tmp_path, tokenizer, rows(12), env={ENV: ScoredCraft, TOY: CountEnv}, max_steps=2)
+    trainer.train()
+    for step, log in enumerate(log for log in trainer.state.log_history if "loss" in log):
+        found = list(read_trajectories(tmp_path / "trajectories" / f"step-{step}.jsonl"))
+        turns = [turn for t in found for turn in t.turns]
+        assert log["reward"] == pytest.approx(sum(t.score for t in found) / 8, abs=1e-6)
+        assert log["rollout/score"] == pytest.approx(log["reward"], abs=1e-6)
+        assert log["rollout/turns"] == len(turns) / 8
+        assert log["rollout/invalid_actions"] == pytest.approx(
+            sum(turn.info["invalid_action"] is not None for turn in turns) / len(turns)
+        )
+        assert log["rollout/cut_answers"] == pytest.approx(
+            sum(t.info["finish"] == "length" for t in turns) / len(turns)
+        )
+        stops = Counter(t.stop_reason for t in found)
+        assert all(log[f"rollout/stop/{reason}"] == count / 8 for reason, count in stops.items())
+        groups: dict[Any, set[float]] = {}
+        for t in found:
+            groups.setdefault((t.env_id, t.task.id, t.seed), set()).add(t.score)
+        assert len(groups) == 4
+        assert log["rollout/equal_groups"] == sum(len(scores) == 1 for scores in groups.values()) / 4
+        sampled = sum(sum(e.assistant_mask) for e in trainer.rollout.last)
+        assert step == 0 or log["rollout/tokens"] == sampled
