@@ -45,7 +45,8 @@ ONLINE: dict[str, dict[str, Any]] = {
     "ppo": {
         "advantage_estimator": "gae",
         "learning_rate": 2e-4,
-        "critic_learning_rate": 5e-4,
+        "gamma": 0.8,  # lost games end by the limit of turns only: undiscounted, nothing tells what they are worth
+        "critic_learning_rate": 1e-3,
         "critic_warmup_steps": 3,
         "critic_lr_warmup_steps": 3,
     },
@@ -160,7 +161,7 @@ def dpo(home: Path, out: Path, settings: Any, console: Console) -> tuple[Path, l
     """All episodes are played by the warm start, and pairs are made of each group."""
     from trl import DPOConfig
 
-    from agentgym_envs.rollout import EpisodeSpec
+    from agentgym_envs.rollout import EpisodeSpec, Limits
     from agentgym_trl.demo import stages
     from agentgym_trl.dpo import make_dpo_trainer
     from agentgym_trl.exploration import explore
@@ -176,7 +177,14 @@ def dpo(home: Path, out: Path, settings: Any, console: Console) -> tuple[Path, l
         for sample in range(settings.group_size)
     ]
     played = explore(
-        out / "explored.jsonl", specs, make_env(settings), lambda: engine, codec, how(settings), seed=settings.seed
+        out / "explored.jsonl",
+        specs,
+        make_env(settings),
+        lambda: engine,
+        codec,
+        # What follows a lost game teaches nothing, and long rejected sides would be most of the loss.
+        replace(how(settings), limits=Limits(3, settings.max_tokens, settings.max_turn_tokens)),
+        seed=settings.seed,
     )
     pairs = make_pairs(played, max_pairs_per_task=2, seed=settings.seed)
     console.print(str(pairs.summary))
@@ -187,8 +195,6 @@ def dpo(home: Path, out: Path, settings: Any, console: Console) -> tuple[Path, l
         learning_rate=1e-4,
         warmup_steps=5,
         beta=0.1,
-        loss_type=["sigmoid", "sft"],  # without the second term the better side grows less likely as well
-        loss_weights=[1.0, 1.0],
         max_length=None,
         save_strategy="no",
         seed=settings.seed,

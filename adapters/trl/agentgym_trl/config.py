@@ -77,6 +77,9 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         0.0, "Weight of the advantage among turns of a group that began in the same state (GiGPO); 0 is off."
     )
     kl_in: str = _option("loss", "Where the KL term of weight --beta goes: the loss (GRPO), or the reward.")
+    bootstrap_cut_episodes: bool = _option(
+        True, "ppo: count what the critic expects after an episode that was cut; false: cut episodes are worth no more."
+    )
     critic_model: str | None = _option(
         None, "ppo: model of the critic, of the policy's vocabulary; by default a copy of the policy's backbone."
     )
@@ -144,15 +147,16 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         try:
             super().__post_init__()
         except ValueError as error:
-            raise UsageError(f"--num_generations 1 needs an even generation batch: {error}") from None
+            if "divisible by num_generations" not in str(error):
+                raise
+            raise UsageError(
+                f"--num_generations 1 needs an even generation batch, got {self.generation_batch_size}"
+            ) from None
         finally:
             self.num_generations = 1
 
     def _check_choices(self) -> None:
-        for name, known in {
-            **CHOICES,
-            **_OUR_CHOICES,
-        }.items():  # TRL finds out only when the first episodes were played
+        for name, known in (CHOICES | _OUR_CHOICES).items():  # TRL finds out only after the first episodes
             if getattr(self, name) not in known:
                 raise UsageError(f"there is no {name} {getattr(self, name)!r}; choose from {', '.join(known)}")
         if self.kl_in == "reward" and not self.beta:

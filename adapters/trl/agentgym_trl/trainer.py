@@ -190,7 +190,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _values(self, inputs: list[dict[str, Any]], output: dict[str, Any]) -> dict[str, Any]:
         assert self.learner
-        next_ids = [row["next_ids"] for row in inputs]
+        next_ids = [row["next_ids"] if self.args.bootstrap_cut_episodes else [] for row in inputs]
         values, after = self.learner.values(output, next_ids, self.args.per_device_train_batch_size)
         return {"values": values, "next_values": after}
 

@@ -341,9 +341,11 @@ def test_recomputing_layers_changes_no_gradient(tokenizer: Any) -> None:
 
 
 @pytest.mark.train
-def test_a_rollout_gets_advantages_from_the_critic(tokenizer: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_a_rollout_gets_advantages_from_the_critic(bootstrap: bool, tokenizer: Any, tmp_path: Path) -> None:
     """Values, bootstrap and targets as computed by hand from unpadded episodes."""
-    trainer = make_trainer(tmp_path, tokenizer, advantage_estimator="gae", gamma=0.9, gae_lambda=0.8, rounds="3")
+    more: dict[str, Any] = {"gamma": 0.9, "gae_lambda": 0.8, "rounds": "3", "bootstrap_cut_episodes": bootstrap}
+    trainer = make_trainer(tmp_path, tokenizer, advantage_estimator="gae", **more)
     torch.nn.init.normal_(trainer.learner.critic.head.weight, std=0.1)
     batch = first_batch(trainer)
     episodes = trainer.rollout.last
@@ -356,7 +358,8 @@ def test_a_rollout_gets_advantages_from_the_critic(tokenizer: Any, tmp_path: Pat
             values[number, t] = value_of(trainer.learner, e.prompt_ids + e.ids[:t]) if on else 0.0
         rewards[number, : len(e.ids)] = torch.tensor(e.rewards)
         mask[number, : len(e.ids)] = torch.tensor(e.assistant_mask).bool()
-        after[number] = value_of(trainer.learner, e.prompt_ids + e.ids + e.next_ids) if e.trajectory.truncated else 0.0
+        if e.trajectory.truncated and bootstrap:
+            after[number] = value_of(trainer.learner, e.prompt_ids + e.ids + e.next_ids)
         assert bool(e.next_ids) == e.trajectory.truncated
     by_hand = Batch(rewards, mask, torch.ones(8, dtype=torch.bool), 4, values, after)
     targets = values + critic_advantages(by_hand, Credit(gamma=0.9, lam=0.8))

@@ -18,10 +18,10 @@ from agentgym_trl.agentevol import Evaluate, EvolSettings, agentevol, print_roun
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import Environment, only_environment
 from agentgym_trl.cli.runs import model_name, run_settings
-from agentgym_trl.cli.sft import DemoArguments, load_demonstrations
+from agentgym_trl.cli.sft import DemoArguments, codec_of, load_demonstrations
 from agentgym_trl.engines import HFEngine
 from agentgym_trl.exploration import Play, evaluator
-from agentgym_trl.models import load_model, load_tokenizer, make_codec, read_template
+from agentgym_trl.models import load_model
 from agentgym_trl.run_directory import claim_run_directory
 from agentgym_trl.sft import Demonstration
 
@@ -56,12 +56,7 @@ def train_agentevol(argv: Sequence[str]) -> int:
     """Explore, keep what succeeded, train from the base model; again and again. Returns the exit code."""
     env_args, args, model_args, demo_args, evol_args = parse(SFTConfig, argv, DemoArguments, EvolArguments)
     environment = only_environment(env_args)
-    template, args.chat_template_path = read_template(args.chat_template_path), None
-    codec = make_codec(
-        load_tokenizer(model_args.model_name_or_path),
-        template=template,
-        template_kwargs=demo_args.chat_template_kwargs,
-    )
+    codec = codec_of(args, model_args, demo_args)
     settings = evol_settings(evol_args, env_args, args.seed)
     demonstrations = _trajectories(load_demonstrations(demo_args.demos, env_args, environment, args.seed))
     evaluate = _evaluate(environment, settings, evol_args.eval_tasks, codec, args)

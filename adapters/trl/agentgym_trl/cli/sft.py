@@ -8,9 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from trl import SFTConfig, get_peft_config
+from trl import ModelConfig, SFTConfig, get_peft_config
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout import ChatCodec
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import Environment, only_environment
 from agentgym_trl.cli.runs import model_name, run, run_settings
@@ -53,12 +54,7 @@ def train_sft(argv: Sequence[str]) -> int:
     """Supervised training on demonstrations. Returns the exit code."""
     env_args, args, model_args, demo_args = parse(SFTConfig, argv, DemoArguments)
     environment = only_environment(env_args)
-    template, args.chat_template_path = read_template(args.chat_template_path), None
-    codec = make_codec(
-        load_tokenizer(model_args.model_name_or_path),
-        template=template,
-        template_kwargs=demo_args.chat_template_kwargs,
-    )
+    codec = codec_of(args, model_args, demo_args)
     demonstrations = load_demonstrations(demo_args.demos, env_args, environment, args.seed)
     told = {"demos": demo_args.demos, "chat_template_kwargs": demo_args.chat_template_kwargs}
     settings = run_settings(args, "sft", env_args, model_args, **told)
@@ -67,6 +63,13 @@ def train_sft(argv: Sequence[str]) -> int:
             model_name(model_args, args), demonstrations, codec, args, peft_config=get_peft_config(model_args)
         )
     return run(trainer, settings, resume=env_args.resume)
+
+
+def codec_of(args: SFTConfig, model_args: ModelConfig, demo_args: DemoArguments) -> ChatCodec:
+    """The codec that the options ask for; TRL must not read the template again."""
+    template, args.chat_template_path = read_template(args.chat_template_path), None
+    kwargs: Any = demo_args.chat_template_kwargs  # no text any more: it was parsed
+    return make_codec(load_tokenizer(str(model_args.model_name_or_path)), template=template, template_kwargs=kwargs)
 
 
 def load_demonstrations(
