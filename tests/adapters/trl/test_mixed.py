@@ -25,7 +25,7 @@ from agentgym_trl.trainer import AgentTrainer
 from tests.adapters.trl.small import DEPTH, ENV, KWARGS, ScoredCraft, config, craft, make_small_model, metrics, played
 from tests.toy import CountEnv
 
-TOY = "Toy/Count-v0"
+TOY = "Second/Count-v0"
 
 
 @pytest.fixture(autouse=True)

@@ -156,7 +156,8 @@ def test_a_group_is_one_start(tokenizer: Any, tmp_path: Path) -> None:
     for step in range(3):
         starts = Counter((t.task.id, t.seed, t.turns[0].observation) for t in played(tmp_path, step))
         assert list(starts.values()) == [4, 4]
-        assert all(t.meta == {"max_turns": 2, "step": step, "training": True} for t in played(tmp_path, step))
+        told = [(t.meta["max_turns"], t.meta["step"], t.meta["training"]) for t in played(tmp_path, step)]
+        assert told == [(2, step, True)] * 8
     known = {(row["task"], row["seed"]) for row in trainer.train_dataset}
     assert {(t.task.id, t.seed) for t in played(tmp_path, 0)} <= known
 
