@@ -56,9 +56,13 @@ class EpochSampler(RepeatSampler):  # type: ignore[misc]
 
 
 class _LossSoFar(TrainerCallback):  # type: ignore[misc]
-    """Puts back the loss since the last line of the log, in all, and where that line was: training begins with 0."""
+    """Puts back the loss since the last line of the log, and where that line was: training begins with 0.
 
-    def __init__(self, trainer: Any, loss: tuple[float, float, int]) -> None:
+    Not the sum of all losses: the mean that stands in the summary is that of the steps after the resume, as in
+    transformers itself.
+    """
+
+    def __init__(self, trainer: Any, loss: tuple[float, int]) -> None:
         self._trainer = trainer
         self._loss: tuple[float, float, int] | None = loss
 
@@ -66,7 +70,7 @@ class _LossSoFar(TrainerCallback):  # type: ignore[misc]
         """Once: a second training of the same trainer is another run."""
         trainer = self._trainer
         if self._loss is not None:
-            since, trainer._total_loss_scalar, trainer._globalstep_last_logged = self._loss
+            since, trainer._globalstep_last_logged = self._loss
             trainer._tr_loss += since
         self._loss = None
 
@@ -87,7 +91,7 @@ def save_state(trainer: Any, checkpoint: Path) -> None:
         "rollout": trainer._buffered_inputs if trainer._step % window else None,
         # What was measured since the last line of the log.
         "metrics": dict(trainer._metrics["train"]),
-        "loss": (float(trainer._tr_loss), trainer._total_loss_scalar, trainer._globalstep_last_logged),
+        "loss": (float(trainer._tr_loss), trainer._globalstep_last_logged),
         # A reference model that follows the policy is a state; one that stays is loaded anew.
         "reference": trainer.ref_model.state_dict() if trainer.args.sync_ref_model else None,
     }

@@ -67,7 +67,7 @@ def parse(
         if name in given:
             raise UsageError(f"the algorithm's name says --{name} already ({value}); leave it out")
         rest += [f"--{name}", value]
-    for name in ("bf16", "gradient_checkpointing"):  # defaults of TRL that are meant for a GPU
+    for name in ("bf16", "gradient_checkpointing", "dataloader_pin_memory"):  # defaults that are meant for a GPU
         if not torch.cuda.is_available() and given.isdisjoint({name, f"no_{name}"}):
             rest += [f"--{name}", "false"]
     with refusals():
