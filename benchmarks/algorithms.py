@@ -192,7 +192,7 @@ def dpo(home: Path, out: Path, settings: Any, console: Console) -> tuple[Path, l
         output_dir=str(out / "model"),
         num_train_epochs=1,
         per_device_train_batch_size=32,
-        learning_rate=1e-4,
+        learning_rate=2e-5,
         warmup_steps=5,
         beta=0.1,
         max_length=None,

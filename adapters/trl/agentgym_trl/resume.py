@@ -64,7 +64,7 @@ class _LossSoFar(TrainerCallback):  # type: ignore[misc]
 
     def __init__(self, trainer: Any, loss: tuple[float, int]) -> None:
         self._trainer = trainer
-        self._loss: tuple[float, float, int] | None = loss
+        self._loss: tuple[float, int] | None = loss
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Once: a second training of the same trainer is another run."""
