@@ -20,6 +20,7 @@ from agentgym_envs.task import Task, TaskSet, check_selection
 
 MAX_ACTION_CHARS = 16_384
 MAX_OBSERVATION_CHARS = 262_144
+ENV_FAILED = "The environment failed. This episode is over."
 _OPTIONS = frozenset({"task", "split", "group"})
 
 
@@ -77,7 +78,13 @@ class TextEnv(gym.Env[str, str], ABC):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 (Gymnasium's name and type)
     blocking: ClassVar[bool] = False
-    """Whether a step waits for something outside this process, so that rollouts give it a thread."""
+    """Whether a step waits for something outside this process, so that it is given a thread of its own."""
+    heavy: ClassVar[bool] = False
+    """Whether a step burns CPU for long or the environment owns a process, so that servers keep it in a worker."""
+    native_async: ClassVar[bool] = False
+    """Whether `areset` and `astep` wait without a thread, so that one event loop carries many episodes."""
+    remote_options: ClassVar[frozenset[str]] = frozenset({"grammar", "split", "groups", "instructions", "render_mode"})
+    """The arguments that a stranger may give when the environment is served; never a path or an address."""
 
     tasks: TaskSet
     rules: str = ""
@@ -130,20 +137,22 @@ class TextEnv(gym.Env[str, str], ABC):
         Raises:
             UsageError, UnknownTask: options that cannot be.
         """
-        super().reset(seed=seed)
-        if self._closed:
-            raise EpisodeOver("this environment is closed; make a new one")
-        episode_seed = int(self.np_random.integers(2**31)) if seed is None else seed
-        rng = np.random.Generator(np.random.PCG64(episode_seed))
-        self.task = self._choose(options or {}, int(rng.integers(2**63)))
-        self.episode_seed = episode_seed
-        self._turn, self._score, self._success, self._stop = 0, 0.0, False, None
-        self._actions = []
+        task, rng = self._prepare(seed, options)
         try:
-            self._observation = self._begin(self.task, rng)
+            self._observation = self._begin(task, rng)
         except EnvError as error:
-            self._observation = self._fail()
-            return self._observation, self._info({"error": _describe(error)})
+            return self._failed_reset(error)
+        return self._observation, self._info(self._details())
+
+    async def areset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """`reset` that lets the event loop go on meanwhile, if the environment is `native_async`."""
+        task, rng = self._prepare(seed, options)
+        try:
+            self._observation = await self._begin_async(task, rng)
+        except EnvError as error:
+            return self._failed_reset(error)
         return self._observation, self._info(self._details())
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
@@ -153,23 +162,23 @@ class TextEnv(gym.Env[str, str], ABC):
             EpisodeOver: no episode runs.
             UsageError: the action is not a string.
         """
-        if self._stop is not None:
-            raise EpisodeOver(f"no episode runs (the last one ended: {self._stop}); call reset() first")
-        if not isinstance(action, str):
-            raise UsageError(f"an action is a string, got {type(action).__name__}: {action!r:.80}")
-        self._turn += 1
-        self._actions.append(action)
-        invalid = None
+        self._take(action)
         try:
-            transition = self._act(self._command(action))
+            return self._finish_step(self._act(self._command(action)), None)
         except InvalidAction as error:
-            invalid = str(error)
-            transition = Transition(invalid)
+            return self._finish_step(Transition(str(error)), str(error))
         except EnvError as error:
-            self._observation = self._fail()
-            failure = {"invalid_action": None, "error": _describe(error)}
-            return self._observation, 0.0, False, True, self._info(failure)
-        return self._finish_step(transition, invalid)
+            return self._failed_step(error)
+
+    async def astep(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """`step` that lets the event loop go on meanwhile, if the environment is `native_async`."""
+        self._take(action)
+        try:
+            return self._finish_step(await self._act_async(self._command(action)), None)
+        except InvalidAction as error:
+            return self._finish_step(Transition(str(error)), str(error))
+        except EnvError as error:
+            return self._failed_step(error)
 
     def oracle(self) -> Iterator[str]:
         """The commands (bare, not yet in the grammar) that solve the current state. Raises NoOracle."""
@@ -194,6 +203,17 @@ class TextEnv(gym.Env[str, str], ABC):
             observation, *_ = self.step(action)
         return observation
 
+    def status(self) -> dict[str, Any]:
+        """How the episode stands (JSON): task_id, seed, turn, score, success, stop_reason ("closed" before any)."""
+        return {
+            "task_id": None if self.task is None else self.task.id,
+            "seed": self.episode_seed,
+            "turn": self._turn,
+            "score": self._score,
+            "success": self._success,
+            "stop_reason": None if self._stop is None else self._stop.value,
+        }
+
     def render(self) -> str | None:
         """The state as text if the render mode is "ansi", else None."""
         return self._draw() if self.render_mode == "ansi" else None
@@ -214,6 +234,14 @@ class TextEnv(gym.Env[str, str], ABC):
     def _act(self, command: str) -> Transition:
         """Carry out a command. Raises InvalidAction with the reply if it is none, EnvError if the machine fails."""
 
+    async def _begin_async(self, task: Task, rng: np.random.Generator) -> str:
+        """`_begin` for an environment that is `native_async`."""
+        return self._begin(task, rng)
+
+    async def _act_async(self, command: str) -> Transition:
+        """`_act` for an environment that is `native_async`."""
+        return self._act(command)
+
     def _state(self) -> str:
         """A canonical text of the state, hashed into `state_key`; by default all that was done so far."""
         return "\n".join(self._actions)
@@ -231,6 +259,34 @@ class TextEnv(gym.Env[str, str], ABC):
 
     def _close(self) -> None:
         """Free what the scenario holds; called once."""
+
+    def _prepare(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[Task, np.random.Generator]:
+        """Choose the task of a new episode and forget the last one."""
+        episode_seed = self._seed_episode(seed)
+        rng = np.random.Generator(np.random.PCG64(episode_seed))
+        task = self._choose(options or {}, int(rng.integers(2**63)))
+        self._start(task, episode_seed)
+        return task, rng
+
+    def _seed_episode(self, seed: int | None) -> int:
+        gym.Env.reset(self, seed=seed)
+        if self._closed:
+            raise EpisodeOver("this environment is closed; make a new one")
+        return int(self.np_random.integers(2**31)) if seed is None else seed
+
+    def _start(self, task: Task, episode_seed: int) -> None:
+        self.task, self.episode_seed = task, episode_seed
+        self._turn, self._score, self._success, self._stop = 0, 0.0, False, None
+        self._actions = []
+
+    def _take(self, action: str) -> None:
+        """Note an action down. Raises EpisodeOver or UsageError if none can be taken, or not this one."""
+        if self._stop is not None:
+            raise EpisodeOver(f"no episode runs (the last one ended: {self._stop}); call reset() first")
+        if not isinstance(action, str):
+            raise UsageError(f"an action is a string, got {type(action).__name__}: {action!r:.80}")
+        self._turn += 1
+        self._actions.append(action)
 
     def _choose(self, options: Mapping[str, Any], ticket: int) -> Task:
         if not options:
@@ -265,9 +321,13 @@ class TextEnv(gym.Env[str, str], ABC):
         info["invalid_action"] = invalid
         return observation, reward, terminated, False, info
 
-    def _fail(self) -> str:
-        self._stop = StopReason.ENV_ERROR
-        return "The environment failed. This episode is over."
+    def _failed_reset(self, error: EnvError) -> tuple[str, dict[str, Any]]:
+        self._stop, self._observation = StopReason.ENV_ERROR, ENV_FAILED
+        return ENV_FAILED, self._info({"error": describe(error)})
+
+    def _failed_step(self, error: EnvError) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self._stop, self._observation = StopReason.ENV_ERROR, ENV_FAILED
+        return ENV_FAILED, 0.0, False, True, self._info({"invalid_action": None, "error": describe(error)})
 
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
         assert self.task is not None
@@ -294,5 +354,6 @@ def text_env(env: gym.Env[str, str]) -> TextEnv:
     return base
 
 
-def _describe(error: EnvError) -> str:
+def describe(error: BaseException) -> str:
+    """An error as `info["error"]` tells it."""
     return f"{type(error).__name__}: {error}"

@@ -10,6 +10,7 @@
     ├── EpisodeOver        (RuntimeError)  a step without a running episode
     ├── NoOracle           (RuntimeError)  the current state cannot be solved, or the environment has no oracle
     ├── EnvError           (RuntimeError)  the machine's fault: ends the episode as `env_error`, never becomes a reward
+    │   └── SessionLost                    a server or worker does not hold that session (any more)
     ├── EngineError        (RuntimeError)  the generation server failed
     └── MissingExtra       (ImportError)   an optional dependency is not installed
 
@@ -59,6 +60,10 @@ class NoOracle(AgentGymError, RuntimeError):
 
 class EnvError(AgentGymError, RuntimeError):
     """The simulator, server or browser behind an environment failed."""
+
+
+class SessionLost(EnvError):
+    """The server or worker process that held an environment is gone, or has dropped it."""
 
 
 class EngineError(AgentGymError, RuntimeError):

@@ -1,10 +1,19 @@
-"""The table of environments. Adding a scenario is adding a row."""
+"""The table of environments. Adding a scenario is adding a row.
+
+Gymnasium's entry points are the names `<id>` and `vector <id>` of this module, which `__getattr__` answers, so that
+every id knows `base_url` (its twin behind a server) and `gym.make_vec` without a line in the scenario.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import importlib
+from functools import partial
+from typing import Any, NamedTuple
 
 import gymnasium as gym
+
+from agentgym_envs.core import TextEnv
+from agentgym_envs.errors import UsageError
 
 
 class Registration(NamedTuple):
@@ -18,6 +27,8 @@ class Registration(NamedTuple):
 REGISTRATIONS = (
     Registration("AgentGym/TextCraft-v0", "agentgym_envs.textcraft.env:TextCraftEnv", "craft an item from recipes"),
 )
+_ENTRY_POINTS: dict[str, str] = {}
+_VECTOR = "vector "
 
 
 def env_ids() -> tuple[str, ...]:
@@ -26,11 +37,54 @@ def env_ids() -> tuple[str, ...]:
 
 
 def register_all() -> None:
-    """Register every id with Gymnasium; doing so twice is fine.
-
-    Gymnasium's passive checker and order enforcement are off: `TextEnv` refuses a step without a reset itself, and
-    the two wrappers would cost more than a step.
-    """
+    """Register every id with Gymnasium; doing so twice is fine."""
     for row in REGISTRATIONS:
         if row.id not in gym.registry:
-            gym.register(row.id, row.entry_point, disable_env_checker=True, order_enforce=False)
+            register(row.id, row.entry_point)
+
+
+def register(id: str, entry_point: str) -> None:
+    """Register a `TextEnv` of your own, so that it can be served, vectorised and reached by `base_url`.
+
+    Gymnasium's passive checker and order enforcement are off: `TextEnv` refuses a step without a reset itself, and
+    the two wrappers would cost more than a step. `entry_point` is "module:Class".
+    """
+    _ENTRY_POINTS[id] = entry_point
+    gym.register(
+        id,
+        f"{__name__}:{id}",
+        vector_entry_point=f"{__name__}:{_VECTOR}{id}",
+        disable_env_checker=True,
+        order_enforce=False,
+    )
+
+
+def env_class(id: str) -> type[TextEnv]:
+    """The class of an id. Raises UsageError if it is not a `TextEnv`, or Gymnasium's errors for an unknown id."""
+    spec = gym.spec(id)
+    entry_point = _ENTRY_POINTS.get(spec.id, spec.entry_point)
+    found = _load(entry_point) if isinstance(entry_point, str) else entry_point
+    if not (isinstance(found, type) and issubclass(found, TextEnv)):
+        raise UsageError(f"{id!r} is not an environment of this suite (a TextEnv), but {found!r}")
+    return found
+
+
+def __getattr__(name: str) -> Any:
+    if name.removeprefix(_VECTOR) not in _ENTRY_POINTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.startswith(_VECTOR):
+        # By name: what is made here lies in layers above this one, and is loaded when it is needed.
+        return partial(_load("agentgym_envs.vector:make_vec"), name.removeprefix(_VECTOR))
+    return partial(_make, name)
+
+
+def _make(id: str, *, base_url: Any = None, **kwargs: Any) -> TextEnv:
+    if base_url is None:
+        return env_class(id)(**kwargs)
+    made: TextEnv = _load("agentgym_envs.http:remote_env")(id, base_url=base_url, **kwargs)
+    return made
+
+
+def _load(entry_point: str) -> Any:
+    module, name = entry_point.split(":")
+    return getattr(importlib.import_module(module), name)

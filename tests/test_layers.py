@@ -1,8 +1,8 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
-`errors, spaces, schedule → task, grammar → core → wrappers, trajectory, vector, the scenarios → rollout → evaluate,
-http, cli, viewer, multiagent → adapters`. A scenario is any folder of the package with an `env.py` in it, so that a
-new one is held to the same rules without a change here.
+`errors, spaces, schedule → task, grammar → core → wrappers, trajectory, hosting, the scenarios → vector → rollout
+→ evaluate, http, cli, viewer, multiagent → adapters`. A scenario is any folder of the package with an `env.py` in it,
+so that a new one is held to the same rules without a change here.
 """
 
 import ast
@@ -28,7 +28,8 @@ LAYERS = [
     {"spaces", "schedule"},
     {"task", "grammar"},
     {"core"},
-    {"trajectory", "wrappers", "vector", "registration", *SCENARIOS},
+    {"trajectory", "wrappers", "registration", "hosting", *SCENARIOS},
+    {"vector"},
     {ROOT_PACKAGE},
     {"rollout"},
     {"evaluate", "http", "viewer", "multiagent"},

@@ -1,0 +1,58 @@
+"""What a twin needs of the place where its environment lives. Worker processes and servers are such places."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+Done = Callable[[Any], None]
+"""Takes the reply of a call, or the exception it ended in. Called once, on any thread, and must not block."""
+
+
+class Posted(NamedTuple):
+    """A call whose reply is taken by `done` later."""
+
+    session: str
+    verb: str
+    arguments: Mapping[str, Any]
+    done: Done
+
+
+class Connection(ABC):
+    """A place that hosts environments, each under the name of a session.
+
+    A call raises what the environment raised, by its own class, and `SessionLost` where the session is not there any
+    more: the place died, was restarted, or dropped a session that was idle for too long.
+    """
+
+    @abstractmethod
+    def call(self, session: str, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """Carry out a verb of `agentgym_envs.hosting.host` and wait for its reply (JSON)."""
+
+    @abstractmethod
+    def post(self, calls: Sequence[Posted]) -> None:
+        """Carry out calls of different sessions together; returns at once."""
+
+    @abstractmethod
+    def close_session(self, session: str) -> None:
+        """Free a session. Never raises: a place that is gone has freed it already."""
+
+    def abandon(self, session: str) -> None:
+        """Free a session of which a call hangs, by force if need be."""
+        self.close_session(session)
+
+
+class Opened(NamedTuple):
+    """A new session: where it is, its name there, and what `describe_env` says of the environment."""
+
+    connection: Connection
+    session: str
+    description: Mapping[str, Any]
+
+
+class Opener(Protocol):
+    """Finds a place for a new environment."""
+
+    def open(self, env_id: str, options: Mapping[str, Any]) -> Opened:
+        """Make an environment. Raises what making it here would raise, and EnvError if no place can be reached."""

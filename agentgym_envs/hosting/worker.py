@@ -1,0 +1,189 @@
+"""Worker processes that host environments, and the pool that keeps them alive.
+
+A worker is a program of its own (`worker_main.py`): no fork, so it is safe beside threads and CUDA, and no import of
+the caller's `__main__`. Frames go through its stdin and stdout. The two sides are one program and one user, so a pickle is
+safe here; nothing of it ever crosses a network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentgym_envs.errors import EnvError, SessionLost, UsageError
+from agentgym_envs.hosting.connection import Connection, Done, Opened, Posted
+from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, receive, send
+from agentgym_envs.hosting.host import error_from_json
+
+_log = logging.getLogger(__name__)
+
+
+class WorkerProcess(Connection):
+    """A process that hosts environments. It ends when this object is closed, or when this process dies."""
+
+    def __init__(self) -> None:
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        command = [sys.executable, "-m", "agentgym_envs.hosting.worker_main"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ)
+        self._numbers = itertools.count()
+        self._waiting: dict[int, Done] = {}
+        self._lock = threading.Lock()
+        self._outbox: queue.SimpleQueue[list[Call] | None] = queue.SimpleQueue()
+        self._dead = False
+        self.sessions: set[str] = set()
+        for target in (self._write, self._read):
+            threading.Thread(target=target, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return not self._dead
+
+    def open(self, session: str, env_id: str, options: Mapping[str, Any]) -> Any:
+        """Make an environment in the process; returns its description."""
+        self.sessions.add(session)
+        try:
+            return self.call(session, "open", {"env_id": env_id, "options": options})
+        except BaseException:
+            self.sessions.discard(session)
+            raise
+
+    def call(self, session: str, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """See `Connection.call`."""
+        answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.post([Posted(session, verb, arguments, answer.put)])
+        reply = answer.get()
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply
+
+    def post(self, calls: Sequence[Posted]) -> None:
+        """See `Connection.post`."""
+        frame: list[Call] = []
+        with self._lock:
+            lost = self._dead
+            for session, verb, arguments, done in () if lost else calls:
+                number = next(self._numbers)
+                self._waiting[number] = done
+                frame.append((number, session, verb, arguments))
+        if lost:
+            for call in calls:
+                call.done(SessionLost("the worker process is gone"))
+        else:
+            self._outbox.put(frame)
+
+    def close_session(self, session: str) -> None:
+        """See `Connection.close_session`."""
+        self.sessions.discard(session)
+        self.post([Posted(session, "close", {}, lambda _: None)])
+
+    def abandon(self, session: str) -> None:
+        """End the process: nothing else frees a call that hangs. Its other sessions are lost with it."""
+        self.sessions.discard(session)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process now; every call under way ends in SessionLost."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the process in an orderly way; by force if it takes longer than five seconds."""
+        self._outbox.put(None)
+        try:
+            self._process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _write(self) -> None:
+        pipe = self._process.stdin
+        assert pipe is not None
+        try:
+            while (frame := self._outbox.get()) is not None:
+                send(pipe, frame)
+        except (OSError, ValueError):
+            pass  # the reader notices that the process is gone
+        except Exception:
+            _log.exception("a call could not be sent to a worker process")
+            self._process.kill()
+        with contextlib.suppress(OSError):
+            pipe.close()
+
+    def _read(self) -> None:
+        pipe = self._process.stdout
+        assert pipe is not None
+        while (replies := receive(pipe)) is not None:
+            for number, value, error in replies:
+                with self._lock:
+                    done = self._waiting.pop(number)
+                done(value if error is None else error_from_json(error))
+        self._end()
+        pipe.close()
+
+    def _end(self) -> None:
+        self._process.wait()
+        with self._lock:
+            self._dead = True
+            waiting, self._waiting = self._waiting, {}
+        self._outbox.put(None)
+        code = self._process.returncode
+        for done in waiting.values():
+            done(SessionLost(f"the worker process ended (exit status {code})"))
+
+
+class WorkerPool:
+    """Workers, each session on the one with the fewest; a worker that died is replaced at the next opening."""
+
+    def __init__(self, size: int) -> None:
+        """`size` is the most processes there are; they are started when they are needed."""
+        if size < 1:
+            raise UsageError(f"a pool of worker processes needs at least 1, got {size}")
+        self._size, self._names = size, itertools.count()
+        self._workers: list[WorkerProcess] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def open(self, env_id: str, options: Mapping[str, Any]) -> Opened:
+        """See `Opener.open`."""
+        session = f"s{next(self._names)}"
+        worker = self._pick(session)
+        return Opened(worker, session, worker.open(session, env_id, options))
+
+    @property
+    def workers(self) -> list[WorkerProcess]:
+        """Those that live."""
+        return [worker for worker in self._workers if worker.alive]
+
+    def close(self) -> None:
+        """End every worker."""
+        with self._lock:
+            self._closed = True
+            workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.close()
+
+    def _pick(self, session: str) -> WorkerProcess:
+        with self._lock:
+            if self._closed:
+                raise EnvError("the pool of worker processes is closed")
+            self._workers = self.workers
+            idle = next((worker for worker in self._workers if not worker.sessions), None)
+            if idle is None and len(self._workers) < self._size:
+                idle = WorkerProcess()
+                self._workers.append(idle)
+            worker = idle or min(self._workers, key=lambda worker: len(worker.sessions))
+            worker.sessions.add(session)
+            return worker

@@ -1,0 +1,96 @@
+"""The program that a worker process runs: `python -m agentgym_envs.hosting.worker_main`."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import threading
+from typing import IO
+
+from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, Reply, receive, send
+from agentgym_envs.hosting.host import Host, error_to_json
+
+
+class _Server:
+    """The loop of a worker process."""
+
+    def __init__(self, replies: IO[bytes]) -> None:
+        self._host, self._replies, self._lock = Host(), replies, threading.Lock()
+        self._threads: dict[str, queue.SimpleQueue[Call]] = {}
+
+    def run(self, frames: queue.SimpleQueue[list[Call] | None]) -> None:
+        """Answer until there are no more frames."""
+        while (frame := frames.get()) is not None:
+            here: list[Reply] = []
+            for call in frame:
+                if self._needs_thread(call):
+                    self._in_thread(call)
+                else:
+                    here.append(self._answer(call))
+            if here:
+                self._reply(here)
+        self._host.close_all()
+
+    def _needs_thread(self, call: Call) -> bool:
+        _, session, verb, _ = call
+        return verb == "open" or session in self._threads
+
+    def _in_thread(self, call: Call) -> None:
+        """Opening takes long, and an environment that waits must not hold up the others."""
+        session = call[1]
+        if session not in self._threads:
+            self._threads[session] = queue.SimpleQueue()
+            threading.Thread(target=self._serve, args=(session, self._threads[session]), daemon=True).start()
+        self._threads[session].put(call)
+
+    def _serve(self, session: str, calls: queue.SimpleQueue[Call]) -> None:
+        while True:
+            call = calls.get()
+            reply = self._answer(call)
+            over = call[2] == "close" or not self._host.blocks(session)
+            if over:
+                self._threads.pop(session, None)  # before the reply: no call comes in between
+            self._reply([reply])
+            if over:
+                return
+
+    def _answer(self, call: Call) -> Reply:
+        number, session, verb, arguments = call
+        try:
+            if verb == "open":
+                return number, self._host.open(session, arguments["env_id"], arguments["options"]), None
+            if verb == "close":
+                self._host.close(session)
+                return number, None, None
+            return number, self._host.call(session, verb, arguments), None
+        except Exception as error:
+            return number, None, error_to_json(error)
+
+    def _reply(self, replies: list[Reply]) -> None:
+        with self._lock:
+            send(self._replies, replies)
+
+
+def _listen(pipe: IO[bytes], frames: queue.SimpleQueue[list[Call] | None]) -> None:
+    """Hand frames on. When the parent is gone the process must end, whatever an environment is doing."""
+    while (frame := receive(pipe)) is not None:
+        frames.put(frame)
+    frames.put(None)
+    threading.Event().wait(GRACE_SECONDS)
+    os._exit(1)
+
+
+def main() -> None:
+    """Run a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints must not get between the frames
+    frames: queue.SimpleQueue[list[Call] | None] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, frames), daemon=True).start()
+    _Server(replies).run(frames)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,344 @@
+"""`TextVectorEnv`: Gymnasium's vector API over lanes, with EnvPool's `send` and `recv`."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from agentgym_envs.errors import EpisodeOver, UsageError
+from agentgym_envs.hosting.twin import Ask
+from agentgym_envs.vector.infos import columns
+from agentgym_envs.vector.lanes import Lane, Result, ToPost, post_all
+from agentgym_envs.vector.slots import Slot
+
+Infos = Literal["arrays", "list"]
+Batch = tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Any]
+Options = Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None
+_AUTORESET = Ask("reset")
+
+
+class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
+    """Many text environments behind one `reset` and `step`.
+
+    Observations are a tuple of strings. A failure of one environment, or a step that takes longer than
+    `step_seconds`, ends that environment's episode (`truncated`, `info["stop_reason"] == "env_error"`) and touches no
+    other. Episodes that ended are reset as `autoreset_mode` says, in Gymnasium's three ways.
+
+    `send` and `recv` are the two halves of `step`, after EnvPool (arXiv 2206.10558): act where an answer is there
+    already, and wait for as many environments as one wants, so that stragglers hold up nobody.
+    """
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        infos: Infos = "arrays",
+        step_seconds: float | None = None,
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
+        """See `make_vec`, which makes the lanes too.
+
+        Args:
+            lanes: the environments; they must agree in their spaces.
+            autoreset_mode: when an episode that ended is followed by the next.
+            infos: "arrays" is Gymnasium's dict of arrays; "list" is a list of dicts, one an environment.
+            step_seconds: how long a step or reset may take; None is for ever. Inline environments have no limit.
+            on_close: called after the environments are closed.
+
+        Raises:
+            UsageError: no lanes, or spaces that differ.
+        """
+        if not lanes:
+            raise UsageError("a vector environment needs at least one environment")
+        if infos not in ("arrays", "list"):
+            raise UsageError(f"infos must be 'arrays' or 'list', got {infos!r}")
+        self._slots = tuple(Slot(lane) for lane in lanes)
+        self._infos, self._seconds, self._on_close = infos, step_seconds, on_close
+        self.num_envs = len(lanes)
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self._same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
+        first = lanes[0].env
+        self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = first.render_mode
+        self.single_observation_space, self.single_action_space = _common_spaces(lanes)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._everywhere = list(range(self.num_envs))
+        self._arrivals: queue.SimpleQueue[tuple[int, Result]] = queue.SimpleQueue()
+        self._under_way = 0
+        self._wrong: dict[int, Exception] = {}
+
+    @property
+    def envs(self) -> tuple[gym.Env[str, str], ...]:
+        """The environments, or their twins."""
+        return tuple(slot.lane.env for slot in self._slots)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Options = None,
+    ) -> tuple[tuple[str, ...], Any]:
+        """Begin an episode in every environment, or in those of `options["reset_mask"]`; all of them at once.
+
+        Args:
+            seed: an int gives environment i the seed `seed + i`; a sequence gives each its own; None lets each go on
+                with its own generator.
+            options: one mapping for all (see `TextEnv.reset`), or a sequence with one for each. `"reset_mask"`, a
+                boolean array of shape (num_envs,), names those that are reset; only these are in what is returned
+                as new, the others keep their last observation.
+
+        Raises:
+            UsageError: seeds or options that cannot be, also those that an environment refuses.
+        """
+        mask, _ = _split_mask(options, self.num_envs)
+        places = [place for place in self._everywhere if mask is None or mask[place]]
+        self.async_reset(seed=seed, options=options, env_ids=places)
+        self._wait(self.num_envs)
+        self._raise_wrong()
+        infos = [self._slots[place].hand_over()[4] for place in places]
+        return tuple(slot.observation for slot in self._slots), self._pack_infos(infos, places, self.num_envs)
+
+    def async_reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Options = None,
+        env_ids: Iterable[int] | None = None,
+    ) -> None:
+        """Begin episodes without waiting; `recv` hands over the first observations. `env_ids=None` is all.
+
+        `seed` and `options` are as in `reset`, counted by environment, not by place in `env_ids`.
+        """
+        _, rows = _split_mask(options, self.num_envs)
+        seeds = _per_env_seeds(seed, self.num_envs)
+        places = self._places(env_ids)
+        for place in places:
+            self._slots[place].row = self._slots[place].final = None
+        self._begin(places, [Ask("reset", seed=seeds[place], options=rows[place]) for place in places])
+
+    def step(self, actions: Sequence[str]) -> Batch:
+        """Take an action in every environment and wait for all.
+
+        Returns:
+            Observations (num_envs strings), rewards (float64), terminations and truncations (bool), each of shape
+            (num_envs,), and infos.
+
+        Raises:
+            UsageError: not one action for each environment, or one that is no string.
+            EpisodeOver: an episode that ended was not reset (autoreset mode "Disabled"), or none was begun.
+        """
+        self.send(actions)
+        self._wait(self.num_envs)
+        return self._pack(self._everywhere)
+
+    def send(self, actions: Sequence[str], env_ids: Iterable[int] | None = None) -> None:
+        """Begin a step in some environments (all by default) without waiting; see `step` for what is raised.
+
+        Where an episode has ended, the action is not used and the next episode begins (autoreset mode "NextStep").
+        """
+        places = self._places(env_ids)
+        if isinstance(actions, str) or len(actions) != len(places):
+            raise UsageError(f"{len(places)} environments need as many actions, got {_count(actions)}")
+        asks = [self._ask_for(place, action) for place, action in zip(places, actions, strict=True)]
+        self._begin(places, asks)
+
+    def recv(self, min_num: int | None = None, timeout: float | None = None) -> Batch:
+        """Wait for `min_num` environments (by default all that were sent to) and take every result that is there.
+
+        The results are in the order of their environments, which `infos["env_id"]` names (with `infos="list"`, the
+        key `env_id` of each). `min_num` is cut down to as many as are under way. After `timeout` seconds what is
+        there is returned, even if it is nothing.
+        """
+        self._wait(self.num_envs if min_num is None else min_num, timeout)
+        places = [place for place, slot in enumerate(self._slots) if slot.row is not None]
+        *batch, infos = self._pack(places)
+        if self._infos == "arrays":
+            infos["env_id"] = np.array(places, dtype=np.int64)
+        else:
+            infos = [{"env_id": place, **info} for place, info in zip(places, infos, strict=True)]
+        return (*batch, infos)
+
+    def render(self) -> tuple[Any, ...]:
+        """What each environment renders."""
+        return tuple(slot.lane.env.render() for slot in self._slots)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of every environment, or read an attribute; no step may be under way."""
+        self._places(None)
+        found = [slot.lane.env.get_wrapper_attr(name) for slot in self._slots]
+        return tuple(value(*args, **kwargs) if callable(value) else value for value in found)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute of every environment."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute of every environment: one value for all, or a list or tuple of one for each."""
+        each = values if isinstance(values, list | tuple) else [values] * self.num_envs
+        if len(each) != self.num_envs:
+            raise UsageError(f"{self.num_envs} environments need as many values, got {len(each)}")
+        for slot, value in zip(self._slots, each, strict=True):
+            slot.lane.env.set_wrapper_attr(name, value)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close every environment; calls under way are given up."""
+        for slot in self._slots:
+            slot.lane.close()
+        self._on_close()
+
+    def _places(self, env_ids: Iterable[int] | None) -> list[int]:
+        if self.closed:
+            raise EpisodeOver("this vector environment is closed; make a new one")
+        places = self._everywhere if env_ids is None else [int(place) for place in env_ids]
+        if env_ids is not None and (len(set(places)) != len(places) or not all(0 <= p < self.num_envs for p in places)):
+            raise UsageError(f"env_ids must be distinct numbers from 0 to {self.num_envs - 1}, got {places}")
+        if self._under_way and (busy := [place for place in places if self._slots[place].ask is not None]):
+            raise UsageError(f"environments {busy} are under way; call recv() before anything else is asked of them")
+        return places
+
+    def _ask_for(self, place: int, action: str) -> Ask | None:
+        """What a step comes to: the step, a reset where the episode is over, or nothing if it could not begin."""
+        slot = self._slots[place]
+        if slot.row is not None:
+            raise UsageError(f"environment {place} has a result that was not taken; call recv() first")
+        if slot.state == "running":
+            if not isinstance(action, str):
+                raise UsageError(f"an action is a string, got {type(action).__name__}: {action!r:.80}")
+            return Ask("step", action)
+        if slot.state == "stuck":
+            return None
+        if slot.state == "none":
+            raise EpisodeOver(f"environment {place} has no episode; call reset() first")
+        if self.autoreset_mode is AutoresetMode.DISABLED:
+            raise EpisodeOver(f"the episode of environment {place} is over; reset it with options['reset_mask']")
+        return _AUTORESET
+
+    def _begin(self, places: Sequence[int], asks: Sequence[Ask | None]) -> None:
+        to_post: list[ToPost] = []
+        for place, ask in zip(places, asks, strict=True):
+            slot = self._slots[place]
+            if ask is None:
+                assert slot.stuck_row is not None
+                if slot.take_row(slot.stuck_row, self._same_step):
+                    self._begin([place], [_AUTORESET])
+                continue
+            slot.ask = ask
+            self._under_way += 1
+            if slot.lane.inline:
+                self._take(place, slot.lane.attempt(ask))
+                continue
+            if self._seconds is not None:
+                slot.deadline = time.monotonic() + self._seconds
+            if posted := slot.lane.begin(ask, partial(self._arrive, place)):
+                to_post.append(posted)
+        post_all(to_post)
+
+    def _arrive(self, place: int, result: Result) -> None:
+        self._arrivals.put((place, result))
+
+    def _take(self, place: int, result: Result) -> None:
+        slot = self._slots[place]
+        if slot.ask is None:
+            return  # it came at the moment at which it was given up
+        self._under_way -= 1
+        if isinstance(result, Exception):
+            slot.ask = slot.deadline = None
+            self._wrong[place] = result
+        elif slot.take(result, self._same_step):
+            self._begin([place], [_AUTORESET])
+
+    def _wait(self, count: int, timeout: float | None = None) -> None:
+        """Take results until `count` are ready, nothing is under way, or the time is up."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._arrivals.empty():
+            self._take(*self._arrivals.get())
+        while self._under_way and (count >= self.num_envs or sum(s.row is not None for s in self._slots) < count):
+            now = time.monotonic()
+            if end is not None and now >= end:
+                return
+            moments = [slot.deadline for slot in self._slots if slot.deadline is not None]
+            moments += [] if end is None else [end]
+            try:
+                self._take(*self._arrivals.get(timeout=max(0.0, min(moments) - now) if moments else None))
+            except queue.Empty:
+                self._give_up_late_ones()
+
+    def _give_up_late_ones(self) -> None:
+        now = time.monotonic()
+        for place, slot in enumerate(self._slots):
+            if slot.ask is not None and slot.deadline is not None and slot.deadline <= now:
+                self._take(place, slot.lane.give_up(slot.ask, self._seconds))
+
+    def _raise_wrong(self) -> None:
+        if self._wrong:
+            wrong, self._wrong = self._wrong, {}
+            place, error = min(wrong.items())
+            error.add_note(f"(environment {place} of {self.num_envs})")
+            raise error
+
+    def _pack(self, places: Sequence[int]) -> Batch:
+        self._raise_wrong()
+        rows = [self._slots[place].hand_over() for place in places]
+        observations, rewards, terminations, truncations, infos = zip(*rows, strict=True) if rows else ((),) * 5
+        return (
+            observations,
+            np.array(rewards, dtype=np.float64),
+            np.array(terminations, dtype=np.bool_),
+            np.array(truncations, dtype=np.bool_),
+            self._pack_infos(infos, range(len(rows)), len(rows)),
+        )
+
+    def _pack_infos(self, infos: Sequence[dict[str, Any]], places: Sequence[int], size: int) -> Any:
+        return columns(infos, places, size) if self._infos == "arrays" else list(infos)
+
+
+def _common_spaces(lanes: Sequence[Lane]) -> tuple[gym.Space[str], gym.Space[str]]:
+    spaces = [(lane.env.observation_space, lane.env.action_space) for lane in lanes]
+    if differing := [place for place, pair in enumerate(spaces) if pair != spaces[0]]:
+        raise UsageError(f"environments {differing} have other spaces than environment 0")
+    return spaces[0]
+
+
+def _split_mask(options: Options, size: int) -> tuple[NDArray[np.bool_] | None, list[dict[str, Any] | None]]:
+    """The reset mask and the options of each environment."""
+    if options is None:
+        return None, [None] * size
+    if isinstance(options, Mapping):
+        rest = {key: value for key, value in options.items() if key != "reset_mask"}
+        return _check_mask(options.get("reset_mask"), size), [rest or None] * size
+    if len(options) != size:
+        raise UsageError(f"{size} environments need as many options, got {len(options)}")
+    return None, [None if row is None else dict(row) for row in options]
+
+
+def _check_mask(mask: Any, size: int) -> NDArray[np.bool_] | None:
+    if mask is None:
+        return None
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (size,) or not mask.any():
+        raise UsageError(f"options['reset_mask'] must be a boolean array of shape ({size},) with a True, got {mask!r}")
+    return mask
+
+
+def _per_env_seeds(seed: int | Sequence[int | None] | None, size: int) -> list[int | None]:
+    if seed is None:
+        return [None] * size
+    if isinstance(seed, int | np.integer):
+        return [int(seed) + place for place in range(size)]
+    if len(seed) != size:
+        raise UsageError(f"{size} environments need as many seeds, got {len(seed)}")
+    return [None if one is None else int(one) for one in seed]
+
+
+def _count(actions: Any) -> str:
+    return "one string" if isinstance(actions, str) else str(len(actions))

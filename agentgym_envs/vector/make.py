@@ -1,0 +1,132 @@
+"""`make_vec`: many environments of one id, by the backend that suits them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+import gymnasium as gym
+from gymnasium.vector import AutoresetMode
+
+from agentgym_envs.core import TextEnv
+from agentgym_envs.errors import UsageError
+from agentgym_envs.hosting.twin import TwinEnv
+from agentgym_envs.hosting.worker import WorkerPool
+from agentgym_envs.registration import env_class
+from agentgym_envs.vector.env import Infos, TextVectorEnv
+from agentgym_envs.vector.lanes import Env, Lane, MakeEnv, Mode
+
+Backend = Literal["inline", "thread", "process", "remote", "async"]
+BACKENDS: tuple[Backend, ...] = ("inline", "thread", "process", "remote", "async")
+Wrap = Callable[[Env], Env]
+_MODES: dict[Backend, Mode | None] = {"inline": "inline", "thread": "thread", "async": "async"}
+_PARALLEL_OPENINGS = 16
+
+
+def make_vec(
+    id: str,
+    num_envs: int = 1,
+    *,
+    backend: Backend | None = None,
+    num_workers: int | None = None,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    infos: Infos = "arrays",
+    step_seconds: float | None = None,
+    wrappers: Sequence[Wrap] = (),
+    **kwargs: Any,
+) -> TextVectorEnv:
+    """Make `num_envs` environments of one id.
+
+    Args:
+        id: a registered id.
+        num_envs: how many, at least 1.
+        backend: where they run. "inline": here, one after the other, for those that take microseconds. "thread": a
+            thread each, for those that wait. "process": worker processes, for those that burn CPU. "remote": on the
+            server or servers of `base_url`, with one batched request to each. "async": on an event loop, for those
+            that are `native_async`. By default what suits the environment: "remote" with `base_url`.
+        num_workers: how many processes the backend "process" has. By default one an environment, so that one that
+            crashes takes no other with it.
+        autoreset_mode: "NextStep", "SameStep" or "Disabled".
+        infos: "arrays" (Gymnasium's form) or "list" (a dict an environment).
+        step_seconds: after this long, a step or reset is given up as `env_error`; None is never.
+        wrappers: applied to each environment, in this order. A wrapped environment elsewhere is given a thread, and
+            has no part in batches.
+        **kwargs: for `gym.make`.
+
+    Raises:
+        UsageError: arguments that cannot be, or that the environment refuses.
+        EnvError: the machine failed to make them.
+    """
+    if type(num_envs) is not int or num_envs < 1:
+        raise UsageError(f"num_envs must be a whole number of at least 1, got {num_envs!r}")
+    chosen = backend or _backend_for(env_class(id), kwargs)
+    if chosen not in BACKENDS:
+        raise UsageError(f"backend must be one of {', '.join(BACKENDS)}, got {chosen!r}")
+    if (chosen == "remote") != ("base_url" in kwargs):
+        raise UsageError('the backend "remote" needs base_url=..., and no other backend takes it')
+    pool = WorkerPool(num_workers or num_envs) if chosen == "process" else None
+    make = _wrapped(_maker(id, pool, kwargs), wrappers)
+    mode = None if wrappers and chosen != "inline" else _MODES.get(chosen)
+    on_close = pool.close if pool else _nothing
+    try:
+        lanes = _make_lanes(make, num_envs, mode, parallel=chosen in ("process", "remote"))
+        return TextVectorEnv(
+            lanes, autoreset_mode=autoreset_mode, infos=infos, step_seconds=step_seconds, on_close=on_close
+        )
+    except BaseException:
+        on_close()
+        raise
+
+
+def _backend_for(kind: type[TextEnv], kwargs: dict[str, Any]) -> Backend:
+    if "base_url" in kwargs:
+        return "remote"
+    if kind.native_async:
+        return "async"
+    if kind.heavy:
+        return "process"
+    return "thread" if kind.blocking else "inline"
+
+
+def _maker(env_id: str, pool: WorkerPool | None, kwargs: dict[str, Any]) -> MakeEnv:
+    if pool is not None:
+        return lambda: TwinEnv(env_id, pool, kwargs)
+    return lambda: gym.make(env_id, **kwargs)
+
+
+def _wrapped(make: MakeEnv, wrappers: Sequence[Wrap]) -> MakeEnv:
+    def made() -> Env:
+        env = make()
+        for wrapper in wrappers:
+            env = wrapper(env)
+        return env
+
+    return made if wrappers else make
+
+
+def _make_lanes(make: MakeEnv, count: int, mode: Mode | None, parallel: bool) -> list[Lane]:
+    """Lanes, several at a time where making one means to wait. None is left open if one cannot be made."""
+    if not parallel:
+        return _all_or_none([lambda: Lane(make, mode)] * count)
+    with ThreadPoolExecutor(min(count, _PARALLEL_OPENINGS)) as threads:
+        futures = [threads.submit(Lane, make, mode) for _ in range(count)]
+    return _all_or_none([future.result for future in futures])
+
+
+def _all_or_none(makers: Sequence[Callable[[], Lane]]) -> list[Lane]:
+    lanes, errors = list[Lane](), list[Exception]()
+    for make in makers:
+        try:
+            lanes.append(make())
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        for lane in lanes:
+            lane.close()
+        raise errors[0]
+    return lanes
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,67 @@
+"""One place of a vector environment: its lane, what was asked of it, and what is there to be handed over."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from agentgym_envs.hosting.twin import Ask
+from agentgym_envs.vector.lanes import Lane, Result
+
+Row = tuple[str, float, bool, bool, dict[str, Any]]
+"""Observation, reward, terminated, truncated, info."""
+State = Literal["none", "running", "over", "stuck"]
+
+
+class Slot:
+    """The state of one environment in a vector environment.
+
+    `state` is "none" before the first reset, "running" in an episode, "over" after its end, and "stuck" if a reset
+    failed: the failure is then handed over as the next step, for a reset cannot be truncated.
+    """
+
+    __slots__ = ("ask", "deadline", "final", "lane", "observation", "row", "state", "stuck_row")
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self.state: State = "none"
+        self.ask: Ask | None = None  # what is under way
+        self.deadline: float | None = None
+        self.row: Row | None = None  # what is ready
+        self.final: Row | None = None  # how the last episode ended, while the next one begins in the same step
+        self.stuck_row: Row | None = None
+        self.observation = ""
+
+    def take(self, result: Result, same_step: bool) -> bool:
+        """Take what a call returned; whether the next episode must begin in the same step."""
+        self.ask = self.deadline = None
+        if len(result) == 5:
+            return self.take_row(result, same_step)
+        observation, info = result
+        final, self.final = self.final, None
+        if info["stop_reason"] is None:
+            self.state = "running"
+        else:
+            self.state, self.stuck_row = "stuck", (observation, 0.0, False, True, info)
+        if final is None:
+            self.row = (observation, 0.0, False, False, info)
+        else:
+            ended = {"final_obs": final[0], "final_info": final[4]}
+            self.row = (observation, final[1], final[2], final[3], {**ended, **info})
+        return False
+
+    def take_row(self, row: Row, same_step: bool) -> bool:
+        """Take the outcome of a step; whether the next episode must begin in the same step."""
+        if row[2] or row[3]:
+            self.state = "over"
+            if same_step:
+                self.final = row
+                return True
+        self.row = row
+        return False
+
+    def hand_over(self) -> Row:
+        """What is ready."""
+        row, self.row = self.row, None
+        assert row is not None
+        self.observation = row[0]
+        return row
