@@ -6,11 +6,15 @@
     │   ├── UnknownTask    (KeyError)
     │   ├── TaskTableError                 a malformed task file or recipe table
     │   ├── TrajectoryError                a malformed trajectory file
-    │   └── TemplateError                  a chat template that cannot be trained on
+    │   ├── TemplateError                  a chat template that cannot be trained on
+    │   ├── Unauthorized                   a server wants another token
+    │   ├── TooLarge                       more than a server takes in one request
+    │   └── OutOfOrder                     a call of a session that is not its next
     ├── EpisodeOver        (RuntimeError)  a step without a running episode
     ├── NoOracle           (RuntimeError)  the current state cannot be solved, or the environment has no oracle
     ├── EnvError           (RuntimeError)  the machine's fault: ends the episode as `env_error`, never becomes a reward
-    │   └── SessionLost                    a server or worker does not hold that session (any more)
+    │   ├── SessionLost                    a server or worker does not hold that session (any more)
+    │   └── ServerFull                     a server holds as many sessions as it may
     ├── EngineError        (RuntimeError)  the generation server failed
     └── MissingExtra       (ImportError)   an optional dependency is not installed
 
@@ -50,6 +54,18 @@ class TemplateError(UsageError):
     """A chat template cannot be used for multi-turn training."""
 
 
+class Unauthorized(UsageError):
+    """A server was asked without its token, or with another."""
+
+
+class TooLarge(UsageError):
+    """A request is larger than a server takes."""
+
+
+class OutOfOrder(UsageError):
+    """A call carries a sequence number that is not its session's next."""
+
+
 class EpisodeOver(AgentGymError, RuntimeError):
     """A step was asked of an environment that has no running episode."""
 
@@ -64,6 +80,10 @@ class EnvError(AgentGymError, RuntimeError):
 
 class SessionLost(EnvError):
     """The server or worker process that held an environment is gone, or has dropped it."""
+
+
+class ServerFull(EnvError):
+    """A server holds as many sessions as it may."""
 
 
 class EngineError(AgentGymError, RuntimeError):

@@ -14,8 +14,9 @@ import random
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -337,6 +338,47 @@ def random_commands_are_repeatable_actions(make: Make) -> None:
             command = env.random_command(one)
             assert command == env.random_command(other)
             assert env.grammar.format(command) in env.action_space
+
+
+def twins_agree(make: Make, make_twin: Make) -> None:
+    """Everything that comes out of an environment comes out of its twin, exceptions included; not one of `CHECKS`."""
+    assert transcript_hash(make) == transcript_hash(make_twin)
+    with opened(make) as env, opened(make_twin) as twin:
+        assert (env.rules, env.instructions, env.split, env.groups) == (
+            twin.rules,
+            twin.instructions,
+            twin.split,
+            twin.groups,
+        )
+        assert (env.tasks.name, env.tasks.version, env.tasks.groups) == (
+            twin.tasks.name,
+            twin.tasks.version,
+            twin.tasks.groups,
+        )
+        assert (env.observation_space, env.action_space) == (twin.observation_space, twin.action_space)
+        for junk in JUNK:
+            assert _outcome(env.step, junk) == _outcome(twin.step, junk)
+            assert env.reset(seed=1) == twin.reset(seed=1)
+            assert _outcome(env.step, junk) == _outcome(twin.step, junk)
+            assert env.snapshot() == twin.snapshot()
+            assert env.status() == twin.status()
+        for options in ({"task": "no/such/task"}, {"group": "?"}, {"split": "dev"}, {"tusk": 1}, {"task": None}):
+            assert _outcome(partial(env.reset, seed=1), options=options) == _outcome(
+                partial(twin.reset, seed=1), options=options
+            )
+        for seed in (-1, 1.5, "x"):
+            assert _outcome(env.reset, seed=seed) == _outcome(twin.reset, seed=seed)
+        env.close()
+        twin.close()
+        assert _outcome(env.reset) == _outcome(twin.reset)
+        assert _outcome(env.step, "x") == _outcome(twin.step, "x")
+
+
+def _outcome(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    try:
+        return call(*args, **kwargs)
+    except Exception as error:
+        return type(error), str(error)
 
 
 def _mutated_commands(env: TextEnv) -> st.SearchStrategy[str]:

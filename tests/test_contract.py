@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ import gymnasium as gym
 import pytest
 
 from agentgym_envs import env_ids
+from agentgym_envs.http.run import background_server
 from tests import contract
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
@@ -23,6 +24,26 @@ NAMES = [" ".join([env_id, *(str(value) for value in options.values())]) for env
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 def test_contract(check: Callable[[contract.Make], None], env_id: str, options: dict[str, Any]) -> None:
     check(partial(gym.make, env_id, **options))
+
+
+@pytest.fixture(scope="module", params=["server", "worker"])
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A server that keeps environments in its own process, and one that keeps them in workers."""
+    with background_server(env_ids(), isolate=request.param == "worker") as address:
+        yield address
+
+
+@pytest.mark.parametrize(("env_id", "options"), CASES, ids=NAMES)
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+def test_contract_of_the_remote_twin(
+    check: Callable[[contract.Make], None], env_id: str, options: dict[str, Any], url: str
+) -> None:
+    check(partial(gym.make, env_id, base_url=url, **options))
+
+
+@pytest.mark.parametrize(("env_id", "options"), CASES, ids=NAMES)
+def test_the_remote_twin_is_the_same_byte_for_byte(env_id: str, options: dict[str, Any], url: str) -> None:
+    contract.twins_agree(partial(gym.make, env_id, **options), partial(gym.make, env_id, base_url=url, **options))
 
 
 @pytest.mark.parametrize(("env_id", "options"), CASES, ids=NAMES)

@@ -44,7 +44,7 @@ EVERYWHERE = {"gymnasium", "numpy"}
 """What every module may import; the table adds to it. In a scenario the rest is imported when first needed."""
 THIRD_PARTY = {
     "rollout": {"httpx"},
-    "http": {"httpx", "starlette", "uvicorn"},
+    "http": {"httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
     "cli": {"httpx", "rich", "typer", "click"},
     "multiagent": {"pettingzoo"},
 }

@@ -119,6 +119,7 @@ class TextCraftEnv(TextEnv):
 
     rules = _RULES
     tasks: CraftTasks
+    remote_options = TextEnv.remote_options | {"goal", "max_distractors", "worlds"}
 
     def __init__(
         self,

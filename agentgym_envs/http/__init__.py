@@ -1,0 +1,8 @@
+"""Environments over HTTP: one server for every scenario, and the client whose environments are the same.
+
+The server needs the extra `serve`; the client needs nothing more than the core.
+"""
+
+from agentgym_envs.http.client import ServerConnection, ServerPool, remote_env
+
+__all__ = ["ServerConnection", "ServerPool", "remote_env"]

@@ -1,0 +1,44 @@
+"""What `/metrics` tells, in Prometheus' text format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+if TYPE_CHECKING:
+    from agentgym_envs.http.sessions import Sessions
+
+_SECONDS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
+
+
+class Metrics:
+    """Counts of one server."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._calls = Counter("agentgym_calls", "Calls carried out", ["verb"], registry=registry)
+        self._requests = Histogram(
+            "agentgym_request_seconds", "Time to carry out a request", ["verb"], buckets=_SECONDS, registry=registry
+        )
+        self._reaped = Counter("agentgym_reaped_sessions", "Sessions closed for idleness", ["env"], registry=registry)
+        self._sessions = Gauge("agentgym_sessions", "Sessions that are open", ["env"], registry=registry)
+        self._bound = Gauge("agentgym_max_sessions", "Sessions that may be open", registry=registry)
+        self._workers = Gauge("agentgym_workers", "Worker processes that live", registry=registry)
+
+    def called(self, verb: str, seconds: float, count: int = 1) -> None:
+        """A request was carried out that held `count` calls."""
+        self._calls.labels(verb).inc(count)
+        self._requests.labels(verb).observe(seconds)
+
+    def reaped(self, env_id: str) -> None:
+        """A session was closed because it was idle."""
+        self._reaped.labels(env_id).inc()
+
+    def text(self, sessions: Sessions) -> tuple[bytes, str]:
+        """The page, and its media type."""
+        for env_id in sessions.classes:
+            self._sessions.labels(env_id).set(sessions.count(env_id))
+        self._bound.set(sessions.max_sessions)
+        self._workers.set(len(sessions.pids))
+        return generate_latest(self._registry), CONTENT_TYPE_LATEST

@@ -1,0 +1,157 @@
+"""The native protocol, version 1: bodies, limits, and what each error is over HTTP.
+
+| request | body | reply |
+|---|---|---|
+| `POST /v1/sessions` | `CreateSession` | 201 `{"session", "description", "load"}` |
+| `POST /v1/sessions/{session}/{verb}` | `Call` | the verb's reply |
+| `POST /v1/sessions/{session}/fork` | | 201, as for a new session, in the same state |
+| `GET /v1/sessions/{session}` | | how the episode stands |
+| `DELETE /v1/sessions/{session}` | | 204, also if it is gone already |
+| `POST /v1/batch` | `Batch` | a result or error for each call, in order; or a line each, as they come |
+| `GET /v1/envs`, `/health`, `/metrics`, `/openapi.json`, `/docs` | | |
+
+A call that changes an episode may carry a sequence number, one more than that of the call before. The server
+remembers the last reply, so a call that is sent again is answered and not carried out twice; any other number is
+refused. An error is `{"error": {"type", "message"}}` with the status of its class.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from agentgym_envs.errors import (
+    AgentGymError,
+    EngineError,
+    EnvError,
+    EpisodeOver,
+    MissingExtra,
+    NoOracle,
+    OutOfOrder,
+    ServerFull,
+    SessionLost,
+    TooLarge,
+    Unauthorized,
+    UnknownTask,
+    UsageError,
+)
+from agentgym_envs.http.wire import MAX_BATCH
+
+_Body = TypeVar("_Body", bound=msgspec.Struct)
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+_Seq = Annotated[int, msgspec.Meta(ge=1)]
+_Seed = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class CreateSession(msgspec.Struct, forbid_unknown_fields=True):
+    """`env` is an id that the server serves; `options` are arguments of its constructor."""
+
+    env: _Name
+    options: dict[str, Any] = {}
+
+
+class Call(msgspec.Struct, forbid_unknown_fields=True):
+    """Arguments of a verb. Each verb uses its own: reset `seed` and `options`, step `action`, and so on."""
+
+    seq: _Seq | None = None
+    seed: _Seed | None = None
+    options: dict[str, Any] | None = None
+    action: str | None = None
+    task_id: _Name | None = None
+    actions: list[str] | None = None
+    rng: list[Any] | None = None
+    id: str | None = None
+    ticket: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    count: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    split: str | None = None
+    groups: list[str] | None = None
+
+
+class BatchCall(Call, forbid_unknown_fields=True, kw_only=True):
+    """A reset or step of one session."""
+
+    session: _Name
+    verb: Literal["reset", "step"]
+
+
+class Batch(msgspec.Struct, forbid_unknown_fields=True):
+    """Calls of different sessions. With `stream`, slow results come as lines of JSON, each with its `index`."""
+
+    calls: Annotated[list[BatchCall], msgspec.Meta(max_length=MAX_BATCH)]
+    stream: bool = False
+
+
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "step": ("action",),
+    "restore": ("task_id", "seed", "actions"),
+    "random_command": ("rng",),
+    "task": ("id",),
+    "draw": ("ticket",),
+}
+"""What a verb cannot do without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a stranger may ask for. Sizes in bytes, times in seconds."""
+
+    body_bytes: int = 4 * 2**20
+    body_seconds: float = 30.0
+    header_seconds: float = 15.0
+    option_bytes: int = 16_384
+    restore_actions: int = 10_000
+
+
+class BadRequest(UsageError):
+    """A body that cannot be read."""
+
+
+_STATUS: dict[type[AgentGymError], int] = {
+    BadRequest: 400,
+    Unauthorized: 401,
+    UnknownTask: 404,
+    SessionLost: 404,
+    EpisodeOver: 409,
+    NoOracle: 409,
+    OutOfOrder: 409,
+    TooLarge: 413,
+    UsageError: 422,
+    ServerFull: 429,
+    EnvError: 500,
+    EngineError: 500,
+    MissingExtra: 501,
+}
+
+
+def status_of(error: BaseException) -> int:
+    """The HTTP status of an error."""
+    return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
+
+
+def load(data: bytes) -> Any:
+    """JSON from bytes. Raises BadRequest."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"the body is not JSON: {error}") from None
+
+
+def read(data: bytes, form: type[_Body]) -> _Body:
+    """A body of a form; no body is an empty one. Raises BadRequest, or UsageError if the form is not met."""
+    try:
+        return msgspec.convert(load(data or b"{}"), form)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the body is not a {form.__name__}: {error}") from None
+
+
+def arguments_of(call: Call, verb: str) -> dict[str, Any]:
+    """The arguments that were given. Raises UsageError if the verb needs one more."""
+    given = {name: value for name in call.__struct_fields__ if (value := getattr(call, name)) is not None}
+    for name in ("seq", "session", "verb"):
+        given.pop(name, None)
+    if missing := [name for name in REQUIRED.get(verb, ()) if name not in given]:
+        raise UsageError(f"{verb!r} needs {', '.join(missing)}")
+    return given

@@ -1,0 +1,97 @@
+"""Running a server: in the foreground (`agentgym serve`), or beside other code in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from agentgym_envs.errors import EnvError
+from agentgym_envs.http.app import create_app
+from agentgym_envs.http.protocol import Limits
+
+KEEP_ALIVE_SECONDS = 75
+_LOOPBACK = ("127.", "::1", "localhost")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server on that address."""
+    return host.startswith(_LOOPBACK)
+
+
+def make_server(app: Any, host: str, port: int, **options: Any) -> uvicorn.Server:
+    """A server that is not running yet; `options` are uvicorn's."""
+    settings: dict[str, Any] = {
+        "log_level": "warning",
+        "access_log": False,  # paths hold the tokens of sessions
+        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
+        "timeout_graceful_shutdown": 10,
+        "http": _http_protocol(Limits().header_seconds),
+        "server_header": False,
+    }
+    return uvicorn.Server(uvicorn.Config(app, host=host, port=port, **{**settings, **options}))
+
+
+@contextlib.contextmanager
+def background_server(
+    env_ids: Sequence[str], *, host: str = "127.0.0.1", port: int = 0, **settings: Any
+) -> Iterator[str]:
+    """Serve in a thread while the context is open; gives the server's address.
+
+    `port=0` takes a free one. `settings` are those of `create_app`. Raises EnvError if the port cannot be had.
+    """
+    app = create_app(env_ids, **settings)
+    listener = socket.create_server((host, port))
+    server = make_server(app, host, port)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        _wait_until_started(server, thread)
+        yield f"http://{host}:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listener.close()
+
+
+def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> None:
+    while not server.started:
+        thread.join(0.01)
+        if not thread.is_alive():
+            raise EnvError("the server ended before it was ready; its log says why")
+
+
+def _http_protocol(header_seconds: float) -> type[asyncio.Protocol]:
+    """Give up connections on which the head of a request does not come; uvicorn itself waits for ever."""
+
+    class Impatient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._watch()
+
+        def _watch(self) -> None:
+            """Run a timer while the head of a request is expected; a WebSocket has left `connections`."""
+            expected = self in self.connections and (self.cycle is None or self.cycle.response_complete)
+            if expected and self._timer is None:
+                self._timer = self.loop.call_later(header_seconds, self.transport.close)
+            elif not expected and self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Impatient

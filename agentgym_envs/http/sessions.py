@@ -1,0 +1,267 @@
+"""Sessions of a server: where each environment is, in which order its calls came, and when it is given up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentgym_envs.core import TextEnv
+from agentgym_envs.errors import AgentGymError, OutOfOrder, ServerFull, SessionLost, UsageError
+from agentgym_envs.hosting.connection import Connection, Posted
+from agentgym_envs.hosting.host import Host
+from agentgym_envs.hosting.worker import WorkerPool
+from agentgym_envs.http.protocol import Limits
+from agentgym_envs.http.wire import dump
+from agentgym_envs.registration import env_class
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Session:
+    """One environment that a client holds. `worker` is None if it is in the server's own process."""
+
+    token: str
+    env_id: str
+    options: dict[str, Any]
+    name: str
+    worker: Connection | None
+    description: Mapping[str, Any]
+    used: float
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    closed: bool = False
+    seq: int = 0
+    last: tuple[str, Mapping[str, Any]] | None = None
+    outcome: Any = None
+
+    def remembered(self, seq: int | None, verb: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether this call was carried out already. Raises OutOfOrder if it is neither that nor the next."""
+        if seq is None or seq == self.seq + 1:
+            return False
+        if seq == self.seq and self.last == (verb, arguments):
+            return True
+        raise OutOfOrder(f"the next call of this session has the sequence number {self.seq + 1}, not {seq}")
+
+    def remember(self, seq: int | None, verb: str, arguments: Mapping[str, Any], outcome: Any) -> None:
+        """Keep the outcome of a call until the next."""
+        if seq is not None:
+            self.seq, self.last, self.outcome = seq, (verb, arguments), outcome
+
+
+class Sessions:
+    """The bounded table of sessions. Everything runs on one event loop."""
+
+    def __init__(
+        self,
+        env_ids: list[str],
+        *,
+        workers: int | None = None,
+        max_sessions: int = 1024,
+        idle_seconds: float = 900.0,
+        call_seconds: float = 300.0,
+        isolate: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        """`isolate` keeps every environment in a worker process, not only those that are heavy or wait.
+
+        Raises UsageError for an id that is not an environment of this suite, and for bounds that cannot be.
+        """
+        if max_sessions < 1 or not idle_seconds > 0 or not call_seconds > 0:
+            raise UsageError("max_sessions must be at least 1, and idle_seconds and call_seconds above 0")
+        self.classes: dict[str, type[TextEnv]] = {env_id: env_class(env_id) for env_id in env_ids}
+        self.max_sessions, self.idle_seconds, self.call_seconds = max_sessions, idle_seconds, call_seconds
+        self.limits = limits or Limits()
+        self.on_reaped: Callable[[Session], None] = lambda session: None
+        self._isolate = isolate
+        self._host, self._pool = Host(), WorkerPool(workers or 1)
+        self._table: dict[str, Session] = {}
+        self._described: dict[str, Mapping[str, Any]] = {}
+        self._opening = 0
+        self._outboxes: dict[Connection, list[Posted]] = {}
+
+    def __len__(self) -> int:
+        return len(self._table) + self._opening
+
+    def count(self, env_id: str) -> int:
+        """How many sessions of an id there are."""
+        return sum(session.env_id == env_id for session in self._table.values())
+
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the workers that live."""
+        return [worker.pid for worker in self._pool.workers]
+
+    def hosted(self, env_id: str) -> str:
+        """Where environments of that id live: "server" or "worker"."""
+        kind = self.classes[env_id]
+        return "worker" if self._isolate or kind.heavy or kind.blocking else "server"
+
+    async def warm_up(self) -> None:
+        """Load what the first sessions need, where that costs no process."""
+        for env_id in self.classes:
+            if self.hosted(env_id) == "server":
+                await self.describe(env_id)
+
+    async def describe(self, env_id: str) -> Mapping[str, Any]:
+        """What `describe_env` says of an environment of that id without options."""
+        if env_id not in self._described:
+            session = await self._make(env_id, {})
+            self._described[env_id] = session.description
+            self._free(session)
+        return self._described[env_id]
+
+    async def open(self, env_id: str, options: dict[str, Any]) -> Session:
+        """A new session. Raises ServerFull, UsageError, MissingExtra or EnvError."""
+        self._check(env_id, options)
+        if len(self) >= self.max_sessions:
+            raise ServerFull(f"this server holds {self.max_sessions} sessions, which is as many as it may")
+        self._opening += 1
+        try:
+            session = await self._make(env_id, options)
+        finally:
+            self._opening -= 1
+        self._table[session.token] = session
+        return session
+
+    def get(self, token: str) -> Session:
+        """The session of a token. Raises SessionLost."""
+        try:
+            return self._table[token]
+        except KeyError:
+            raise SessionLost("this server has no such session (any more)") from None
+
+    async def call(self, token: str, verb: str, arguments: Mapping[str, Any], seq: int | None = None) -> Any:
+        """Carry out a verb, or answer from memory if it was. Raises what it raised, or OutOfOrder."""
+        session = self.get(token)
+        if session.worker is None:
+            return _result(self.call_here(session, verb, arguments, seq))
+        async with session.lock:
+            if session.closed:
+                raise SessionLost("this session was closed")
+            if session.remembered(seq, verb, arguments):
+                return _result(session.outcome)
+            outcome = await self._ask_worker(session, verb, arguments)
+            session.remember(seq, verb, arguments, outcome)
+            return _result(outcome)
+
+    def call_here(self, session: Session, verb: str, arguments: Mapping[str, Any], seq: int | None) -> Any:
+        """The outcome, as a value or an exception, of a call of an environment in the server's own process."""
+        try:
+            if session.remembered(seq, verb, arguments):
+                return session.outcome
+        except OutOfOrder as error:
+            return error
+        session.used = time.monotonic()
+        outcome: Any
+        try:
+            outcome = self._host.call(session.name, verb, arguments)
+        except AgentGymError as error:
+            outcome = error
+        session.remember(seq, verb, arguments, outcome)
+        return outcome
+
+    async def fork(self, token: str) -> Session:
+        """A new session in the state of another."""
+        session = self.get(token)
+        state = await self.call(token, "snapshot", {})
+        copy = await self.open(session.env_id, session.options)
+        try:
+            await self.call(copy.token, "restore", state)
+        except BaseException:
+            self.close(copy.token)
+            raise
+        return copy
+
+    def close(self, token: str) -> None:
+        """Close a session; one that is not there is fine. What it holds is freed once its call is over."""
+        session = self._table.pop(token, None)
+        if session is None:
+            return
+        self._free(session)
+
+    def _free(self, session: Session) -> None:
+        session.closed = True
+        if session.worker is None:
+            self._host.close(session.name)
+        else:
+            session.worker.close_session(session.name)
+
+    async def reap_forever(self) -> None:
+        """Close sessions that were idle for too long, until cancelled."""
+        while True:
+            await asyncio.sleep(min(self.idle_seconds / 4, 10.0))
+            self.reap()
+
+    def reap(self) -> None:
+        """Close the sessions that are idle for too long."""
+        deadline = time.monotonic() - self.idle_seconds
+        for session in [s for s in self._table.values() if s.used < deadline and not s.lock.locked()]:
+            _log.info("a session of %s was idle for %g s and is closed", session.env_id, self.idle_seconds)
+            self.close(session.token)
+            self.on_reaped(session)
+
+    async def shut_down(self) -> None:
+        """Close everything."""
+        for token in list(self._table):
+            self.close(token)
+        await asyncio.to_thread(self._pool.close)
+
+    def _check(self, env_id: str, options: dict[str, Any]) -> None:
+        if env_id not in self.classes:
+            raise UsageError(f"this server does not serve {env_id!r}, only {', '.join(self.classes)}")
+        allowed = self.classes[env_id].remote_options
+        if refused := sorted(set(options) - allowed):
+            raise UsageError(f"a server takes the options {', '.join(sorted(allowed))} of {env_id}, not {refused}")
+        if len(dump(options)) > self.limits.option_bytes:
+            raise UsageError(f"the options are longer than {self.limits.option_bytes} bytes")
+
+    async def _make(self, env_id: str, options: dict[str, Any]) -> Session:
+        token = secrets.token_urlsafe(24)
+        if self.hosted(env_id) == "server":
+            description = self._host.open(token, env_id, options)
+            return Session(token, env_id, options, token, None, description, time.monotonic())
+        opened = await asyncio.wait_for(asyncio.to_thread(self._pool.open, env_id, options), self.call_seconds)
+        return Session(token, env_id, options, opened.session, opened.connection, opened.description, time.monotonic())
+
+    async def _ask_worker(self, session: Session, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """The outcome of a call in a worker process, as a value or an exception."""
+        assert session.worker is not None
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+
+        def done(outcome: Any) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(lambda: None if future.done() else future.set_result(outcome))
+
+        self._post(loop, session.worker, Posted(session.name, verb, arguments, done))
+        try:
+            outcome = await asyncio.wait_for(future, self.call_seconds)
+        except TimeoutError:
+            session.worker.abandon(session.name)
+            outcome = SessionLost(f"the environment did not answer within {self.call_seconds:g} s")
+        session.used = time.monotonic()
+        if isinstance(outcome, SessionLost):
+            self.close(session.token)
+        return outcome
+
+    def _post(self, loop: asyncio.AbstractEventLoop, worker: Connection, call: Posted) -> None:
+        """Post at the end of this turn of the loop, so that the calls of a batch go to a worker together."""
+        if not self._outboxes:
+            loop.call_soon(self._flush)
+        self._outboxes.setdefault(worker, []).append(call)
+
+    def _flush(self) -> None:
+        outboxes, self._outboxes = self._outboxes, {}
+        for worker, calls in outboxes.items():
+            worker.post(calls)
+
+
+def _result(outcome: Any) -> Any:
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

@@ -1,0 +1,17 @@
+"""What client and server of the native protocol must agree on. `protocol.py` describes the whole."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+PREFIX = "/v1"
+MAX_BATCH = 1024
+NDJSON = "application/x-ndjson"
+NOT_CARRIED_OUT = frozenset({"BadRequest", "Unauthorized", "OutOfOrder", "TooLarge", "NotFound"})
+"""Errors after which the next call keeps the sequence number of this one."""
+
+
+def dump(value: Any) -> bytes:
+    """JSON in ASCII, so that lone surrogates (which are no Unicode text) can be told to the other side."""
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
