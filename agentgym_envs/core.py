@@ -21,6 +21,8 @@ from agentgym_envs.task import Task, TaskSet, check_selection
 MAX_ACTION_CHARS = 16_384
 MAX_OBSERVATION_CHARS = 262_144
 ENV_FAILED = "The environment failed. This episode is over."
+TRANSPORT_OPTIONS = frozenset({"render_mode", "base_url", "token", "dialect", "timeout", "patience"})
+"""Arguments of `gym.make` that say how an environment is reached or shown; no record of an episode holds them."""
 _OPTIONS = frozenset({"task", "split", "group"})
 
 
@@ -352,6 +354,11 @@ def text_env(env: gym.Env[str, str]) -> TextEnv:
     if not isinstance(base, TextEnv):
         raise UsageError(f"expected an environment of this suite (a TextEnv), got {type(base).__name__}")
     return base
+
+
+def lost_task(task_id: object) -> Task:
+    """Stands for the task of an episode that failed before it began, if nobody can look the task up now."""
+    return Task("unknown" if task_id is None else str(task_id), "train", "unknown", ENV_FAILED)
 
 
 def describe(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from agentgym_envs.core import StopReason, text_env
+from agentgym_envs.core import TRANSPORT_OPTIONS, StopReason, text_env
 from agentgym_envs.errors import EpisodeOver
 from agentgym_envs.schedule import TurnSchedule
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
@@ -98,11 +98,12 @@ def make_trajectory(
     `fields` overrides or adds fields of `Trajectory` (`stop_reason`, `error`, `meta`).
     """
     base = text_env(env)
-    if base.task is None:
+    if base.task is None and "task" not in fields:
         raise EpisodeOver("no episode was begun, so there is nothing to record")
+    kwargs = base.spec.kwargs if base.spec else {}
     known: dict[str, Any] = {
         "env_id": base.spec.id if base.spec else type(base).__name__,
-        "env_kwargs": {k: v for k, v in (base.spec.kwargs if base.spec else {}).items() if k != "render_mode"},
+        "env_kwargs": {name: value for name, value in kwargs.items() if name not in TRANSPORT_OPTIONS},
         "task": base.task,
         "seed": base.episode_seed,
         "instructions": base.instructions,

@@ -14,10 +14,10 @@ from agentgym_envs import (
 )
 from agentgym_envs.errors import EpisodeOver, UsageError
 from agentgym_envs.wrappers import make_trajectory
+from tests import toy_envs  # noqa: F401 (registers the ids)
 from tests.toy import CountEnv
 
 NINE = {"task": "count/9"}
-gym.register("Toy/Count-v0", "tests.toy:CountEnv", disable_env_checker=True, order_enforce=False)
 
 
 class Clock:

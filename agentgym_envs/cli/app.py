@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import agentgym_envs
-from agentgym_envs.cli import bench, demos, evaluation, list_envs, play, plugins, solve
+from agentgym_envs.cli import bench, demos, evaluation, list_envs, play, plugins, serve, solve
 from agentgym_envs.cli.common import Interrupted
 from agentgym_envs.errors import AgentGymError, UsageError
 
@@ -27,6 +27,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "eval": evaluation.eval_command,
     "demos": demos.demos_command,
     "bench": bench.bench_command,
+    "serve": serve.serve_command,
 }
 _SPACE = {
     errno.ENOSPC: "the disk is full",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 import json
 import sys
@@ -13,9 +14,10 @@ import gymnasium as gym
 import typer
 from gymnasium.envs.registration import load_env_creator
 
-from agentgym_envs.core import text_env
+from agentgym_envs.core import TRANSPORT_OPTIONS
 from agentgym_envs.errors import UsageError
-from agentgym_envs.registration import env_ids
+from agentgym_envs.hosting import host
+from agentgym_envs.registration import env_class, env_ids
 from agentgym_envs.task import Task, TaskSet, TaskTable
 
 if TYPE_CHECKING:
@@ -26,7 +28,11 @@ Env = gym.Env[str, str]
 EnvId = Annotated[str, typer.Argument(metavar="ENV", help="An environment id, or its name: textcraft.")]
 EnvArgs = Annotated[
     list[str] | None,
-    typer.Option("--env-arg", metavar="KEY=VALUE", help="An argument of the environment; the value is JSON or a word."),
+    typer.Option(
+        "--env-arg",
+        metavar="KEY=VALUE",
+        help="An argument of the environment; the value is JSON or a word. With base_url=http://... it is a server's.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 Split = Annotated[str, typer.Option(help="train, validation, test, or all.")]
@@ -55,8 +61,15 @@ def print_json(value: Any) -> None:
 
 
 def find_env(name: str) -> str:
-    """The full id for what was typed: an id, or a name without namespace and version. Raises UsageError."""
-    if name in gym.registry or ":" in name:
+    """The full id for what was typed: an id, a name without namespace and version, or MODULE:ID. Raises UsageError.
+
+    A module is imported: it registers environments of one's own.
+    """
+    module, colon, rest = name.rpartition(":")
+    if colon:
+        _import(module)
+        return rest
+    if name in gym.registry:
         return name
     short = {known.partition("/")[2].rpartition("-v")[0].lower(): known for known in env_ids()}
     if name.lower() in short:
@@ -78,22 +91,22 @@ def parse_env_args(pairs: Sequence[str] | None) -> dict[str, Any]:
     return arguments
 
 
+def recorded_args(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Those arguments that belong in a record: how an environment was reached, and by which token, does not."""
+    return {name: value for name, value in arguments.items() if name not in TRANSPORT_OPTIONS}
+
+
 def make_env(env_id: str, arguments: Mapping[str, Any]) -> Env:
     """The environment. Raises UsageError if it does not know an argument or is not of this suite."""
-    env = make_env_factory(env_id, arguments)()
-    text_env(env)
-    return env
+    return make_env_factory(env_id, arguments)()
 
 
 def make_env_factory(env_id: str, arguments: Mapping[str, Any]) -> Callable[[], Env]:
-    """A function that makes the environment; the arguments are checked now."""
-    try:
-        spec = gym.spec(env_id)
-        creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
-    except (gym.error.Error, ImportError) as error:
-        raise UsageError(f"there is no environment {env_id!r}: {error}") from None
-    _check_arguments(env_id, creator, {**spec.kwargs, **arguments})
-    return lambda: gym.make(env_id, **arguments)
+    """A function that makes the environment; the arguments are checked now, or by the server that makes it."""
+    creator, kwargs = _creator(env_id)
+    if "base_url" not in arguments:
+        _check_arguments(env_id, creator, {**kwargs, **arguments})
+    return lambda: host.make_env(env_id, arguments)
 
 
 def choose_tasks(
@@ -121,11 +134,32 @@ def _console(stream: Any) -> Console:
     return Console(file=stream, highlight=False, soft_wrap=False)
 
 
+def _import(module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except (ImportError, ValueError, TypeError) as error:
+        raise UsageError(f"the module {module!r} cannot be imported: {error}") from None
+
+
 def _json_or_text(value: str) -> Any:
     try:
         return json.loads(value)
     except ValueError:
         return value
+
+
+def _creator(env_id: str) -> tuple[Any, Mapping[str, Any]]:
+    """What makes the environment, and the arguments that its registration gives."""
+    try:
+        spec = gym.spec(env_id)
+        try:
+            return env_class(env_id), spec.kwargs
+        except UsageError:  # a function, perhaps: what it returns is looked at when it has made it
+            assert spec.entry_point is not None
+            made_by = spec.entry_point
+            return load_env_creator(made_by) if isinstance(made_by, str) else made_by, spec.kwargs
+    except (gym.error.Error, ImportError) as error:
+        raise UsageError(f"there is no environment {env_id!r}: {error}") from None
 
 
 def _check_arguments(env_id: str, creator: Any, arguments: Mapping[str, Any]) -> None:

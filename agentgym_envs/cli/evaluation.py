@@ -26,6 +26,7 @@ from agentgym_envs.cli.common import (
     names_of,
     parse_env_args,
     print_json,
+    recorded_args,
     stderr,
     stdout,
 )
@@ -74,6 +75,10 @@ class Settings:
     temperature: float
     seed: int
 
+    def recorded(self) -> dict[str, Any]:
+        """What of them is written down and compared: an episode is the same wherever its environment runs."""
+        return asdict(self) | {"env_args": recorded_args(self.env_args)}
+
 
 def eval_command(
     env: EnvIds,
@@ -119,7 +124,7 @@ def eval_command(
         seed=seed,
     )
     batches, order, digests = plan(settings)
-    store = RunStore(out, {**asdict(settings), "task_digests": digests}, resume=resume, overwrite=overwrite)
+    store = RunStore(out, {**settings.recorded(), "task_digests": digests}, resume=resume, overwrite=overwrite)
     options = PolicyOptions(temperature, max_turn_tokens, base_url, api_key_env, settings.chat_template, seed)
     evaluation = _run(batches, store, lambda: make_player(policy, options), concurrency, order)
     _show(evaluation, store, as_json)
@@ -170,7 +175,7 @@ def _plan_replay(env_id: str, settings: Settings, recorded: Sequence[Trajectory]
 
 
 def _check_replay(episode: Trajectory, settings: Settings) -> None:
-    if dict(episode.env_kwargs) != settings.env_args:
+    if dict(episode.env_kwargs) != recorded_args(settings.env_args):
         arguments = " ".join(f"--env-arg {key}={json.dumps(value)}" for key, value in episode.env_kwargs.items())
         raise UsageError(
             f"{episode.task.id} was recorded with {arguments or 'no --env-arg'}; its actions mean nothing under "

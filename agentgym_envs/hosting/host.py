@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium as gym
 
 from agentgym_envs import errors
-from agentgym_envs.core import Snapshot, TextEnv, describe, text_env
+from agentgym_envs.core import Snapshot, StopReason, TextEnv, describe, text_env
 from agentgym_envs.errors import AgentGymError, EnvError, SessionLost, UsageError
 from agentgym_envs.task import Task
 
@@ -40,7 +40,7 @@ class Host:
 
         Raises:
             AgentGymError: what the environment raised; SessionLost if there is no such session; EnvError for any
-                other exception, after which the environment is made anew at the next reset.
+                other exception. After a failure of the machine the environment is made anew at the next reset.
         """
         if verb in _STARTS and session in self._spoiled:
             self._renew(session)
@@ -49,13 +49,16 @@ class Host:
         except KeyError:
             raise SessionLost("this session does not exist (any more)") from None
         try:
-            return VERBS[verb](env, arguments)
+            reply = VERBS[verb](env, arguments)
         except AgentGymError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             _log.exception("an environment failed in %r", verb)
             self._spoiled.add(session)
             raise EnvError(describe(error)) from error
+        if text_env(env).status()["stop_reason"] == StopReason.ENV_ERROR:
+            self._spoiled.add(session)
+        return reply
 
     def blocks(self, session: str) -> bool:
         """Whether calls of this session wait for something outside the process."""

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
-from agentgym_envs.core import ENV_FAILED, Snapshot, StopReason, TextEnv, Transition
-from agentgym_envs.errors import AgentGymError, EnvError, EpisodeOver, NoOracle, SessionLost, UsageError
+from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, lost_task
+from agentgym_envs.errors import EnvError, EpisodeOver, NoOracle, SessionLost, UsageError
 from agentgym_envs.hosting.connection import Connection, Opened, Opener, Posted
 from agentgym_envs.hosting.host import rng_to_json, set_rng
 from agentgym_envs.task import Task, TaskSet
@@ -44,6 +45,7 @@ class TwinEnv(TextEnv):
         """`options` are those of the environment; raises what making it here would raise, and EnvError."""
         self._env_id, self._opener, self._options = env_id, opener, dict(options)
         self._opened: Opened | None = None
+        self._age, self._closed = 0, False
         self._open()
         what = self._place.description
         self.rules = what["rules"]
@@ -55,6 +57,8 @@ class TwinEnv(TextEnv):
             instructions=what["instructions"],
             render_mode=self._options.get("render_mode"),
         )
+        # What a record of an episode says of its environment. `gym.make` puts its own in this place.
+        self.spec = EnvSpec(env_id.rpartition(":")[2], kwargs=dict(options))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> ResetResult:
         """Begin an episode there; see `TextEnv.reset`."""
@@ -100,6 +104,7 @@ class TwinEnv(TextEnv):
 
     def abandon(self) -> None:
         """Give up a call that hangs: the session is freed by force, and the next reset opens another."""
+        self._age += 1
         opened, self._opened = self._opened, None
         if opened:
             opened.connection.abandon(opened.session)
@@ -158,14 +163,20 @@ class TwinEnv(TextEnv):
         return self._opened
 
     def _open(self) -> None:
-        self._opened = self._opener.open(self._env_id, self._options)
+        age = self._age
+        opened = self._opener.open(self._env_id, self._options)
+        if self._closed or age != self._age:  # while it was under way; nobody would ever close the session
+            opened.connection.close_session(opened.session)
+            raise _given_up()
+        self._opened = opened
 
     def _ask(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         place = self._place
         try:
             return place.connection.call(place.session, verb, arguments)
         except SessionLost:
-            self._opened = None
+            if self._opened is place:
+                self._opened = None
             raise
 
     def _ask_anew(self, verb: str, arguments: Mapping[str, Any]) -> Any:
@@ -211,14 +222,13 @@ class TwinEnv(TextEnv):
 
     def _lost_reset(self, arguments: Mapping[str, Any], error: EnvError) -> ResetResult:
         """The episode that could not begin, of a task that nobody can look up now."""
-        name = str(arguments["options"].get("task", "unknown"))
-        self._start(Task(name, "train", "unknown", ENV_FAILED), arguments["seed"])
+        self._start(lost_task(arguments["options"].get("task")), arguments["seed"])
         return self._failed_reset(error)
 
     def _settle(self, place: Opened, reply: Any) -> StepResult | Exception:
         """What `step` returns or raises, from what the connection replied."""
         if self._opened is not place:
-            return SessionLost("this call was given up")
+            return _given_up()
         if isinstance(reply, SessionLost):
             self._opened = None
         if isinstance(reply, EnvError):
@@ -233,7 +243,7 @@ class TwinEnv(TextEnv):
 
         def settle(reply: Any) -> None:
             if self._opened is not place:
-                done(SessionLost("this call was given up"))
+                done(_given_up())
             elif isinstance(reply, SessionLost):
                 self._opened = None
                 self._reset_aside(arguments, done)
@@ -245,14 +255,16 @@ class TwinEnv(TextEnv):
         return place.connection, Posted(place.session, "reset", arguments, settle)
 
     def _reset_aside(self, arguments: Mapping[str, Any], done: Callable[[Any], None]) -> None:
-        """Reset in a thread, because opening a session takes long."""
+        """Reset in a thread, because opening a session takes long. One that was given up leaves the twin alone."""
+        age = self._age
 
         def target() -> None:
             try:
-                done(self._begun(arguments, self._ask_anew("reset", arguments)))
+                reply = self._ask_anew("reset", arguments)
+                done(self._begun(arguments, reply) if age == self._age else _given_up())
             except EnvError as error:
-                done(self._lost_reset(arguments, error))
-            except AgentGymError as error:
+                done(self._lost_reset(arguments, error) if age == self._age else error)
+            except Exception as error:  # else nobody would ever hear of it
                 done(error)
 
         threading.Thread(target=target, daemon=True).start()
@@ -330,6 +342,10 @@ class TwinTasks(TaskSet):
 
 
 _KEPT_TASKS = 10_000
+
+
+def _given_up() -> SessionLost:
+    return SessionLost("this call was given up")
 
 
 def _set(future: asyncio.Future[Any], result: Any) -> None:

@@ -1,8 +1,8 @@
 """Worker processes that host environments, and the pool that keeps them alive.
 
 A worker is a program of its own (`worker_main.py`): no fork, so it is safe beside threads and CUDA, and no import of
-the caller's `__main__`. Frames go through its stdin and stdout. The two sides are one program and one user, so a pickle is
-safe here; nothing of it ever crosses a network.
+the caller's `__main__`. Frames go through its stdin and stdout. The two sides are one program and one user, so a
+pickle is safe here; nothing of it ever crosses a network.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import itertools
 import logging
 import os
 import queue
+import secrets
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,7 +39,7 @@ class WorkerProcess(Connection):
         self._waiting: dict[int, Done] = {}
         self._lock = threading.Lock()
         self._outbox: queue.SimpleQueue[list[Call] | None] = queue.SimpleQueue()
-        self._dead = False
+        self._dead = self._killed = False
         self.sessions: set[str] = set()
         for target in (self._write, self._read):
             threading.Thread(target=target, daemon=True).start()
@@ -50,7 +52,7 @@ class WorkerProcess(Connection):
     @property
     def alive(self) -> bool:
         """Whether it can be asked."""
-        return not self._dead
+        return not (self._dead or self._killed)
 
     def open(self, session: str, env_id: str, options: Mapping[str, Any]) -> Any:
         """Make an environment in the process; returns its description."""
@@ -97,11 +99,16 @@ class WorkerProcess(Connection):
 
     def kill(self) -> None:
         """End the process now; every call under way ends in SessionLost."""
+        self._killed = True
         self._process.kill()
+
+    def begin_close(self) -> None:
+        """Ask the process to end when it has closed its environments."""
+        self._outbox.put(None)
 
     def close(self) -> None:
         """End the process in an orderly way; by force if it takes longer than five seconds."""
-        self._outbox.put(None)
+        self.begin_close()
         try:
             self._process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -125,11 +132,16 @@ class WorkerProcess(Connection):
     def _read(self) -> None:
         pipe = self._process.stdout
         assert pipe is not None
-        while (replies := receive(pipe)) is not None:
-            for number, value, error in replies:
-                with self._lock:
-                    done = self._waiting.pop(number)
-                done(value if error is None else error_from_json(error))
+        try:
+            while (replies := receive(pipe)) is not None:
+                for number, value, error in replies:
+                    with self._lock:
+                        done = self._waiting.pop(number)
+                    done(value if error is None else error_from_json(error))
+                    del done, value  # or this thread would keep alive what it last worked for
+        except Exception:
+            _log.exception("a reply of a worker process could not be taken")
+            self._process.kill()
         self._end()
         pipe.close()
 
@@ -145,7 +157,10 @@ class WorkerProcess(Connection):
 
 
 class WorkerPool:
-    """Workers, each session on the one with the fewest; a worker that died is replaced at the next opening."""
+    """Workers, each session on the one with the fewest; a worker that died is replaced at the next opening.
+
+    The pickle of a pool is its name: in the same process it comes back as itself, in another as a new pool.
+    """
 
     def __init__(self, size: int) -> None:
         """`size` is the most processes there are; they are started when they are needed."""
@@ -155,12 +170,22 @@ class WorkerPool:
         self._workers: list[WorkerProcess] = []
         self._lock = threading.Lock()
         self._closed = False
+        self._token = secrets.token_hex(8)
+        _pools[self._token] = self
+        self._end = weakref.finalize(self, _end_all, self._workers)  # also if it is forgotten, and at exit
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _pool, (self._token, self._size)
 
     def open(self, env_id: str, options: Mapping[str, Any]) -> Opened:
         """See `Opener.open`."""
         session = f"s{next(self._names)}"
         worker = self._pick(session)
-        return Opened(worker, session, worker.open(session, env_id, options))
+        try:
+            return Opened(worker, session, worker.open(session, env_id, options))
+        except SessionLost:  # its process may have ended for another's sake, before anyone could know
+            worker = self._pick(session)
+            return Opened(worker, session, worker.open(session, env_id, options))
 
     @property
     def workers(self) -> list[WorkerProcess]:
@@ -171,15 +196,13 @@ class WorkerPool:
         """End every worker."""
         with self._lock:
             self._closed = True
-            workers, self._workers = self._workers, []
-        for worker in workers:
-            worker.close()
+        self._end()
 
     def _pick(self, session: str) -> WorkerProcess:
         with self._lock:
             if self._closed:
                 raise EnvError("the pool of worker processes is closed")
-            self._workers = self.workers
+            self._workers[:] = self.workers
             idle = next((worker for worker in self._workers if not worker.sessions), None)
             if idle is None and len(self._workers) < self._size:
                 idle = WorkerProcess()
@@ -187,3 +210,23 @@ class WorkerPool:
             worker = idle or min(self._workers, key=lambda worker: len(worker.sessions))
             worker.sessions.add(session)
             return worker
+
+
+_pools: weakref.WeakValueDictionary[str, WorkerPool] = weakref.WeakValueDictionary()
+
+
+def _pool(token: str, size: int) -> WorkerPool:
+    pool = _pools.get(token)
+    if pool is None:
+        pool = WorkerPool(size)
+        pool._token = token
+        _pools[token] = pool
+    return pool
+
+
+def _end_all(workers: list[WorkerProcess]) -> None:
+    for worker in workers:
+        worker.begin_close()
+    for worker in workers:
+        worker.close()
+    workers.clear()

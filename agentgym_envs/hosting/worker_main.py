@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import signal
-import sys
 import threading
 from typing import IO
 
@@ -65,19 +65,35 @@ class _Server:
                 self._host.close(session)
                 return number, None, None
             return number, self._host.call(session, verb, arguments), None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return number, None, error_to_json(error)
 
     def _reply(self, replies: list[Reply]) -> None:
         with self._lock:
-            send(self._replies, replies)
+            try:
+                send(self._replies, replies)
+            except OSError:
+                raise
+            except Exception:  # one that cannot be pickled must not take the others with it
+                for reply in replies:
+                    send(self._replies, [_sendable(reply)])
+
+
+def _sendable(reply: Reply) -> Reply:
+    try:
+        pickle.dumps(reply)
+    except Exception as error:
+        return reply[0], None, error_to_json(error)
+    return reply
 
 
 def _listen(pipe: IO[bytes], frames: queue.SimpleQueue[list[Call] | None]) -> None:
     """Hand frames on. When the parent is gone the process must end, whatever an environment is doing."""
-    while (frame := receive(pipe)) is not None:
-        frames.put(frame)
-    frames.put(None)
+    try:
+        while (frame := receive(pipe)) is not None:
+            frames.put(frame)
+    finally:  # also if a frame holds what this process does not know
+        frames.put(None)
     threading.Event().wait(GRACE_SECONDS)
     os._exit(1)
 
@@ -85,10 +101,12 @@ def _listen(pipe: IO[bytes], frames: queue.SimpleQueue[list[Call] | None]) -> No
 def main() -> None:
     """Run a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    replies = os.fdopen(os.dup(1), "wb")
+    calls, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the frames
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)  # and what it reads must not be one
     frames: queue.SimpleQueue[list[Call] | None] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, frames), daemon=True).start()
+    threading.Thread(target=_listen, args=(calls, frames), daemon=True).start()
     _Server(replies).run(frames)
 
 

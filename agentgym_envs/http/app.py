@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import hmac
 import logging
@@ -16,18 +17,21 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from agentgym_envs.errors import AgentGymError, ServerFull, SessionLost, TooLarge, Unauthorized, UsageError
+from agentgym_envs.errors import AgentGymError, EnvError, ServerFull, SessionLost, TooLarge, Unauthorized, UsageError
 from agentgym_envs.hosting.host import VERBS, error_to_json
 from agentgym_envs.http import protocol
 from agentgym_envs.http.metrics import Metrics
-from agentgym_envs.http.pages import DOCS_PAGE, openapi
-from agentgym_envs.http.protocol import BadRequest, Batch, BatchCall, Call, CreateSession
+from agentgym_envs.http.openapi import openapi
+from agentgym_envs.http.pages import docs_page
+from agentgym_envs.http.protocol import BadRequest, Batch, BatchCall, Call, CreateSession, Malformed
 from agentgym_envs.http.sessions import Session, Sessions
-from agentgym_envs.http.wire import NDJSON, PREFIX, dump
+from agentgym_envs.http.wire import NDJSON, PREFIX
 
 _log = logging.getLogger(__name__)
 _OPEN_PATHS = frozenset({"/health"})
 _RETRY_SECONDS = 2
+_READ_ON = 8
+"""Up to this many times the limit a body is read to its end: who is cut off while writing may not see the answer."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -59,7 +63,7 @@ class EnvServer:
     async def create(self, request: Request) -> Response:
         """Make an environment."""
         body = protocol.read(await self.body(request), CreateSession)
-        return self._created(await self.sessions.open(body.env, body.options))
+        return await self._created(request, await self.sessions.open(body.env, body.options))
 
     async def call(self, request: Request) -> Response:
         """Carry out a verb."""
@@ -79,24 +83,25 @@ class EnvServer:
         """Carry out calls of many sessions."""
         body = protocol.read(await self.body(request), Batch)
         if len({call.session for call in body.calls}) != len(body.calls):
-            raise UsageError("the calls of a batch must be of different sessions")
+            raise Malformed("the calls of a batch must be of different sessions")
         began = time.perf_counter()
         outcomes: list[Any] = [self._here(call) for call in body.calls]
         waiting = [place for place, outcome in enumerate(outcomes) if outcome is None]
         self.metrics.called("batch", time.perf_counter() - began, len(body.calls))
         if not waiting:
-            return _json({"results": outcomes})
+            return _results(outcomes)
         pending = [self._task(self._there(place, body.calls[place])) for place in waiting]
         if body.stream:
             done = [(place, outcome) for place, outcome in enumerate(outcomes) if outcome is not None]
             return StreamingResponse(_lines(done, pending), media_type=NDJSON)
         for place, outcome in await asyncio.gather(*pending):
             outcomes[place] = outcome
-        return _json({"results": outcomes})
+        return _results(outcomes)
 
     async def fork(self, request: Request) -> Response:
         """A new session in the state of another."""
-        return self._created(await self.sessions.fork(request.path_params["session"]))
+        await self.body(request)
+        return await self._created(request, await self.sessions.fork(request.path_params["session"]))
 
     async def status(self, request: Request) -> Response:
         """How the episode stands."""
@@ -128,26 +133,35 @@ class EnvServer:
 
     async def docs(self, request: Request) -> Response:
         """The same for people."""
-        return Response(DOCS_PAGE, media_type="text/html")
+        return Response(docs_page(), media_type="text/html")
 
     async def body(self, request: Request) -> bytes:
         """The body, if it is small enough and comes soon enough. Raises TooLarge or BadRequest."""
         limits = self.sessions.limits
-        chunks, size = list[bytes](), 0
+        chunks, size = list[bytes](), _declared_size(request)
+        if size > _READ_ON * limits.body_bytes:
+            raise TooLarge(f"a body may have {limits.body_bytes} bytes; this one has {size}")
+        size = 0
         try:
             async with asyncio.timeout(limits.body_seconds):
                 async for chunk in request.stream():
                     size += len(chunk)
-                    if size > limits.body_bytes:
-                        raise TooLarge(f"a body may have {limits.body_bytes} bytes; this one has more")
-                    chunks.append(chunk)
+                    if size <= limits.body_bytes:
+                        chunks.append(chunk)
+                    elif size > _READ_ON * limits.body_bytes:
+                        break
         except TimeoutError:
             raise BadRequest(f"the body did not come within {limits.body_seconds:g} s") from None
         except ClientDisconnect:
             raise BadRequest("the client went away in the middle of the body") from None
-        return b"".join(chunks)
+        if size > limits.body_bytes:
+            raise TooLarge(f"a body may have {limits.body_bytes} bytes; this one has more")
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def _created(self, session: Session) -> Response:
+    async def _created(self, request: Request, session: Session) -> Response:
+        if await request.is_disconnected():  # nobody will ever know the session's token
+            self.sessions.close(session.token)
+            raise BadRequest("the client went away before its session was ready")
         load = {"sessions": len(self.sessions), "max_sessions": self.sessions.max_sessions}
         return _json({"session": session.token, "description": session.description, "load": load}, 201)
 
@@ -227,18 +241,31 @@ class _TokenCheck:
     """Refuses what does not carry the token, in time that does not depend on where it differs."""
 
     def __init__(self, app: Any, token: str) -> None:
-        self._app, self._wanted = app, f"Bearer {token}".encode()
+        self._app, self._wanted = app, token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan" or scope["path"] in _OPEN_PATHS:
             return await self._app(scope, receive, send)  # type: ignore[no-any-return]
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        if hmac.compare_digest(given, self._wanted):
+        given = _token_in(dict(scope["headers"]).get(b"authorization", b""))
+        if given is not None and hmac.compare_digest(given, self._wanted):
             return await self._app(scope, receive, send)  # type: ignore[no-any-return]
         if scope["type"] == "websocket":
             return await send({"type": "websocket.close", "code": 4401})  # type: ignore[no-any-return]
         error = Unauthorized("this server wants its token: Authorization: Bearer <token>")
         await _error_response(error)(scope, receive, send)
+
+
+def _token_in(authorization: bytes) -> bytes | None:
+    """The token after Bearer, or the password after Basic: all that a client which takes only an address can send."""
+    scheme, _, value = authorization.partition(b" ")
+    if scheme.lower() == b"bearer":
+        return value
+    if scheme.lower() != b"basic":
+        return None
+    try:
+        return base64.b64decode(value, validate=True).partition(b":")[2]
+    except ValueError:
+        return None
 
 
 def _told(outcome: Any) -> Any:
@@ -253,11 +280,34 @@ async def _lines(done: list[tuple[int, Any]], pending: Iterable[asyncio.Future[A
 
 
 def _line(place: int, outcome: Any) -> bytes:
-    return dump({"index": place, "result": outcome}) + b"\n"
+    return b'{"index":%d,"result":%b}\n' % (place, _encoded(outcome))
+
+
+def _encoded(outcome: Any) -> bytes:
+    try:
+        return protocol.encode(outcome)
+    except EnvError as error:
+        return protocol.encode(_told(error))
+
+
+def _results(outcomes: list[Any]) -> Response:
+    try:
+        return _json({"results": outcomes})
+    except EnvError:  # one that is not JSON must not take the others with it
+        content = b'{"results":[%b]}' % b",".join(map(_encoded, outcomes))
+        return Response(content, media_type="application/json")
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    return Response(dump(value), status, media_type="application/json")
+    return Response(protocol.encode(value), status, media_type="application/json")
+
+
+def _declared_size(request: Request) -> int:
+    """What the head says of the length of the body; 0 if it says nothing."""
+    for name, value in request.scope["headers"]:
+        if name == b"content-length":
+            return int(value)
+    return 0
 
 
 def _error_response(error: BaseException) -> Response:
@@ -271,7 +321,7 @@ def _error_response(error: BaseException) -> Response:
 
 async def _on_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, UsageError | SessionLost | ServerFull):
-        _log.warning("%s %s: %s", request.method, request.url.path.split("/sessions/")[0], error)
+        _log.warning("%s %r: %r", request.method, request.url.path.split("/sessions/")[0], error)
     return _error_response(error)
 
 
@@ -285,5 +335,5 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 async def _on_bug(request: Request, error: Exception) -> Response:
     """The traceback is in the server's log, and not for strangers."""
-    told = {"type": "EnvError", "message": "the server failed; its log says why"}
+    told = {"type": "SessionLost", "message": "the server failed; its log says why"}
     return _json({"error": told}, 500)

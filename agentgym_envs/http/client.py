@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
-import queue
 import threading
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import httpx
@@ -19,6 +20,9 @@ from agentgym_envs.errors import AgentGymError, EnvError, ServerFull, SessionLos
 from agentgym_envs.hosting.connection import Connection, Opened, Posted
 from agentgym_envs.hosting.host import error_from_json
 from agentgym_envs.hosting.twin import TwinEnv
+from agentgym_envs.http.dialects.agentgym.client import agentgym_env
+from agentgym_envs.http.senders import BATCH, Senders, Sending
+from agentgym_envs.http.transports import Transports
 from agentgym_envs.http.wire import NDJSON, NOT_CARRIED_OUT, PREFIX, dump
 
 _log = logging.getLogger(__name__)
@@ -26,69 +30,90 @@ _CHANGES = frozenset({"reset", "step", "restore"})
 """Verbs that carry a sequence number, so that they can be sent again."""
 _TRIES = 4
 _BACKOFF_SECONDS = 0.1
-_BATCH = 256
-_SENDERS = 8
-_KEEP_ALIVE_SECONDS = 30.0  # less than the server's, so that no request meets a connection that is being closed
+_CONNECT_SECONDS = 5.0
+_UNWELL = frozenset({502, 503, 504})
+_IN_PARTS = frozenset({"BadRequest", "Malformed", "TooLarge"})
+"""Why a server may refuse a whole batch for the sake of one of its calls."""
 
 
 class ServerConnection(Connection):
-    """To one server. Calls may come from any thread; posted calls are sent together, a few requests at a time."""
+    """To one server. Calls may come from any thread; posted calls are sent together, a few requests at a time.
+
+    After a fork the child's sessions are lost: they are the parent's.
+    """
 
     def __init__(self, url: str, token: str | None = None, timeout: float = 120.0) -> None:
         """`timeout` is the seconds that a server may be silent over a request before it is sent again."""
-        self.url, self._token = url.rstrip("/"), token
-        headers = {"Content-Type": "application/json"}
+        self.url = url.rstrip("/")
+        self._headers = [("Content-Type", "application/json")]
         if token is not None:
-            headers["Authorization"] = f"Bearer {token}"
-        self._http = httpx.Client(
-            base_url=self.url,
-            headers=headers,
-            timeout=httpx.Timeout(timeout, connect=5.0, pool=None),
-            limits=httpx.Limits(max_connections=64, keepalive_expiry=_KEEP_ALIVE_SECONDS),
-            trust_env=False,
-        )
-        self._numbers: dict[str, int] = {}
-        self._outbox: queue.SimpleQueue[list[_Sending] | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._senders = self._idle = 0
-        weakref.finalize(self, _shut, self._http, self._outbox)
+            self._headers.append(("Authorization", f"Bearer {token}"))
+        self._timeout, self._silent_until = timeout, 0.0
+        self._start()
+        _connections.add(self)
 
     def open(self, env_id: str, options: Mapping[str, Any]) -> tuple[Opened, Mapping[str, Any]]:
         """A new session, and the server's load. Raises ServerFull, SessionLost if it cannot be reached, ..."""
-        reply = self._request("POST", f"{PREFIX}/sessions", {"env": env_id, "options": dict(options)}, tries=1)
-        self._numbers[reply["session"]] = 0
-        return Opened(self, reply["session"], reply["description"]), reply["load"]
+        body = {"env": env_id, "options": dict(options)}
+        reply = _value(self._request("POST", f"{PREFIX}/sessions", body, tries=1))
+        try:
+            opened = Opened(self, str(reply["session"]), reply["description"])
+            load = reply["load"]
+        except (KeyError, TypeError):
+            raise SessionLost(f"{self.url} does not answer as a server of ours") from None
+        self._numbers[opened.session] = 0
+        return opened, load
 
     def call(self, session: str, verb: str, arguments: Mapping[str, Any]) -> Any:
         """See `Connection.call`."""
+        self._check(session)
         body = {key: value for key, value in arguments.items() if value is not None}
-        path = f"{PREFIX}/sessions/{session}/{verb}"
-        if verb not in _CHANGES:
-            return self._request("POST", path, body)
-        body["seq"] = self._numbers.get(session, 0) + 1
+        if verb in _CHANGES:
+            body["seq"] = self._numbers[session] + 1
         try:
-            reply = self._request("POST", path, body)
-        except AgentGymError as error:
-            self._count(session, error)
+            reply = self._request("POST", f"{PREFIX}/sessions/{session}/{verb}", body)
+        except SessionLost:
+            self._numbers.pop(session, None)
             raise
-        self._count(session, None)
-        return reply
+        self._note(session, verb, reply)
+        return _value(reply)
 
     def post(self, calls: Sequence[Posted]) -> None:
         """See `Connection.post`."""
-        with self._lock:
-            if not self._idle and self._senders < _SENDERS:
-                self._senders += 1
-                threading.Thread(target=_send_forever, args=(weakref.ref(self), self._outbox), daemon=True).start()
-        for start in range(0, len(calls), _BATCH):
-            self._outbox.put([self._sendable(call) for call in calls[start : start + _BATCH]])
+        sendings = [self._sendable(call) for call in calls if call.session in self._numbers]
+        for start in range(0, len(sendings), BATCH):
+            self._senders.put(self, sendings[start : start + BATCH])
+        if len(sendings) < len(calls):
+            for call in calls:
+                if call.session not in self._numbers:
+                    call.done(_lost())
+
+    def send(self, sendings: Sequence[Sending]) -> None:
+        """Send calls in one request, and again those whose reply did not come. Never raises."""
+        left = dict(enumerate(sendings))
+        outcome: Any = None
+        try:
+            outcome = self._send_all(left)
+            if type(outcome) is _Failure and outcome.type in _IN_PARTS and len(left) > 1:
+                rest = list(left.values())
+                left.clear()
+                self.send(rest[: len(rest) // 2])
+                self.send(rest[len(rest) // 2 :])
+        except Exception as error:  # else nobody would ever hear of it
+            _log.exception("a batch could not be sent")
+            outcome = _Failure("SessionLost", SessionLost(f"the request failed ({_why(error)})"))
+        for sending in left.values():
+            self._deliver(sending, outcome)
 
     def close_session(self, session: str) -> None:
-        """See `Connection.close_session`."""
-        self._numbers.pop(session, None)
+        """See `Connection.close_session`. The server frees it some time later if it cannot be told."""
+        if self._numbers.pop(session, None) is None or time.monotonic() < self._silent_until:
+            return
         try:
-            self._http.delete(f"{PREFIX}/sessions/{session}", timeout=5.0)
+            with self._exchange("DELETE", f"{PREFIX}/sessions/{session}", None, _CONNECT_SECONDS) as response:
+                response.read()
         except httpx.HTTPError as error:
+            self._silent_until = time.monotonic() + _CONNECT_SECONDS  # many sessions may have to be closed
             _log.debug("a session at %s could not be closed: %s", self.url, error)
 
     def abandon(self, session: str) -> None:
@@ -102,73 +127,107 @@ class ServerConnection(Connection):
 
     def health(self) -> Mapping[str, Any]:
         """How full the server is. Raises SessionLost if it cannot be reached."""
-        reply: Mapping[str, Any] = self._request("GET", "/health", None, tries=1)
+        reply: Mapping[str, Any] = _value(self._request("GET", "/health", None, tries=1))
         return reply
 
-    def _sendable(self, call: Posted) -> _Sending:
-        body = {"session": call.session, "verb": call.verb, "seq": self._numbers.get(call.session, 0) + 1}
-        return _Sending(call, {**body, **{key: value for key, value in call.arguments.items() if value is not None}})
+    def _start(self) -> None:
+        self._base = httpx.URL(self.url)
+        self._transports = Transports(self._base)
+        self._numbers: dict[str, int] = {}
+        self._senders = Senders()
+        self._finalizer = weakref.finalize(self, _shut, self._transports, self._senders)
+        self._finalizer.atexit = False
 
-    def _count(self, session: str, error: BaseException | None) -> None:
-        """The call was carried out, so the next has another number."""
-        if session in self._numbers and type(error).__name__ not in NOT_CARRIED_OUT:
+    def _after_fork(self) -> None:
+        """In the child: connections and threads are the parent's."""
+        self._finalizer.detach()
+        self._start()
+
+    def _check(self, session: str) -> None:
+        if session not in self._numbers:
+            raise _lost()
+
+    def _sendable(self, call: Posted) -> Sending:
+        body = {"session": call.session, "verb": call.verb, "seq": self._numbers.get(call.session, 0) + 1}
+        for key, value in call.arguments.items():
+            if value is not None:
+                body[key] = value
+        return Sending(call, body)
+
+    def _note(self, session: str, verb: str, reply: Any) -> None:
+        """If the call was carried out, the next has another number; if the session is lost, there is no next."""
+        if type(reply) is _Failure:
+            if isinstance(reply.error, SessionLost):
+                self._numbers.pop(session, None)
+            if reply.type in NOT_CARRIED_OUT:
+                return
+        if verb in _CHANGES and session in self._numbers:
             self._numbers[session] += 1
 
     def _request(self, method: str, path: str, body: Any, tries: int = _TRIES) -> Any:
-        """Send a request, again if the way fails. Raises the server's error, or SessionLost."""
+        """The reply or `_Failure` that a request is answered with; sent again if the way fails. Raises SessionLost."""
         content = None if body is None else dump(body)
         for attempt in range(tries):
             try:
-                response = self._http.request(method, path, content=content)
-                if response.status_code not in (502, 503, 504):
-                    return _read(response)
-                problem: Any = f"HTTP status {response.status_code}"
-            except httpx.TransportError as error:
-                problem = f"{type(error).__name__}: {error}"
+                with self._exchange(method, path, content, self._timeout) as response:
+                    response.read()
+                return _read(response)
+            except (httpx.TransportError, _Unwell) as error:
+                problem = _why(error)
             if attempt < tries - 1:
                 time.sleep(_BACKOFF_SECONDS * 2**attempt)
         raise SessionLost(f"{self.url} cannot be reached ({problem})")
 
-    def _send(self, sendings: Sequence[_Sending]) -> None:
-        """Send calls in one request, and again those whose reply did not come."""
-        left = dict(enumerate(sendings))
-        problem: Exception = SessionLost("")
+    def _exchange(
+        self, method: str, path: str, content: bytes | None, timeout: float
+    ) -> contextlib.AbstractContextManager[httpx.Response]:
+        """Send a request. The transport without `httpx.Client` around it costs half as much."""
+        limits = {"connect": min(timeout, _CONNECT_SECONDS), "read": timeout, "write": timeout, "pool": timeout}
+        url = _url(self._base, path)
+        request = httpx.Request(method, url, headers=self._headers, content=content, extensions={"timeout": limits})
+        return self._transports.send(request, timeout)
+
+    def _send_all(self, left: dict[int, Sending]) -> _Failure | None:
+        """Take out of `left` what is answered; returns why the rest is not."""
+        problem = ""
         for attempt in range(_TRIES):
             try:
-                for index, result in self._exchange(left):
-                    self._deliver(left.pop(index), result)
-                return
+                failure = self._try(left)
+                if failure is not None or not left:
+                    return failure
+                problem = "the reply was cut short"
             except (httpx.TransportError, _Unwell) as error:
-                problem = SessionLost(f"{self.url} cannot be reached ({type(error).__name__}: {error})")
-            except AgentGymError as error:
-                problem = error
-                break
+                problem = _why(error)
             if attempt < _TRIES - 1:
                 time.sleep(_BACKOFF_SECONDS * 2**attempt)
-        for sending in left.values():
-            self._deliver(sending, problem)
+        return _Failure("SessionLost", SessionLost(f"{self.url} cannot be reached ({problem})"))
 
-    def _exchange(self, sendings: Mapping[int, _Sending]) -> Iterator[tuple[int, Any]]:
-        """The results of calls by number, as they come."""
-        numbers = list(sendings)
-        body = dump({"calls": [sendings[number].body for number in numbers], "stream": True})
-        with self._http.stream("POST", f"{PREFIX}/batch", content=body) as response:
+    def _try(self, left: dict[int, Sending]) -> _Failure | None:
+        """Send a batch once and hand over what comes, as it comes; returns why the whole was refused."""
+        numbers = list(left)
+        content = dump({"calls": [left[number].body for number in numbers], "stream": True})
+        with self._exchange("POST", f"{PREFIX}/batch", content, self._timeout) as response:
             if response.headers.get("content-type") == NDJSON:
-                for line in response.iter_lines():
-                    row = json.loads(line)
-                    yield numbers[row["index"]], row["result"]
-                return
+                with self._senders.waiting(self):
+                    for line in _lines(response):
+                        row = json.loads(line)
+                        self._deliver(left.pop(numbers[row["index"]]), row["result"])
+                return None
             response.read()
-            if response.status_code in (502, 503, 504):
-                raise _Unwell(f"HTTP status {response.status_code}")
-            yield from zip(numbers, _read(response)["results"], strict=True)
+        reply = _read(response)
+        if type(reply) is _Failure:
+            return reply
+        for number, result in zip(numbers, reply["results"], strict=True):
+            self._deliver(left.pop(number), result)
+        return None
 
-    def _deliver(self, sending: _Sending, result: Any) -> None:
-        if isinstance(result, dict) and "error" in result and "observation" not in result:
-            result = error_from_json(result["error"])
-        self._count(sending.call.session, result if isinstance(result, BaseException) else None)
+    def _deliver(self, sending: Sending, result: Any) -> None:
+        call = sending.call
+        if type(result) is dict and "error" in result and "observation" not in result:
+            result = _failure(result["error"])
+        self._note(call.session, call.verb, result)
         try:
-            sending.call.done(result)
+            call.done(result.error if type(result) is _Failure else result)
         except Exception:
             _log.exception("a reply could not be handed over")
 
@@ -180,8 +239,7 @@ class ServerPool:
         """`patience` is how many seconds are spent on finding a server that has room."""
         self._settings = (tuple(urls), token, timeout, patience)
         self._patience = patience
-        self._servers = [_Server(ServerConnection(url, token, timeout)) for url in urls]
-        self._lock = threading.Lock()
+        self._servers = [_Server(ServerConnection(url, token, timeout)) for url in dict.fromkeys(urls)]
 
     def __reduce__(self) -> Any:
         return server_pool, self._settings
@@ -190,15 +248,18 @@ class ServerPool:
         """See `Opener.open`: tries one server after the other until one takes the session."""
         end = time.monotonic() + self._patience
         problems: dict[str, str] = {}
+        pause = _BACKOFF_SECONDS
         while True:
             for server in self._candidates():
                 try:
                     return server.open(env_id, options)
                 except (SessionLost, ServerFull) as error:
                     problems[server.connection.url] = str(error)
-            if time.monotonic() >= end:
+            left = end - time.monotonic()
+            if left <= 0:
                 raise EnvError("no server has room: " + "; ".join(f"{k}: {v}" for k, v in problems.items()))
-            time.sleep(min(0.25, max(0.0, end - time.monotonic())))
+            time.sleep(min(pause, left))
+            pause = min(1.0, pause * 2)
 
     def _candidates(self) -> list[_Server]:
         """Those that may be tried now, the least loaded first; if all are left out, all."""
@@ -213,25 +274,26 @@ class _Server:
     def __init__(self, connection: ServerConnection) -> None:
         self.connection = connection
         self.left_out_until = 0.0
-        self._failures = 0
-        self._reported, self._room = 0, 1
-        self._own_then = 0
+        self._failures = self._opening = 0
+        self._others, self._room = 0, 1
 
     @property
     def load(self) -> float:
         """The share of the server's sessions that are taken, as far as is known: others may have come or gone."""
-        return (self._reported + self.connection.sessions - self._own_then) / self._room
+        return (self._others + self.connection.sessions + self._opening) / self._room
 
     def open(self, env_id: str, options: Mapping[str, Any]) -> Opened:
+        self._opening += 1  # the threads that open beside this one go elsewhere
         try:
             opened, load = self.connection.open(env_id, options)
         except SessionLost:
-            self._failures += 1
-            self.left_out_until = time.monotonic() + min(30.0, 0.5 * 2**self._failures)
+            self._failures = min(self._failures + 1, 6)
+            self.left_out_until = time.monotonic() + 0.5 * 2**self._failures
             raise
+        finally:
+            self._opening -= 1
         self._failures, self.left_out_until = 0, 0.0
-        self._reported, self._room = load["sessions"], load["max_sessions"]
-        self._own_then = self.connection.sessions
+        self._others, self._room = max(0, load["sessions"] - self.connection.sessions), load["max_sessions"]
         return opened
 
 
@@ -239,9 +301,11 @@ class _Unwell(Exception):
     """A gateway before the server, or the server itself, cannot serve at the moment."""
 
 
-class _Sending(NamedTuple):
-    call: Posted
-    body: dict[str, Any]
+class _Failure(NamedTuple):
+    """An error that a server told of, and its type there, which this process need not know."""
+
+    type: str
+    error: AgentGymError
 
 
 def server_pool(urls: Sequence[str], token: str | None, timeout: float, patience: float) -> ServerPool:
@@ -282,63 +346,89 @@ def remote_env(
     urls = [base_url] if isinstance(base_url, str) else list(base_url)
     if not urls or not all(isinstance(url, str) and url.startswith(("http://", "https://")) for url in urls):
         raise UsageError(f"base_url must be an address like http://127.0.0.1:8000, or a list of them, got {base_url!r}")
+    token = token or os.environ.get("AGENTGYM_TOKEN")
+    if dialect == "agentgym":
+        return agentgym_env(env_id, urls, token=token, timeout=timeout, patience=patience, **options)
     if dialect is not None:
-        raise UsageError(f"dialect must be None, got {dialect!r}")
+        raise UsageError(f"dialect must be 'agentgym' or None, got {dialect!r}")
     try:
         json.dumps(options)
     except (TypeError, ValueError):
         raise UsageError(f"a remote environment takes options that are JSON, got {options!r:.200}") from None
-    pool = server_pool(urls, token or os.environ.get("AGENTGYM_TOKEN"), timeout, patience)
+    pool = server_pool(urls, token, timeout, patience)
     return TwinEnv(env_id, pool, options)
 
 
 _pools: weakref.WeakValueDictionary[tuple[Any, ...], ServerPool] = weakref.WeakValueDictionary()
 _pools_lock = threading.Lock()
+_connections: weakref.WeakSet[ServerConnection] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    global _pools_lock
+    _pools_lock = threading.Lock()
+    for connection in list(_connections):
+        connection._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _read(response: httpx.Response) -> Any:
-    """The JSON of a reply. Raises the error that it tells of."""
-    if response.status_code == 204:
-        return None
+    """The JSON of a reply that was read, or the failure that it tells of. Raises _Unwell for any other reply."""
+    status = response.status_code
+    if status in _UNWELL:
+        raise _Unwell(f"HTTP status {status}")
     try:
-        data = response.json()
-    except ValueError:
-        raise EnvError(
-            f"{response.url} answered HTTP {response.status_code} without JSON: no server of ours?"
-        ) from None
-    if response.is_success:
+        data = json.loads(response.content)
+    except (ValueError, RecursionError):
+        raise _Unwell(f"HTTP status {status} without JSON: no server of ours?") from None
+    if 200 <= status < 300:
         return data
     if not isinstance(data, dict) or "error" not in data:
-        raise EnvError(f"{response.url} answered HTTP {response.status_code}: {str(data)[:200]}")
-    raise error_from_json(data["error"])
+        raise _Unwell(f"HTTP status {status}: {str(data)[:200]}")
+    return _failure(data["error"])
 
 
-def _shut(http: httpx.Client, outbox: queue.SimpleQueue[list[_Sending] | None]) -> None:
-    http.close()
-    outbox.put(None)
+def _failure(told: Any) -> _Failure:
+    if not isinstance(told, dict):
+        return _Failure("", EnvError(str(told)))
+    kind = str(told.get("type"))
+    if kind in ("BadRequest", "Malformed"):
+        return _Failure(kind, UsageError(str(told.get("message"))))
+    if kind == "NotFound":
+        return _Failure(kind, SessionLost(f"no server of ours? {told.get('message')}"))
+    return _Failure(kind, error_from_json(told))
 
 
-def _send_forever(connection: weakref.ref[ServerConnection], outbox: queue.SimpleQueue[list[_Sending] | None]) -> None:
-    """A thread that sends what is in the outbox, together what is there together."""
-    while True:
-        _idle(connection, 1)
-        sendings = outbox.get()
-        _idle(connection, -1)
-        if sendings is None:
-            outbox.put(None)  # for the next thread
-            return
-        while len(sendings) < _BATCH and not outbox.empty():
-            more = outbox.get()
-            if more is None:
-                outbox.put(None)
-                break
-            sendings += more
-        if (sender := connection()) is not None:
-            sender._send(sendings)
-        del sender
+def _value(reply: Any) -> Any:
+    if type(reply) is _Failure:
+        raise reply.error
+    return reply
 
 
-def _idle(connection: weakref.ref[ServerConnection], change: int) -> None:
-    if (sender := connection()) is not None:
-        with sender._lock:
-            sender._idle += change
+def _lines(response: httpx.Response) -> Iterator[bytes]:
+    """The lines of a reply, as they come; a last one without an end is not whole, and left out."""
+    rest = b""
+    for chunk in response.iter_raw():
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+
+
+def _lost() -> SessionLost:
+    return SessionLost("this process does not hold that session (any more)")
+
+
+def _why(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@lru_cache(4096)
+def _url(base: httpx.URL, path: str) -> httpx.URL:
+    return base.copy_with(path=base.path.rstrip("/") + path)
+
+
+def _shut(transports: Transports, senders: Senders) -> None:
+    transports.close()
+    senders.end()

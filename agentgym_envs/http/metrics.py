@@ -25,11 +25,15 @@ class Metrics:
         self._sessions = Gauge("agentgym_sessions", "Sessions that are open", ["env"], registry=registry)
         self._bound = Gauge("agentgym_max_sessions", "Sessions that may be open", registry=registry)
         self._workers = Gauge("agentgym_workers", "Worker processes that live", registry=registry)
+        self._counted: dict[str, tuple[Counter, Histogram]] = {}  # looking labels up takes longer than counting
 
     def called(self, verb: str, seconds: float, count: int = 1) -> None:
         """A request was carried out that held `count` calls."""
-        self._calls.labels(verb).inc(count)
-        self._requests.labels(verb).observe(seconds)
+        counted = self._counted.get(verb)
+        if counted is None:
+            counted = self._counted[verb] = (self._calls.labels(verb), self._requests.labels(verb))
+        counted[0].inc(count)
+        counted[1].observe(seconds)
 
     def reaped(self, env_id: str) -> None:
         """A session was closed because it was idle."""

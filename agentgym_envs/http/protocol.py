@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -38,12 +39,15 @@ from agentgym_envs.errors import (
     UnknownTask,
     UsageError,
 )
-from agentgym_envs.http.wire import MAX_BATCH
+from agentgym_envs.http.wire import MAX_BATCH, dump
 
 _Body = TypeVar("_Body", bound=msgspec.Struct)
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 _Seq = Annotated[int, msgspec.Meta(ge=1)]
 _Seed = Annotated[int, msgspec.Meta(ge=0)]
+MAX_TAKEN = 10_000
+"""How many tasks can be asked for at once: some sets have millions."""
+_MAX_DEPTH = 16
 
 
 class CreateSession(msgspec.Struct, forbid_unknown_fields=True):
@@ -65,7 +69,7 @@ class Call(msgspec.Struct, forbid_unknown_fields=True):
     rng: list[Any] | None = None
     id: str | None = None
     ticket: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    count: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    count: Annotated[int, msgspec.Meta(ge=0, le=MAX_TAKEN)] | None = None
     split: str | None = None
     groups: list[str] | None = None
 
@@ -84,6 +88,20 @@ class Batch(msgspec.Struct, forbid_unknown_fields=True):
     stream: bool = False
 
 
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "reset": ("seed", "options"),
+    "step": ("action",),
+    "status": (),
+    "snapshot": (),
+    "restore": ("task_id", "seed", "actions"),
+    "oracle": (),
+    "random_command": ("rng",),
+    "render": (),
+    "task": ("id",),
+    "draw": ("ticket", "split", "groups"),
+    "take": ("count", "split", "groups", "seed"),
+}
+"""What each verb takes."""
 REQUIRED: dict[str, tuple[str, ...]] = {
     "step": ("action",),
     "restore": ("task_id", "seed", "actions"),
@@ -100,6 +118,7 @@ class Limits:
 
     body_bytes: int = 4 * 2**20
     body_seconds: float = 30.0
+    header_bytes: int = 2**16
     header_seconds: float = 15.0
     option_bytes: int = 16_384
     restore_actions: int = 10_000
@@ -109,8 +128,13 @@ class BadRequest(UsageError):
     """A body that cannot be read."""
 
 
+class Malformed(UsageError):
+    """A body that is JSON, but not what its path asks for. Unlike other usage errors, no environment has seen it."""
+
+
 _STATUS: dict[type[AgentGymError], int] = {
     BadRequest: 400,
+    Malformed: 422,
     Unauthorized: 401,
     UnknownTask: 404,
     SessionLost: 404,
@@ -131,27 +155,74 @@ def status_of(error: BaseException) -> int:
     return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
 
 
+def encode(value: Any) -> bytes:
+    """JSON. Raises EnvError if the value is none: an environment made it."""
+    try:
+        return _encoder.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):  # such as a lone surrogate, which `dump` can tell
+        pass
+    try:
+        return dump(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EnvError(f"the environment's reply is not JSON: {error}") from error
+
+
 def load(data: bytes) -> Any:
     """JSON from bytes. Raises BadRequest."""
     try:
-        return json.loads(data)
+        return json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"the body is not JSON: {error}") from None
 
 
 def read(data: bytes, form: type[_Body]) -> _Body:
-    """A body of a form; no body is an empty one. Raises BadRequest, or UsageError if the form is not met."""
+    """A body of a form; no body is an empty one. Raises BadRequest, or Malformed if the form is not met."""
+    try:
+        body: _Body = _decoder(form).decode(data or b"{}")
+        return body
+    except (ValueError, RecursionError):  # also for lone surrogates, which are let in: the environment answers them
+        pass
     try:
         return msgspec.convert(load(data or b"{}"), form)
     except msgspec.ValidationError as error:
-        raise UsageError(f"the body is not a {form.__name__}: {error}") from None
+        raise Malformed(f"the body is not a {form.__name__}: {error}") from None
 
 
 def arguments_of(call: Call, verb: str) -> dict[str, Any]:
-    """The arguments that were given. Raises UsageError if the verb needs one more."""
-    given = {name: value for name in call.__struct_fields__ if (value := getattr(call, name)) is not None}
-    for name in ("seq", "session", "verb"):
-        given.pop(name, None)
-    if missing := [name for name in REQUIRED.get(verb, ()) if name not in given]:
-        raise UsageError(f"{verb!r} needs {', '.join(missing)}")
+    """The arguments of a verb that were given. Raises Malformed if it needs one more."""
+    given = {name: value for name in ARGUMENTS[verb] if (value := getattr(call, name)) is not None}
+    for name in REQUIRED.get(verb, ()):
+        if name not in given:
+            raise Malformed(f"{verb!r} needs {name!r}")
+    if call.options is not None:
+        check_depth(call.options)
+    if call.rng is not None:
+        check_depth(call.rng)
     return given
+
+
+def check_depth(value: Any) -> None:
+    """Refuse what is nested so deeply that working with it could fail. Raises Malformed."""
+    branches = [value]
+    for _ in range(_MAX_DEPTH):
+        branches = [leaf for branch in branches for leaf in _branches(branch)]
+        if not branches:
+            return
+    raise Malformed(f"values may be nested {_MAX_DEPTH} deep; these are deeper")
+
+
+def _branches(value: Any) -> list[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [leaf for leaf in inner if isinstance(leaf, dict | list)]
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+@cache
+def _decoder(form: type[_Body]) -> msgspec.json.Decoder[_Body]:
+    return msgspec.json.Decoder(form)
+
+
+_encoder = msgspec.json.Encoder()

@@ -26,13 +26,13 @@ def is_loopback(host: str) -> bool:
 
 
 def make_server(app: Any, host: str, port: int, **options: Any) -> uvicorn.Server:
-    """A server that is not running yet; `options` are uvicorn's."""
+    """A server that is not running yet. `app` is of `create_app`; `options` are uvicorn's."""
     settings: dict[str, Any] = {
         "log_level": "warning",
         "access_log": False,  # paths hold the tokens of sessions
         "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         "timeout_graceful_shutdown": 10,
-        "http": _http_protocol(Limits().header_seconds),
+        "http": _http_protocol(app.state.server.sessions.limits),
         "server_header": False,
     }
     return uvicorn.Server(uvicorn.Config(app, host=host, port=port, **{**settings, **options}))
@@ -67,31 +67,35 @@ def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> Non
             raise EnvError("the server ended before it was ready; its log says why")
 
 
-def _http_protocol(header_seconds: float) -> type[asyncio.Protocol]:
-    """Give up connections on which the head of a request does not come; uvicorn itself waits for ever."""
+def _http_protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """Give up connections on which the head of a request does not come or end; uvicorn itself waits for ever."""
 
     class Impatient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         _timer: asyncio.TimerHandle | None = None
+        _head_bytes = 0
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._watch()
+            self._watch(0)
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            self._watch()
+            self._watch(len(data))
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
-            self._watch()
+            self._watch(0)
 
-        def _watch(self) -> None:
+        def _watch(self, size: int) -> None:
             """Run a timer while the head of a request is expected; a WebSocket has left `connections`."""
-            expected = self in self.connections and (self.cycle is None or self.cycle.response_complete)
-            if expected and self._timer is None:
-                self._timer = self.loop.call_later(header_seconds, self.transport.close)
-            elif not expected and self._timer is not None:
+            if self in self.connections and (self.cycle is None or self.cycle.response_complete):
+                self._head_bytes += size
+                if self._head_bytes > limits.header_bytes:
+                    self.transport.close()
+                if self._timer is None:
+                    self._timer = self.loop.call_later(limits.header_seconds, self.transport.close)
+            elif self._timer is not None:
                 self._timer.cancel()
-                self._timer = None
+                self._timer, self._head_bytes = None, 0
 
     return Impatient

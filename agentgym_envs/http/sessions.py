@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import secrets
 import time
+from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+import gymnasium as gym
+
 from agentgym_envs.core import TextEnv
-from agentgym_envs.errors import AgentGymError, OutOfOrder, ServerFull, SessionLost, UsageError
-from agentgym_envs.hosting.connection import Connection, Posted
+from agentgym_envs.errors import AgentGymError, EnvError, OutOfOrder, ServerFull, SessionLost, UsageError
+from agentgym_envs.hosting.connection import Connection, Opened, Posted
 from agentgym_envs.hosting.host import Host
-from agentgym_envs.hosting.worker import WorkerPool
-from agentgym_envs.http.protocol import Limits
+from agentgym_envs.hosting.worker import WorkerPool, WorkerProcess
+from agentgym_envs.http.protocol import Limits, check_depth
 from agentgym_envs.http.wire import dump
 from agentgym_envs.registration import env_class
 
+_OPENERS = 32
+"""How many environments are made at a time in worker processes; some take seconds."""
 _log = logging.getLogger(__name__)
 
 
@@ -30,7 +37,7 @@ class Session:
     env_id: str
     options: dict[str, Any]
     name: str
-    worker: Connection | None
+    worker: WorkerProcess | None
     description: Mapping[str, Any]
     used: float
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -38,6 +45,11 @@ class Session:
     seq: int = 0
     last: tuple[str, Mapping[str, Any]] | None = None
     outcome: Any = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether the process that held the environment is gone."""
+        return self.worker is not None and not self.worker.alive
 
     def remembered(self, seq: int | None, verb: str, arguments: Mapping[str, Any]) -> bool:
         """Whether this call was carried out already. Raises OutOfOrder if it is neither that nor the next."""
@@ -69,11 +81,13 @@ class Sessions:
     ) -> None:
         """`isolate` keeps every environment in a worker process, not only those that are heavy or wait.
 
+        An id may be `module:id`: the module, which registers the id, is imported here and in the workers.
         Raises UsageError for an id that is not an environment of this suite, and for bounds that cannot be.
         """
         if max_sessions < 1 or not idle_seconds > 0 or not call_seconds > 0:
             raise UsageError("max_sessions must be at least 1, and idle_seconds and call_seconds above 0")
-        self.classes: dict[str, type[TextEnv]] = {env_id: env_class(env_id) for env_id in env_ids}
+        self._full_ids = {name.rpartition(":")[2]: name for name in env_ids}
+        self.classes: dict[str, type[TextEnv]] = {env_id: _class_of(name) for env_id, name in self._full_ids.items()}
         self.max_sessions, self.idle_seconds, self.call_seconds = max_sessions, idle_seconds, call_seconds
         self.limits = limits or Limits()
         self.on_reaped: Callable[[Session], None] = lambda session: None
@@ -81,6 +95,7 @@ class Sessions:
         self._host, self._pool = Host(), WorkerPool(workers or 1)
         self._table: dict[str, Session] = {}
         self._described: dict[str, Mapping[str, Any]] = {}
+        self._openers = ThreadPoolExecutor(_OPENERS, thread_name_prefix="agentgym-open")
         self._opening = 0
         self._outboxes: dict[Connection, list[Posted]] = {}
 
@@ -119,6 +134,8 @@ class Sessions:
         """A new session. Raises ServerFull, UsageError, MissingExtra or EnvError."""
         self._check(env_id, options)
         if len(self) >= self.max_sessions:
+            self.reap()
+        if len(self) >= self.max_sessions:
             raise ServerFull(f"this server holds {self.max_sessions} sessions, which is as many as it may")
         self._opening += 1
         try:
@@ -145,7 +162,11 @@ class Sessions:
                 raise SessionLost("this session was closed")
             if session.remembered(seq, verb, arguments):
                 return _result(session.outcome)
-            outcome = await self._ask_worker(session, verb, arguments)
+            try:
+                outcome = await self._ask_worker(session, session.worker, verb, arguments)
+            except asyncio.CancelledError:
+                self.close(token)  # nobody will ever know whether the call was carried out
+                raise
             session.remember(seq, verb, arguments, outcome)
             return _result(outcome)
 
@@ -198,17 +219,19 @@ class Sessions:
             self.reap()
 
     def reap(self) -> None:
-        """Close the sessions that are idle for too long."""
+        """Close the sessions that are idle for too long, and those whose process is gone."""
         deadline = time.monotonic() - self.idle_seconds
-        for session in [s for s in self._table.values() if s.used < deadline and not s.lock.locked()]:
-            _log.info("a session of %s was idle for %g s and is closed", session.env_id, self.idle_seconds)
-            self.close(session.token)
-            self.on_reaped(session)
+        for session in list(self._table.values()):
+            if session.lost or (session.used < deadline and not session.lock.locked()):
+                _log.info("a session of %s is closed: %s", session.env_id, "lost" if session.lost else "idle")
+                self.close(session.token)
+                self.on_reaped(session)
 
     async def shut_down(self) -> None:
         """Close everything."""
         for token in list(self._table):
             self.close(token)
+        self._openers.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self._pool.close)
 
     def _check(self, env_id: str, options: dict[str, Any]) -> None:
@@ -217,39 +240,55 @@ class Sessions:
         allowed = self.classes[env_id].remote_options
         if refused := sorted(set(options) - allowed):
             raise UsageError(f"a server takes the options {', '.join(sorted(allowed))} of {env_id}, not {refused}")
+        check_depth(options)
         if len(dump(options)) > self.limits.option_bytes:
             raise UsageError(f"the options are longer than {self.limits.option_bytes} bytes")
 
     async def _make(self, env_id: str, options: dict[str, Any]) -> Session:
         token = secrets.token_urlsafe(24)
         if self.hosted(env_id) == "server":
-            description = self._host.open(token, env_id, options)
+            description = self._host.open(token, self._full_ids[env_id], options)
             return Session(token, env_id, options, token, None, description, time.monotonic())
-        opened = await asyncio.wait_for(asyncio.to_thread(self._pool.open, env_id, options), self.call_seconds)
+        opened = await self._open_in_worker(env_id, options)
+        assert isinstance(opened.connection, WorkerProcess)
         return Session(token, env_id, options, opened.session, opened.connection, opened.description, time.monotonic())
 
-    async def _ask_worker(self, session: Session, verb: str, arguments: Mapping[str, Any]) -> Any:
+    async def _open_in_worker(self, env_id: str, options: dict[str, Any]) -> Opened:
+        """Make an environment in a worker; one that is ready when nobody waits any more is closed again."""
+        opening = self._openers.submit(self._pool.open, self._full_ids[env_id], options)
+        waiter = asyncio.wrap_future(opening)
+        try:
+            return await asyncio.wait_for(asyncio.shield(waiter), self.call_seconds)
+        except TimeoutError:
+            waiter.add_done_callback(_close_late)
+            raise EnvError(f"{env_id} was not ready within {self.call_seconds:g} s") from None
+        except asyncio.CancelledError:
+            waiter.add_done_callback(_close_late)
+            raise
+
+    async def _ask_worker(
+        self, session: Session, worker: WorkerProcess, verb: str, arguments: Mapping[str, Any]
+    ) -> Any:
         """The outcome of a call in a worker process, as a value or an exception."""
-        assert session.worker is not None
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future: Future[Any] = loop.create_future()
 
         def done(outcome: Any) -> None:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(lambda: None if future.done() else future.set_result(outcome))
 
-        self._post(loop, session.worker, Posted(session.name, verb, arguments, done))
+        self._post(loop, worker, Posted(session.name, verb, arguments, done))
         try:
             outcome = await asyncio.wait_for(future, self.call_seconds)
         except TimeoutError:
-            session.worker.abandon(session.name)
+            worker.abandon(session.name)
             outcome = SessionLost(f"the environment did not answer within {self.call_seconds:g} s")
         session.used = time.monotonic()
         if isinstance(outcome, SessionLost):
             self.close(session.token)
         return outcome
 
-    def _post(self, loop: asyncio.AbstractEventLoop, worker: Connection, call: Posted) -> None:
+    def _post(self, loop: AbstractEventLoop, worker: Connection, call: Posted) -> None:
         """Post at the end of this turn of the loop, so that the calls of a batch go to a worker together."""
         if not self._outboxes:
             loop.call_soon(self._flush)
@@ -259,6 +298,22 @@ class Sessions:
         outboxes, self._outboxes = self._outboxes, {}
         for worker, calls in outboxes.items():
             worker.post(calls)
+
+
+def _class_of(name: str) -> type[TextEnv]:
+    module, _, env_id = name.rpartition(":")
+    try:
+        if module:
+            importlib.import_module(module)
+        return env_class(env_id)
+    except (ImportError, gym.error.Error) as error:
+        raise UsageError(f"cannot serve {name!r}: {error}") from None
+
+
+def _close_late(waiter: Future[Opened]) -> None:
+    if not waiter.cancelled() and waiter.exception() is None:
+        opened = waiter.result()
+        opened.connection.close_session(opened.session)
 
 
 def _result(outcome: Any) -> Any:

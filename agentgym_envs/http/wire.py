@@ -8,8 +8,8 @@ from typing import Any
 PREFIX = "/v1"
 MAX_BATCH = 1024
 NDJSON = "application/x-ndjson"
-NOT_CARRIED_OUT = frozenset({"BadRequest", "Unauthorized", "OutOfOrder", "TooLarge", "NotFound"})
-"""Errors after which the next call keeps the sequence number of this one."""
+NOT_CARRIED_OUT = frozenset({"BadRequest", "Malformed", "Unauthorized", "OutOfOrder", "TooLarge", "NotFound"})
+"""Types of errors after which the next call keeps the sequence number of this one."""
 
 
 def dump(value: Any) -> bytes:

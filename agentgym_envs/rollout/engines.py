@@ -6,8 +6,9 @@ import asyncio
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import httpx
 
@@ -56,15 +57,27 @@ class ScriptedEngine:
         return Generation(ids, "stop" if ids[-1] in self._stop_ids else "length", [-0.5] * len(ids))
 
 
+episode_number: ContextVar[int] = ContextVar("episode_number", default=0)
+"""Which episode the current task plays. `play_many` sets it."""
+
+
+class _Question(NamedTuple):
+    episode: int
+    prompt_ids: Sequence[int]
+    sampling: Sampling
+    future: asyncio.Future[Generation]
+
+
 class BatchEngine(ABC):
     """Gathers what the running episodes ask for into one batch: for models that generate batch by batch.
 
-    `play_many` announces its workers; once every worker waits for an answer, the batch is generated.
+    `play_many` announces its workers; once every worker waits for an answer, the batch is generated. It is in the order
+    of the episodes, not in that in which their environments answered, so that sampling by a seed is repeatable.
     """
 
     def __init__(self) -> None:
         self._workers = 0
-        self._waiting: list[tuple[Sequence[int], Sampling, asyncio.Future[Generation]]] = []
+        self._waiting: list[_Question] = []
 
     @abstractmethod
     def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
@@ -73,7 +86,7 @@ class BatchEngine(ABC):
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
         """Wait until the batch is full, then for one's own part of it."""
         future: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
-        self._waiting.append((prompt_ids, sampling, future))
+        self._waiting.append(_Question(episode_number.get(), prompt_ids, sampling, future))
         self._generate_if_full()
         return await future
 
@@ -87,19 +100,19 @@ class BatchEngine(ABC):
         self._generate_if_full()
 
     def _generate_if_full(self) -> None:
-        self._waiting = [w for w in self._waiting if not w[2].done()]  # those of cancelled episodes
+        self._waiting = [w for w in self._waiting if not w.future.done()]  # those of cancelled episodes
         if not self._waiting or len(self._waiting) < self._workers:
             return
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = sorted(self._waiting, key=lambda w: w.episode), []
         try:
-            answers = self.generate_batch([w[0] for w in waiting], [w[1] for w in waiting])
-            for (_, _, future), answer in zip(waiting, answers, strict=True):
-                if not future.done():  # Ctrl-C has cancelled the episodes while the model answered
-                    future.set_result(answer)
+            answers = self.generate_batch([w.prompt_ids for w in waiting], [w.sampling for w in waiting])
+            for question, answer in zip(waiting, answers, strict=True):
+                if not question.future.done():  # Ctrl-C has cancelled the episodes while the model answered
+                    question.future.set_result(answer)
         except Exception as error:
-            for _, _, future in waiting:
-                if not future.done():
-                    future.set_exception(error)
+            for question in waiting:
+                if not question.future.done():
+                    question.future.set_exception(error)
 
 
 NEUTRAL = {"min_p": 0.0, "repetition_penalty": 1.0, "frequency_penalty": 0.0, "presence_penalty": 0.0}

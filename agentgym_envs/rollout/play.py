@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
-import gymnasium as gym
-
-from agentgym_envs.core import StopReason, text_env
-from agentgym_envs.errors import EngineError, EpisodeOver, UsageError
+from agentgym_envs.core import StopReason, lost_task, text_env
+from agentgym_envs.errors import EngineError, EnvError, UsageError
+from agentgym_envs.hosting.twin import Ask
 from agentgym_envs.rollout.chat import ChatCodec
-from agentgym_envs.rollout.engines import BatchEngine, Engine, Sampling
+from agentgym_envs.rollout.engines import BatchEngine, Engine, Sampling, episode_number
 from agentgym_envs.rollout.policies import Policy, PolicyFactory
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
+from agentgym_envs.vector.lanes import Env, Lane, LanePool, MakeEnvs
 from agentgym_envs.wrappers import make_trajectory
 
-Env = gym.Env[str, str]
-MakeEnv = Callable[[], Env] | Mapping[str, Callable[[], Env]]
-"""How to make an environment; with several kinds of them, how to make each, by the name that a spec gives in `env`."""
 _T = TypeVar("_T")
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +28,7 @@ class Limits:
     """What an episode may use.
 
     `max_tokens` bounds all tokens after the prompt, observations included; `max_turn_tokens` one answer;
-    `env_seconds` one call of a blocking environment, after which the episode ends as `env_error`.
+    `env_seconds` one call of an environment that waits, after which the episode ends as `env_error`.
     """
 
     max_turns: int = 30
@@ -87,33 +82,21 @@ async def play(
     """Play one episode with a token engine.
 
     `sampling` says how to sample (its `max_tokens` is bounded by `limits`). The machine's failures end the episode
-    as `env_error`; failures of the engine and of the caller are raised.
+    as `env_error`; failures of the engine and of the caller are raised. `env` is not closed.
     """
-    limits = spec.within(limits)
-    player = _TokenPlayer(env, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
-    trajectory = await _episode(env, player.act, spec, limits, player.reward)
-    return player.finish(trajectory)
+    with closing(Lane.over(env)) as lane:
+        return await _play(lane, engine, codec, spec, limits, sampling)
 
 
 async def play_text(env: Env, policy: Policy, spec: EpisodeSpec, *, limits: Limits) -> Trajectory:
-    """Play one episode with a policy that reads and writes text."""
-    base, messages = text_env(env), list[Message]()
-
-    async def act(observation: str) -> _Answer:
-        if messages:
-            messages.append({"role": "user", "content": observation})
-        else:
-            messages.extend(prompt_messages(base.instructions, observation))
-        action = await policy.act(base, messages)
-        messages.append({"role": "assistant", "content": action})
-        return _Answer(action)
-
-    return await _episode(env, act, spec, spec.within(limits))
+    """Play one episode with a policy that reads and writes text. `env` is not closed."""
+    with closing(Lane.over(env)) as lane:
+        return await _play_text(lane, policy, spec, limits)
 
 
 async def play_many(
     specs: Sequence[EpisodeSpec],
-    make_env: MakeEnv,
+    envs: MakeEnvs | LanePool,
     engine: Engine,
     codec: ChatCodec,
     *,
@@ -124,20 +107,21 @@ async def play_many(
 ) -> list[TokenTrajectory]:
     """Play many episodes with a token engine, `concurrency` at a time; results in the order of `specs`.
 
-    Each worker makes one environment and keeps it; one whose episode ended in `env_error`, or that is of another kind
-    than the next episode needs, is replaced.
+    Environments are used again; one that failed is made anew. There are never more than `concurrency`, or twice as many
+    if there are several kinds: those of a kind that is not needed at the moment are kept for a while. They are closed at
+    the end, unless `envs` is a `LanePool`, which its owner closes.
     """
 
-    async def one(env: Env, spec: EpisodeSpec) -> TokenTrajectory:
-        return await play(env, engine, codec, spec, limits=limits, sampling=sampling)
+    async def one(lane: Lane, spec: EpisodeSpec) -> TokenTrajectory:
+        return await _play(lane, engine, codec, spec, limits, sampling)
 
     batch = engine if isinstance(engine, BatchEngine) else None
-    return await _many(specs, make_env, one, lambda t: t.trajectory, concurrency, on_done, batch)
+    return await _many(specs, envs, one, concurrency, on_done, batch)
 
 
 async def play_many_text(
     specs: Sequence[EpisodeSpec],
-    make_env: MakeEnv,
+    envs: MakeEnvs | LanePool,
     make_policy: PolicyFactory,
     *,
     limits: Limits,
@@ -146,10 +130,10 @@ async def play_many_text(
 ) -> list[Trajectory]:
     """Play many episodes with text policies, as `play_many` does with an engine."""
 
-    async def one(env: Env, spec: EpisodeSpec) -> Trajectory:
-        return await play_text(env, make_policy(), spec, limits=limits)
+    async def one(lane: Lane, spec: EpisodeSpec) -> Trajectory:
+        return await _play_text(lane, make_policy(), spec, limits)
 
-    return await _many(specs, make_env, one, lambda t: t, concurrency, on_done, None)
+    return await _many(specs, envs, one, concurrency, on_done, None)
 
 
 def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
@@ -172,6 +156,31 @@ def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]
+
+
+async def _play(
+    lane: Lane, engine: Engine, codec: ChatCodec, spec: EpisodeSpec, limits: Limits, sampling: Sampling | None
+) -> TokenTrajectory:
+    limits = spec.within(limits)
+    player = _TokenPlayer(lane.last_env, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
+    trajectory = await _episode(lane, player.act, spec, limits, player.reward)
+    return player.finish(trajectory)
+
+
+async def _play_text(lane: Lane, policy: Policy, spec: EpisodeSpec, limits: Limits) -> Trajectory:
+    messages = list[Message]()
+
+    async def act(observation: str) -> _Answer:
+        env = text_env(lane.last_env)
+        if messages:
+            messages.append({"role": "user", "content": observation})
+        else:
+            messages.extend(prompt_messages(env.instructions, observation))
+        action = await policy.act(env, messages)
+        messages.append({"role": "assistant", "content": action})
+        return _Answer(action)
+
+    return await _episode(lane, act, spec, spec.within(limits))
 
 
 class _TokenPlayer:
@@ -230,118 +239,99 @@ class _TokenPlayer:
 
 
 async def _episode(
-    env: Env, act: _Act, spec: EpisodeSpec, limits: Limits, on_reward: Callable[[float], None] | None = None
+    lane: Lane, act: _Act, spec: EpisodeSpec, limits: Limits, on_reward: Callable[[float], None] | None = None
 ) -> Trajectory:
     """The loop that every episode of the suite runs in."""
     turns: list[Turn] = []
-    observation, info = await _call(env, limits, lambda: env.reset(**spec.reset_arguments))
+    observation, info, lost = await _reset(lane, spec, limits)
     meta = {"max_turns": limits.max_turns, "state_key": info.get("state_key"), **spec.meta}
     while (stop := info["stop_reason"]) is None:
         if len(turns) >= limits.max_turns:
             stop = StopReason.TURN_LIMIT.value
             break
-        answer = await act(observation)
+        try:
+            answer = await act(observation)
+        except EnvError as error:  # a policy may ask the environment, as an oracle does
+            observation, _, _, _, info = lane.failed(Ask("step"), error)
+            continue
         if answer is None:
             stop = StopReason.TOKEN_LIMIT.value
             break
         seen = observation
-        step = await _call(env, limits, lambda text=answer.text: env.step(text), before=(seen, info))  # type: ignore[misc]
-        observation, reward, info = step[0], float(step[1]) if len(step) == 5 else 0.0, step[-1]
-        turns.append(Turn(seen, answer.text, reward, {**info, **answer.notes}))
+        observation, reward, _, _, info = await _ask(lane, Ask("step", answer.text), limits)
+        turns.append(Turn(seen, answer.text, float(reward), {**info, **answer.notes}))
         if on_reward:
-            on_reward(reward)
-    fields = {"stop_reason": stop, "error": info.get("error"), "meta": meta}
-    return make_trajectory(env, tuple(turns), observation, info, **fields)
+            on_reward(float(reward))
+    fields = {"stop_reason": stop, "error": info.get("error"), "meta": meta, **lost}
+    return make_trajectory(lane.last_env, tuple(turns), observation, info, **fields)
 
 
-async def _call(
-    env: Env, limits: Limits, call: Callable[[], Any], before: tuple[str, dict[str, Any]] | None = None
-) -> Any:
-    """Call the environment, in a thread if it blocks. What fails inside it becomes an `env_error`, not a crash."""
-    try:
-        if not text_env(env).blocking:
-            return call()
-        return await _in_thread(call, limits.env_seconds)
-    except (UsageError, EpisodeOver):
-        raise
-    except Exception as error:
-        if before is None and text_env(env).task is None:
-            raise
-        _log.warning("an environment failed; its episode ends as env_error", exc_info=True)
-        observation, info = before or ("", {"score": 0.0, "success": False})
-        failed = {**info, "stop_reason": StopReason.ENV_ERROR.value, "error": f"{type(error).__name__}: {error}"}
-        return observation, failed
+async def _reset(lane: Lane, spec: EpisodeSpec, limits: Limits) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Observation, info, and what the record must say of an episode that the environment does not know of.
+
+    A failure is data if the episode is known, or if it is declared as one of the machine. Any other is most likely a
+    mistake in making or resetting the environment, which no episode would survive: it is raised.
+    """
+    known = lane.error
+    observation, info = await _ask(lane, Ask("reset", **spec.reset_arguments), limits)
+    if lane.error is known or _begun(lane.last_env):
+        return observation, info, {}
+    if lane.error is not None and not isinstance(lane.error, EnvError | TimeoutError):
+        raise lane.error
+    return observation, info, {"task": lost_task(spec.task), "seed": spec.seed}
 
 
-async def _in_thread(call: Callable[[], _T], seconds: float | None) -> _T:
-    """A thread a call: the loop's own pool is small, so calls would queue, and it waits for hung ones at the end."""
-    outcome: concurrent.futures.Future[_T] = concurrent.futures.Future()
-    outcome.set_running_or_notify_cancel()  # so that it takes a result even if nobody waits any more
+def _begun(env: Env) -> bool:
+    """Whether a reset that failed came as far as choosing the task."""
+    base = text_env(env)
+    status = base.status()
+    return base.task is not None and status["turn"] == 0 and status["stop_reason"] is None
 
-    def target() -> None:
-        try:
-            outcome.set_result(call())
-        except BaseException as error:
-            outcome.set_exception(error)
 
-    threading.Thread(target=target, daemon=True).start()
-    waiter = asyncio.wrap_future(outcome)
-    try:
-        await asyncio.wait([waiter], timeout=seconds)
-        if not waiter.done():
-            raise TimeoutError(f"the environment did not answer within {seconds} s")
-        return waiter.result()
-    finally:
-        waiter.cancel()
+async def _ask(lane: Lane, ask: Ask, limits: Limits) -> Any:
+    result = await lane.ask(ask, limits.env_seconds)
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 async def _many(
     specs: Sequence[EpisodeSpec],
-    make_env: MakeEnv,
-    one: Callable[[Env, EpisodeSpec], Awaitable[_T]],
-    record: Callable[[_T], Trajectory],
+    envs: MakeEnvs | LanePool,
+    one: Callable[[Lane, EpisodeSpec], Awaitable[_T]],
     concurrency: int,
     on_done: Callable[[_T], None] | None,
     batch: BatchEngine | None,
 ) -> list[_T]:
     if concurrency < 1:
         raise UsageError(f"concurrency must be at least 1, got {concurrency}")
+    pool = envs if isinstance(envs, LanePool) else LanePool(envs, concurrency)
     queue = iter(enumerate(specs))
     results: dict[int, _T] = {}
 
     async def worker() -> None:
-        env: Env | None = None
-        kind = ""
-        try:
-            for number, spec in queue:
-                if env and spec.env != kind:
-                    _discard(env)
-                    env = None
-                env, kind = env or _maker(make_env, spec.env)(), spec.env
-                results[number] = await one(env, spec)
-                if on_done:
-                    on_done(results[number])
-                await asyncio.sleep(0)  # a policy that never waits would let nobody hear of Ctrl-C until all is played
-                if record(results[number]).stop_reason == StopReason.ENV_ERROR:
-                    _discard(env)
-                    env = None
-        finally:
-            if env:
-                _discard(env)
+        for number, spec in queue:
+            episode_number.set(number)
+            lane = await pool.open(spec.env)
+            try:
+                results[number] = await one(lane, spec)
+            except BaseException:
+                pool.drop(lane)  # a call may be under way
+                raise
+            pool.give(spec.env, lane)
+            if on_done:
+                on_done(results[number])
+            await asyncio.sleep(0)  # a policy that never waits would let nobody hear of Ctrl-C until all is played
 
     tasks = [asyncio.ensure_future(worker()) for _ in range(min(concurrency, len(specs)))]
     for task in tasks if batch else ():
         _announce(batch, task)  # type: ignore[arg-type]
-    await _all(tasks)
+    try:
+        await _all(tasks)
+    finally:
+        if pool is not envs:
+            pool.close()
     return [results[number] for number in range(len(specs))]
-
-
-def _maker(make_env: MakeEnv, kind: str) -> Callable[[], Env]:
-    if callable(make_env):
-        return make_env
-    if kind not in make_env:
-        raise UsageError(f"an episode wants the environment {kind!r}; known here: {', '.join(make_env)}")
-    return make_env[kind]
 
 
 def _announce(batch: BatchEngine, task: asyncio.Task[None]) -> None:
@@ -358,10 +348,3 @@ async def _all(tasks: Sequence[asyncio.Task[None]]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _discard(env: Env) -> None:
-    try:
-        env.close()
-    except Exception:
-        _log.warning("closing an environment failed", exc_info=True)

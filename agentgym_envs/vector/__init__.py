@@ -1,7 +1,7 @@
 """Many environments at once: Gymnasium's vector API, EnvPool's send and recv, and the lanes that rollouts run on."""
 
 from agentgym_envs.vector.env import TextVectorEnv
-from agentgym_envs.vector.lanes import Lane, LanePool
+from agentgym_envs.vector.lanes import Lane, LanePool, MakeEnv, MakeEnvs
 from agentgym_envs.vector.make import make_vec
 
-__all__ = ["Lane", "LanePool", "TextVectorEnv", "make_vec"]
+__all__ = ["Lane", "LanePool", "MakeEnv", "MakeEnvs", "TextVectorEnv", "make_vec"]

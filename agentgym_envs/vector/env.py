@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -17,11 +18,13 @@ from numpy.typing import NDArray
 from agentgym_envs.errors import EpisodeOver, UsageError
 from agentgym_envs.hosting.twin import Ask
 from agentgym_envs.vector.infos import columns
-from agentgym_envs.vector.lanes import Lane, Result, ToPost, post_all
+from agentgym_envs.vector.lanes import Lane, Result, ToPost, close_all, post_all
 from agentgym_envs.vector.slots import Slot
 
 Infos = Literal["arrays", "list"]
 Batch = tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Any]
+Call = str | Ask | None
+"""An action, a reset, or nothing where a reset has failed."""
 Options = Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None
 _AUTORESET = Ask("reset")
 
@@ -60,12 +63,11 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         """
         if not lanes:
             raise UsageError("a vector environment needs at least one environment")
-        if infos not in ("arrays", "list"):
-            raise UsageError(f"infos must be 'arrays' or 'list', got {infos!r}")
+        self.autoreset_mode = check_choices(infos, autoreset_mode)
         self._slots = tuple(Slot(lane) for lane in lanes)
-        self._infos, self._seconds, self._on_close = infos, step_seconds, on_close
+        self._infos, self._seconds = infos, step_seconds
+        self._shut = weakref.finalize(self, _shut, tuple(lanes), on_close)  # also if it is forgotten, and at exit
         self.num_envs = len(lanes)
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
         self._same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
         first = lanes[0].env
         self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}
@@ -74,13 +76,14 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._everywhere = list(range(self.num_envs))
-        self._arrivals: queue.SimpleQueue[tuple[int, Result]] = queue.SimpleQueue()
+        self._arrivals: queue.SimpleQueue[tuple[int, int, Result]] = queue.SimpleQueue()
         self._under_way = 0
         self._wrong: dict[int, Exception] = {}
 
     @property
     def envs(self) -> tuple[gym.Env[str, str], ...]:
         """The environments, or their twins."""
+        self._check_open()
         return tuple(slot.lane.env for slot in self._slots)
 
     def reset(
@@ -101,13 +104,14 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         Raises:
             UsageError: seeds or options that cannot be, also those that an environment refuses.
         """
-        mask, _ = _split_mask(options, self.num_envs)
-        places = [place for place in self._everywhere if mask is None or mask[place]]
-        self.async_reset(seed=seed, options=options, env_ids=places)
+        places = self._begin_reset(seed, options, None)
         self._wait(self.num_envs)
         self._raise_wrong()
-        infos = [self._slots[place].hand_over()[4] for place in places]
-        return tuple(slot.observation for slot in self._slots), self._pack_infos(infos, places, self.num_envs)
+        infos = {place: self._slots[place].hand_over()[4] for place in places}
+        observations = tuple(slot.observation for slot in self._slots)
+        if self._infos == "list":
+            return observations, list(infos.values())
+        return observations, columns([infos.get(place, {}) for place in self._everywhere])
 
     def async_reset(
         self,
@@ -116,16 +120,12 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         options: Options = None,
         env_ids: Iterable[int] | None = None,
     ) -> None:
-        """Begin episodes without waiting; `recv` hands over the first observations. `env_ids=None` is all.
+        """Begin episodes without waiting; `recv` hands over the first observations.
 
-        `seed` and `options` are as in `reset`, counted by environment, not by place in `env_ids`.
+        `seed` and `options` are as in `reset`, counted by environment, not by place in `env_ids`. Without `env_ids` it
+        is all environments, or those of `options["reset_mask"]`. A result that nobody has taken yet is dropped.
         """
-        _, rows = _split_mask(options, self.num_envs)
-        seeds = _per_env_seeds(seed, self.num_envs)
-        places = self._places(env_ids)
-        for place in places:
-            self._slots[place].row = self._slots[place].final = None
-        self._begin(places, [Ask("reset", seed=seeds[place], options=rows[place]) for place in places])
+        self._begin_reset(seed, options, env_ids)
 
     def step(self, actions: Sequence[str]) -> Batch:
         """Take an action in every environment and wait for all.
@@ -135,7 +135,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
             (num_envs,), and infos.
 
         Raises:
-            UsageError: not one action for each environment, or one that is no string.
+            UsageError: not one action for each environment, or one that is no string. No step was begun then.
             EpisodeOver: an episode that ended was not reset (autoreset mode "Disabled"), or none was begun.
         """
         self.send(actions)
@@ -150,8 +150,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         places = self._places(env_ids)
         if isinstance(actions, str) or len(actions) != len(places):
             raise UsageError(f"{len(places)} environments need as many actions, got {_count(actions)}")
-        asks = [self._ask_for(place, action) for place, action in zip(places, actions, strict=True)]
-        self._begin(places, asks)
+        self._begin(places, [self._call_for(place, action) for place, action in zip(places, actions, strict=True)])
 
     def recv(self, min_num: int | None = None, timeout: float | None = None) -> Batch:
         """Wait for `min_num` environments (by default all that were sent to) and take every result that is there.
@@ -160,6 +159,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         key `env_id` of each). `min_num` is cut down to as many as are under way. After `timeout` seconds what is
         there is returned, even if it is nothing.
         """
+        self._check_open()
         self._wait(self.num_envs if min_num is None else min_num, timeout)
         places = [place for place, slot in enumerate(self._slots) if slot.row is not None]
         *batch, infos = self._pack(places)
@@ -171,6 +171,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
 
     def render(self) -> tuple[Any, ...]:
         """What each environment renders."""
+        self._places(None)
         return tuple(slot.lane.env.render() for slot in self._slots)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -185,6 +186,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
 
     def set_attr(self, name: str, values: Any) -> None:
         """Set an attribute of every environment: one value for all, or a list or tuple of one for each."""
+        self._places(None)
         each = values if isinstance(values, list | tuple) else [values] * self.num_envs
         if len(each) != self.num_envs:
             raise UsageError(f"{self.num_envs} environments need as many values, got {len(each)}")
@@ -193,13 +195,15 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close every environment; calls under way are given up."""
-        for slot in self._slots:
-            slot.lane.close()
-        self._on_close()
+        self._shut()
 
-    def _places(self, env_ids: Iterable[int] | None) -> list[int]:
+    def _check_open(self) -> None:
         if self.closed:
             raise EpisodeOver("this vector environment is closed; make a new one")
+
+    def _places(self, env_ids: Iterable[int] | None) -> list[int]:
+        """The environments that are meant, none of which is under way."""
+        self._check_open()
         places = self._everywhere if env_ids is None else [int(place) for place in env_ids]
         if env_ids is not None and (len(set(places)) != len(places) or not all(0 <= p < self.num_envs for p in places)):
             raise UsageError(f"env_ids must be distinct numbers from 0 to {self.num_envs - 1}, got {places}")
@@ -207,15 +211,29 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
             raise UsageError(f"environments {busy} are under way; call recv() before anything else is asked of them")
         return places
 
-    def _ask_for(self, place: int, action: str) -> Ask | None:
-        """What a step comes to: the step, a reset where the episode is over, or nothing if it could not begin."""
+    def _begin_reset(
+        self, seed: int | Sequence[int | None] | None, options: Options, env_ids: Iterable[int] | None
+    ) -> list[int]:
+        """Begin episodes; returns where."""
+        mask, rows = _split_mask(options, self.num_envs)
+        if mask is not None and env_ids is not None:
+            raise UsageError("env_ids and options['reset_mask'] both say which environments are reset; give one")
+        seeds = _per_env_seeds(seed, self.num_envs)
+        places = self._places(env_ids if mask is None else np.flatnonzero(mask))
+        for place in places:
+            self._slots[place].row = self._slots[place].final = None
+        self._begin(places, [Ask("reset", seed=seeds[place], options=rows[place]) for place in places])
+        return places
+
+    def _call_for(self, place: int, action: str) -> Call:
+        """What a step comes to: the action, a reset where the episode is over, or nothing if it could not begin."""
         slot = self._slots[place]
         if slot.row is not None:
             raise UsageError(f"environment {place} has a result that was not taken; call recv() first")
         if slot.state == "running":
             if not isinstance(action, str):
                 raise UsageError(f"an action is a string, got {type(action).__name__}: {action!r:.80}")
-            return Ask("step", action)
+            return action
         if slot.state == "stuck":
             return None
         if slot.state == "none":
@@ -224,36 +242,39 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
             raise EpisodeOver(f"the episode of environment {place} is over; reset it with options['reset_mask']")
         return _AUTORESET
 
-    def _begin(self, places: Sequence[int], asks: Sequence[Ask | None]) -> None:
+    def _begin(self, places: Iterable[int], calls: Iterable[Call]) -> None:
         to_post: list[ToPost] = []
-        for place, ask in zip(places, asks, strict=True):
+        for place, call in zip(places, calls, strict=True):
             slot = self._slots[place]
-            if ask is None:
+            if call is None:
                 assert slot.stuck_row is not None
-                if slot.take_row(slot.stuck_row, self._same_step):
-                    self._begin([place], [_AUTORESET])
-                continue
-            slot.ask = ask
-            self._under_way += 1
-            if slot.lane.inline:
-                self._take(place, slot.lane.attempt(ask))
-                continue
-            if self._seconds is not None:
-                slot.deadline = time.monotonic() + self._seconds
-            if posted := slot.lane.begin(ask, partial(self._arrive, place)):
+                self._accept(place, slot, slot.stuck_row)
+            elif slot.inline:
+                self._accept(place, slot, slot.lane.step(call) if isinstance(call, str) else slot.lane.attempt(call))
+            elif posted := self._begin_aside(place, slot, Ask("step", call) if isinstance(call, str) else call):
                 to_post.append(posted)
         post_all(to_post)
 
-    def _arrive(self, place: int, result: Result) -> None:
-        self._arrivals.put((place, result))
+    def _begin_aside(self, place: int, slot: Slot, ask: Ask) -> ToPost | None:
+        slot.ask, slot.number = ask, slot.number + 1
+        self._under_way += 1
+        if self._seconds is not None:
+            slot.deadline = time.monotonic() + self._seconds
+        return slot.lane.begin(ask, partial(self._arrive, place, slot.number))
 
-    def _take(self, place: int, result: Result) -> None:
+    def _arrive(self, place: int, number: int, result: Result) -> None:
+        self._arrivals.put((place, number, result))
+
+    def _take(self, place: int, number: int, result: Result) -> None:
         slot = self._slots[place]
-        if slot.ask is None:
+        if slot.ask is None or slot.number != number:
             return  # it came at the moment at which it was given up
         self._under_way -= 1
+        slot.ask = slot.deadline = None
+        self._accept(place, slot, result)
+
+    def _accept(self, place: int, slot: Slot, result: Result) -> None:
         if isinstance(result, Exception):
-            slot.ask = slot.deadline = None
             self._wrong[place] = result
         elif slot.take(result, self._same_step):
             self._begin([place], [_AUTORESET])
@@ -278,14 +299,13 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         now = time.monotonic()
         for place, slot in enumerate(self._slots):
             if slot.ask is not None and slot.deadline is not None and slot.deadline <= now:
-                self._take(place, slot.lane.give_up(slot.ask, self._seconds))
+                self._take(place, slot.number, slot.lane.give_up(slot.ask, self._seconds))
 
     def _raise_wrong(self) -> None:
         if self._wrong:
             wrong, self._wrong = self._wrong, {}
             place, error = min(wrong.items())
-            error.add_note(f"(environment {place} of {self.num_envs})")
-            raise error
+            raise type(error)(f"environment {place}: {error}") from error
 
     def _pack(self, places: Sequence[int]) -> Batch:
         self._raise_wrong()
@@ -293,14 +313,27 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         observations, rewards, terminations, truncations, infos = zip(*rows, strict=True) if rows else ((),) * 5
         return (
             observations,
-            np.array(rewards, dtype=np.float64),
-            np.array(terminations, dtype=np.bool_),
-            np.array(truncations, dtype=np.bool_),
-            self._pack_infos(infos, range(len(rows)), len(rows)),
+            np.fromiter(rewards, np.float64, len(rows)),
+            np.fromiter(terminations, np.bool_, len(rows)),
+            np.fromiter(truncations, np.bool_, len(rows)),
+            columns(infos) if self._infos == "arrays" else list(infos),
         )
 
-    def _pack_infos(self, infos: Sequence[dict[str, Any]], places: Sequence[int], size: int) -> Any:
-        return columns(infos, places, size) if self._infos == "arrays" else list(infos)
+
+def _shut(lanes: Sequence[Lane], on_close: Callable[[], None]) -> None:
+    close_all(lanes)
+    on_close()
+
+
+def check_choices(infos: Any, autoreset_mode: Any) -> AutoresetMode:
+    """The autoreset mode. Raises UsageError if it or the form of the infos is none that there is."""
+    if infos not in ("arrays", "list"):
+        raise UsageError(f"infos must be 'arrays' or 'list', got {infos!r}")
+    try:
+        return AutoresetMode(autoreset_mode)
+    except ValueError:
+        modes = ", ".join(mode.value for mode in AutoresetMode)
+        raise UsageError(f"autoreset_mode must be one of {modes}, got {autoreset_mode!r}") from None
 
 
 def _common_spaces(lanes: Sequence[Lane]) -> tuple[gym.Space[str], gym.Space[str]]:
@@ -319,6 +352,8 @@ def _split_mask(options: Options, size: int) -> tuple[NDArray[np.bool_] | None, 
         return _check_mask(options.get("reset_mask"), size), [rest or None] * size
     if len(options) != size:
         raise UsageError(f"{size} environments need as many options, got {len(options)}")
+    if wrong := [row for row in options if not isinstance(row, Mapping | None)]:
+        raise UsageError(f"the options of an environment are a mapping or None, got {wrong[0]!r:.80}")
     return None, [None if row is None else dict(row) for row in options]
 
 
@@ -333,11 +368,12 @@ def _check_mask(mask: Any, size: int) -> NDArray[np.bool_] | None:
 def _per_env_seeds(seed: int | Sequence[int | None] | None, size: int) -> list[int | None]:
     if seed is None:
         return [None] * size
-    if isinstance(seed, int | np.integer):
-        return [int(seed) + place for place in range(size)]
-    if len(seed) != size:
-        raise UsageError(f"{size} environments need as many seeds, got {len(seed)}")
-    return [None if one is None else int(one) for one in seed]
+    seeds = [seed + place for place in range(size)] if isinstance(seed, int | np.integer) else list(seed)
+    if len(seeds) != size:
+        raise UsageError(f"{size} environments need as many seeds, got {len(seeds)}")
+    if wrong := [one for one in seeds if one is not None and (not isinstance(one, int | np.integer) or one < 0)]:
+        raise UsageError(f"a seed is a whole number of at least 0, or None, got {wrong[0]!r:.80}")
+    return [None if one is None else int(one) for one in seeds]
 
 
 def _count(actions: Any) -> str:

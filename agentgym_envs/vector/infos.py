@@ -2,72 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_NUMBERS = (bool, int, float)
+_ABSENT = object()  # nothing in JSON is of the type `object`, so the types of the values tell where a key is missing
 
 
-def columns(infos: Sequence[dict[str, Any]], places: Sequence[int], size: int) -> dict[str, Any]:
+def columns(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What Gymnasium's vector environments make of `infos`, built a key at a time instead of a value at a time.
 
-    The info at `infos[k]` is that of place `places[k]` in arrays of length `size`. A key `x` has an array `x` and a
-    boolean mask `_x` of the places that have it; a dict among the values becomes a dict of arrays.
+    `infos[k]` is that of environment k, {} where it has none. A key `x` has an array `x` of shape (len(infos),) and a
+    boolean mask `_x` of the environments that have it; dicts become a dict of arrays.
 
-    Unlike Gymnasium, an array has a number type only if all its values are of that type: Gymnasium takes the type of
-    the first, and cuts 0.5 down to 0 where an int came first.
+    Unlike Gymnasium, an array has a number type only if all its values are of that type, and is an array of objects
+    otherwise: Gymnasium takes the type of the first value, cuts 0.5 down to 0 where an int came first, and fails at a
+    None or a dict after another type. Values that are arrays are not stacked.
     """
-    return _columns(infos, np.asarray(places, dtype=np.intp), size)
-
-
-def _columns(infos: Sequence[dict[str, Any]], places: NDArray[np.intp], size: int) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    if not infos:
-        return out
-    first = infos[0].keys()
-    if all(info.keys() == first for info in infos):
-        for key in first:
-            out[key], out[f"_{key}"] = _column(key, [info[key] for info in infos], places, size)
-        return out
-    for key in dict.fromkeys(key for info in infos for key in info):
-        having = [number for number, info in enumerate(infos) if key in info]
-        values = [infos[number][key] for number in having]
-        out[key], out[f"_{key}"] = _column(key, values, places[having], size)
+    by_key = _values_by_key(infos)
+    masks = np.ones((len(by_key), len(infos)), np.bool_)  # in one piece: many small arrays cost more than a step
+    for (key, values), mask in zip(by_key.items(), masks, strict=True):
+        kinds = set(map(type, values))
+        absent = object in kinds
+        kinds.discard(object)
+        kind = kinds.pop() if len(kinds) == 1 else object
+        dtype = kind if kind in (int, float, bool) or issubclass(kind, np.number) else object
+        if absent:
+            mask[:] = np.fromiter([value is not _ABSENT for value in values], np.bool_, len(values))
+            nothing = None if dtype is object and kind is not dict else kind()
+            values = [nothing if value is _ABSENT else value for value in values]
+        out[key] = columns(values) if kind is dict else _column(values, dtype)
+        out[f"_{key}"] = mask
     return out
 
 
-def _column(key: str, values: list[Any], places: NDArray[np.intp], size: int) -> tuple[Any, NDArray[np.bool_]]:
-    full = len(values) == size
-    mask = np.ones(size, dtype=np.bool_) if full else np.zeros(size, dtype=np.bool_)
-    if not full:
-        mask[places] = True
-    kind = type(values[0])
-    if kind is dict and all(type(value) is dict for value in values):
-        return _columns(values, places, size), mask
-    if kind in _NUMBERS and all(type(value) is kind for value in values):
-        column = np.array(values) if kind is not int else _integers(values)
-    else:
-        column = np.fromiter(values, dtype=object, count=len(values))
-    if full:
-        return (column, mask) if _in_order(places) else (_spread(column, places, size), mask)
-    return _spread(column, places, size), mask
+def _values_by_key(infos: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    if len(set(map(len, infos))) == 1:
+        try:
+            return {key: list(map(itemgetter(key), infos)) for key in infos[0]}
+        except KeyError:
+            pass  # as many keys, but others
+    keys = dict[str, Any]()
+    for info in infos:
+        keys.update(info)
+    return {key: [info.get(key, _ABSENT) for info in infos] for key in keys}
 
 
-def _integers(values: list[int]) -> NDArray[Any]:
+def _column(values: list[Any], dtype: type) -> NDArray[Any]:
     try:
-        return np.array(values, dtype=np.int64)
-    except OverflowError:
-        return np.fromiter(values, dtype=object, count=len(values))
-
-
-def _in_order(places: NDArray[np.intp]) -> bool:
-    return bool(places[0] == 0 and (np.diff(places) == 1).all())
-
-
-def _spread(column: NDArray[Any], places: NDArray[np.intp], size: int) -> NDArray[Any]:
-    array = np.full(size, None, dtype=object) if column.dtype == object else np.zeros(size, dtype=column.dtype)
-    array[places] = column
-    return array
+        return np.fromiter(values, dtype, len(values))
+    except OverflowError:  # an int beyond 64 bits
+        return np.fromiter(values, object, len(values))

@@ -11,24 +11,33 @@ import concurrent.futures
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any, Literal
+from functools import cache, partial
+from typing import Any, Literal, TypeVar
 
 import gymnasium as gym
 
 from agentgym_envs.core import ENV_FAILED, StopReason, describe, text_env
-from agentgym_envs.errors import EpisodeOver, UsageError
+from agentgym_envs.errors import EnvError, EpisodeOver, UsageError
 from agentgym_envs.hosting.connection import Connection, Posted
+from agentgym_envs.hosting.frames import GRACE_SECONDS
 from agentgym_envs.hosting.host import close_quietly
 from agentgym_envs.hosting.twin import Ask, TwinEnv
 
 Env = gym.Env[str, str]
 MakeEnv = Callable[[], Env]
+MakeEnvs = MakeEnv | Mapping[str, MakeEnv]
+"""How to make an environment; with several kinds of them, how to make each, by its name."""
 Mode = Literal["inline", "thread", "async"]
 Result = Any
 """What `reset` (2 values) or `step` (5 values) returned, or the exception that the caller is to blame for."""
 ToPost = tuple[Connection, Posted]
+_ENV_ERROR = StopReason.ENV_ERROR.value
+_CRASHES = (Exception, SystemExit)
+"""What an environment may raise without taking the process or its thread with it."""
+_T = TypeVar("_T")
+_PARALLEL_OPENINGS = 16
 _log = logging.getLogger(__name__)
 
 
@@ -38,13 +47,22 @@ class Lane:
     def __init__(self, make: MakeEnv, mode: Mode | None = None) -> None:
         """`mode=None` goes by what the environment says of itself (`native_async`, `blocking`)."""
         env = make()
-        self._make, self._box = make, _Box(env)
+        self._make, self._box, self._last = make, _Box(env), env
         self._mode = mode or _mode_of(env)
         self._twin = env if self._mode == "async" and isinstance(env, TwinEnv) else None
         self._age, self._lock = 0, threading.Lock()
+        self._task: concurrent.futures.Future[Any] | None = None
         self._info: Mapping[str, Any] = {}
+        self._before: Mapping[str, Any] = {}  # as it was when the call began
         self.error: Exception | None = None
         """What the environment last failed of."""
+
+    @classmethod
+    def over(cls, env: Env) -> Lane:
+        """A lane over an environment that stays its caller's: it is neither closed nor made anew."""
+        lane = cls(lambda: env)
+        lane._box.owned = False
+        return lane
 
     @property
     def env(self) -> Env:
@@ -55,9 +73,25 @@ class Lane:
         return self._box.env
 
     @property
+    def last_env(self) -> Env:
+        """The environment of the last call, also if that call was given up."""
+        return self._last
+
+    @property
     def inline(self) -> bool:
         """Whether a call is carried out at once, so that it can have no time limit."""
         return self._mode == "inline"
+
+    def step(self, action: str) -> Result:
+        """`attempt` of a step, by the shortest way: environments of microseconds feel every call."""
+        try:
+            result = self._box.env.step(action)  # type: ignore[union-attr]
+            self._info = info = result[4]
+            if info["stop_reason"] is not None:
+                self._distrust(info)
+        except _CRASHES as error:
+            return self._settle(Ask("step", action), error)
+        return result
 
     def attempt(self, ask: Ask) -> Result:
         """Carry out a call here and now."""
@@ -69,7 +103,7 @@ class Lane:
 
         Returns a call for the twin's connection, which the caller must post (`post_all`), or None.
         """
-        age = self._age
+        age, self._before = self._age, self._info
 
         def finish(result: Any) -> None:
             with self._lock:
@@ -83,11 +117,10 @@ class Lane:
         elif self._twin is not None:
             return _posted(self._twin, ask, finish)
         elif self._mode == "async":
-            task = asyncio.run_coroutine_threadsafe(self._carry_out_async(ask), shared_loop())
+            self._task = task = asyncio.run_coroutine_threadsafe(self._carry_out_async(ask), shared_loop())
             task.add_done_callback(lambda task: None if task.cancelled() else finish(task.result()))
         else:
-            box = self._box
-            box.thread().put(lambda: finish(self._carry_out(box, ask)))
+            self._box.run(partial(self._carry_out, self._box, ask), finish)
         return None
 
     async def ask(self, ask: Ask, seconds: float | None = None) -> Result:
@@ -95,6 +128,7 @@ class Lane:
         if self._mode == "inline":
             return self.attempt(ask)
         if self._mode == "async":
+            self._before = self._info
             try:
                 return self._settle(ask, await asyncio.wait_for(self._carry_out_async(ask), seconds))
             except TimeoutError:
@@ -111,20 +145,41 @@ class Lane:
 
     def give_up(self, ask: Ask, seconds: float | None) -> Result:
         """Give up a call that takes too long; returns the `env_error` that it comes to."""
-        with self._lock:
-            self._age += 1
+        self._forget_call()
+        self._info = self._before  # the call may have been answered at the last moment
         if self._twin is not None:
             self._twin.abandon()
         else:
             self._box.close()
-            self._box = _Box(None)
+            self._box = _Box(None, self._box.owned)
         return self._settle(ask, TimeoutError(f"the environment did not answer within {seconds} s"))
 
     def close(self) -> None:
-        """Close the environment."""
+        """Close the environment. Waits until that is done, but for no call that is under way."""
+        close_all([self])
+
+    def failed(self, ask: Ask, error: Exception) -> Result:
+        """The `env_error` that a failure of the machine in `ask` comes to."""
+        _log.warning("an environment failed; its episode ends as env_error", exc_info=error)
+        self.error, self._box.spoiled = error, self._twin is None
+        known = self._info if ask.verb == "step" else {}
+        info = {**_EMPTY, **known, "stop_reason": _ENV_ERROR, "error": describe(error)}
+        if ask.verb == "step":
+            info |= {"turn": info["turn"] + 1, "invalid_action": None}
+            return ENV_FAILED, 0.0, False, True, info
+        names = {"task_id": (ask.options or {}).get("task", "unknown"), "seed": ask.seed or 0}
+        return ENV_FAILED, {**info, **names}
+
+    def _begin_close(self) -> _Box:
+        self._forget_call()
+        self._box.close()
+        return self._box
+
+    def _forget_call(self) -> None:
         with self._lock:
             self._age += 1
-        self._box.close()
+        if self._task is not None:
+            self._task.cancel()
 
     def _carry_out(self, box: _Box, ask: Ask) -> Any:
         """What the environment returns, or the exception that it raises."""
@@ -134,7 +189,7 @@ class Lane:
             if box.spoiled or box.env is None:
                 self._renew(box)
             return box.env.reset(seed=ask.seed, options=ask.options)  # type: ignore[union-attr]
-        except Exception as error:
+        except _CRASHES as error:
             return error
 
     async def _carry_out_async(self, ask: Ask) -> Any:
@@ -143,57 +198,76 @@ class Lane:
             if ask.verb == "step":
                 return await box.env.astep(ask.action)
             if box.spoiled or box.env is None:
-                self._renew(box)
+                await _in_thread(lambda: self._renew(box))
             return await box.env.areset(seed=ask.seed, options=ask.options)
-        except Exception as error:
+        except _CRASHES as error:
             return error
 
     def _settle(self, ask: Ask, result: Any) -> Result:
+        if isinstance(result, UsageError | EpisodeOver):
+            return result
+        if isinstance(result, SystemExit):
+            result = EnvError(describe(result))
         if isinstance(result, Exception):
-            return result if isinstance(result, UsageError | EpisodeOver) else self._failed(ask, result)
-        self._info = info = result[-1]
-        # A machine that failed once is not trusted with another episode. A twin sees to that itself.
-        if info["stop_reason"] == StopReason.ENV_ERROR and self._twin is None:
-            self._box.spoiled = True
+            return self.failed(ask, result)
+        try:
+            self._info = result[-1]
+            self._distrust(self._info)
+        except Exception as error:  # it returned what no environment returns
+            return self.failed(ask, error)
         return result
 
-    def _failed(self, ask: Ask, error: Exception) -> Result:
-        _log.warning("an environment failed; its episode ends as env_error", exc_info=error)
-        self.error, self._box.spoiled = error, self._twin is None
-        info = {**_EMPTY, **self._info, "stop_reason": StopReason.ENV_ERROR.value, "error": describe(error)}
-        if ask.verb == "step":
-            info |= {"turn": info["turn"] + 1, "invalid_action": None}
-            return ENV_FAILED, 0.0, False, True, info
-        names = {"task_id": (ask.options or {}).get("task", "unknown"), "seed": ask.seed or 0}
-        return ENV_FAILED, {**info, **names, "turn": 0, "score": 0.0, "success": False}
+    def _distrust(self, info: Mapping[str, Any]) -> None:
+        """A machine that failed once is not trusted with another episode. A twin's host sees to that itself."""
+        if info["stop_reason"] == _ENV_ERROR and self._twin is None:
+            self._box.spoiled = True
 
     def _renew(self, box: _Box) -> None:
         old, box.env = box.env, None
-        if old is not None:
+        if old is not None and box.owned:
             close_quietly(old)
         box.env, box.spoiled = self._make(), False
+        text_env(box.env).np_random = text_env(self._last).np_random  # the sequence of episodes goes on
+        if box is self._box:
+            self._last = box.env
 
 
 class LanePool:
     """Lanes by the kind of their environment. Idle ones are kept, so that kinds may alternate."""
 
-    def __init__(self, makers: MakeEnv | Mapping[str, MakeEnv], size: int) -> None:
-        """`size` is the most lanes that there are at a time, idle ones included."""
-        self._makers, self._size = makers, size
-        self._idle: list[tuple[str, Lane]] = []
+    def __init__(self, makers: MakeEnvs, size: int) -> None:
+        """`size` is the most lanes that are in use at a time; of several kinds, as many again are kept idle.
+
+        With room for no more than those in use, kinds that take turns would be made anew for every second episode.
+        """
+        self._makers, self._size = makers, size if callable(makers) else 2 * size
+        self._idle: list[tuple[MakeEnv, Lane]] = []
         self._busy = 0
+        self._slow: set[int] = set()  # the makers of environments that wait, by identity
+        self._openings: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
     def take(self, kind: str) -> Lane:
         """An idle lane of that kind, or a new one. Raises UsageError for an unknown kind."""
+        make = self._maker(kind)
+        lane = self._reuse(make) or self._note(make, Lane(make))
         self._busy += 1
-        for place, (name, lane) in enumerate(self._idle):
-            if name == kind:
-                del self._idle[place]
-                return lane
-        if len(self._idle) + self._busy > self._size and self._idle:
-            self._idle.pop(0)[1].close()
+        return lane
+
+    async def open(self, kind: str) -> Lane:
+        """`take` for an event loop: lanes whose environments wait are made side by side, in threads.
+
+        The first of a kind is made here and now, for only then is known whether it waits.
+        """
+        make = self._maker(kind)
+        if id(make) not in self._slow:
+            return self.take(kind)
+        lane = self._reuse(make)
+        self._busy += 1
+        if lane is not None:
+            return lane
         try:
-            return Lane(self._maker(kind))
+            async with self._gate():
+                return await _in_thread(partial(Lane, make), Lane.close)
         except BaseException:
             self._busy -= 1
             raise
@@ -201,7 +275,7 @@ class LanePool:
     def give(self, kind: str, lane: Lane) -> None:
         """Hand a lane back."""
         self._busy -= 1
-        self._idle.append((kind, lane))
+        self._idle.append((self._maker(kind), lane))
 
     def drop(self, lane: Lane) -> None:
         """Close a lane that was taken."""
@@ -210,8 +284,30 @@ class LanePool:
 
     def close(self) -> None:
         """Close the idle lanes."""
-        while self._idle:
-            self._idle.pop()[1].close()
+        lanes, self._idle = [lane for _, lane in self._idle], []
+        close_all(lanes)
+
+    def _reuse(self, make: MakeEnv) -> Lane | None:
+        """An idle lane; without one, there is room for a new one afterwards."""
+        for place, (maker, lane) in enumerate(self._idle):
+            if maker is make:
+                del self._idle[place]
+                return lane
+        if len(self._idle) + self._busy >= self._size and self._idle:
+            self._idle.pop(0)[1].close()
+        return None
+
+    def _note(self, make: MakeEnv, lane: Lane) -> Lane:
+        if not lane.inline:
+            self._slow.add(id(make))
+        return lane
+
+    def _gate(self) -> asyncio.Semaphore:
+        """What bounds the openings. A semaphore belongs to one event loop, and a pool may outlive it."""
+        loop = asyncio.get_running_loop()
+        if self._openings is None or self._openings[0] is not loop:
+            self._openings = loop, asyncio.Semaphore(_PARALLEL_OPENINGS)
+        return self._openings[1]
 
     def _maker(self, kind: str) -> MakeEnv:
         if callable(self._makers):
@@ -219,6 +315,14 @@ class LanePool:
         if kind not in self._makers:
             raise UsageError(f"an episode wants the environment {kind!r}; known here: {', '.join(self._makers)}")
         return self._makers[kind]
+
+
+def close_all(lanes: Sequence[Lane]) -> None:
+    """Close lanes side by side. Waits until that is done (five seconds at most), but for no call that is under way."""
+    boxes = [lane._begin_close() for lane in lanes]
+    deadline = time.monotonic() + GRACE_SECONDS
+    for box in boxes:
+        box.wait(deadline)
 
 
 def post_all(calls: Sequence[ToPost]) -> None:
@@ -241,35 +345,49 @@ def shared_loop() -> asyncio.AbstractEventLoop:
 class _Box:
     """An environment and, if it needs one, its thread. A call that never comes back keeps its box to itself."""
 
-    def __init__(self, env: Env | None) -> None:
-        self.env, self.spoiled = env, False
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] | None = None
+    def __init__(self, env: Env | None, owned: bool = True) -> None:
+        """`owned` says whether the environment is closed with the box."""
+        self.env, self.spoiled, self.owned = env, False, owned
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._busy = False
 
-    def thread(self) -> queue.SimpleQueue[Callable[[], None] | None]:
-        """Where jobs are put that its thread does one after the other."""
-        if self._jobs is None:
-            self._jobs = queue.SimpleQueue()
-            threading.Thread(target=self._work, args=(self._jobs,), daemon=True).start()
-        return self._jobs
+    def run(self, call: Callable[[], Any], finish: Callable[[Any], None]) -> None:
+        """Have the thread make a call, and then `finish` with what it returned."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, daemon=True)
+            self._thread.start()
+        self._busy = True
+        self._jobs.put((call, finish))
 
     def close(self) -> None:
         """Close the environment, by its thread if it has one: a call may be under way."""
-        if self._jobs is None:
+        if self._thread is None:
             self._shut()
         else:
             self._jobs.put(None)
 
-    def _work(self, jobs: queue.SimpleQueue[Callable[[], None] | None]) -> None:
-        while (job := jobs.get()) is not None:
-            job()
+    def wait(self, deadline: float) -> None:
+        """Wait until it is closed, unless a call is under way, which may never come back."""
+        if self._thread is not None and not self._busy:
+            self._thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            call, finish = job
+            result = call()
+            self._busy = False  # first: whoever hears of the result may close at once
+            finish(result)
+            del job, call, finish, result  # or a thread that waits would keep alive what it last worked for
         self._shut()
 
     def _shut(self) -> None:
         env, self.env = self.env, None
-        if env is not None:
+        if env is not None and self.owned:
             close_quietly(env)
 
 
+_Job = tuple[Callable[[], Any], Callable[[Any], None]]
 _EMPTY: dict[str, Any] = {
     "task_id": "unknown",
     "seed": 0,
@@ -278,6 +396,29 @@ _EMPTY: dict[str, Any] = {
     "success": False,
     "state_key": "0" * 16,
 }
+
+
+async def _in_thread(call: Callable[[], _T], undo: Callable[[_T], None] | None = None) -> _T:
+    """A thread a call: the loop's own pool is small, so calls would queue, and it waits for hung ones at the end.
+
+    `undo` takes the result if nobody waits for it any more.
+    """
+    outcome: concurrent.futures.Future[_T] = concurrent.futures.Future()
+    outcome.set_running_or_notify_cancel()  # so that it takes a result even if nobody waits any more
+
+    def target() -> None:
+        try:
+            outcome.set_result(call())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=target, daemon=True).start()
+    try:
+        return await asyncio.wrap_future(outcome)
+    except asyncio.CancelledError:
+        if undo is not None:
+            outcome.add_done_callback(lambda done: None if done.exception() else undo(done.result()))
+        raise
 
 
 def _posted(twin: TwinEnv, ask: Ask, finish: Callable[[Any], None]) -> ToPost | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
 from agentgym_envs.core import TextEnv
@@ -14,7 +17,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.hosting.twin import TwinEnv
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import env_class
-from agentgym_envs.vector.env import Infos, TextVectorEnv
+from agentgym_envs.vector.env import Infos, TextVectorEnv, check_choices
 from agentgym_envs.vector.lanes import Env, Lane, MakeEnv, Mode
 
 Backend = Literal["inline", "thread", "process", "remote", "async"]
@@ -39,7 +42,8 @@ def make_vec(
     """Make `num_envs` environments of one id.
 
     Args:
-        id: a registered id.
+        id: a registered id, or "module:Id", which imports the module first. Worker processes know only the ids of this
+            package, so an id of your own must name its module there.
         num_envs: how many, at least 1.
         backend: where they run. "inline": here, one after the other, for those that take microseconds. "thread": a
             thread each, for those that wait. "process": worker processes, for those that burn CPU. "remote": on the
@@ -60,23 +64,29 @@ def make_vec(
     """
     if type(num_envs) is not int or num_envs < 1:
         raise UsageError(f"num_envs must be a whole number of at least 1, got {num_envs!r}")
-    chosen = backend or _backend_for(env_class(id), kwargs)
+    check_choices(infos, autoreset_mode)
+    spec = _spec_of(id, kwargs)
+    chosen = backend or _backend_for(env_class(spec.id), kwargs)
     if chosen not in BACKENDS:
         raise UsageError(f"backend must be one of {', '.join(BACKENDS)}, got {chosen!r}")
     if (chosen == "remote") != ("base_url" in kwargs):
         raise UsageError('the backend "remote" needs base_url=..., and no other backend takes it')
-    pool = WorkerPool(num_workers or num_envs) if chosen == "process" else None
+    if num_workers is not None and chosen != "process":
+        raise UsageError(f'num_workers is for the backend "process", not for {chosen!r}')
+    pool = WorkerPool(num_envs if num_workers is None else num_workers) if chosen == "process" else None
     make = _wrapped(_maker(id, pool, kwargs), wrappers)
     mode = None if wrappers and chosen != "inline" else _MODES.get(chosen)
     on_close = pool.close if pool else _nothing
     try:
         lanes = _make_lanes(make, num_envs, mode, parallel=chosen in ("process", "remote"))
-        return TextVectorEnv(
-            lanes, autoreset_mode=autoreset_mode, infos=infos, step_seconds=step_seconds, on_close=on_close
-        )
     except BaseException:
         on_close()
         raise
+    made = TextVectorEnv(
+        lanes, autoreset_mode=autoreset_mode, infos=infos, step_seconds=step_seconds, on_close=on_close
+    )
+    made.spec = spec
+    return made
 
 
 def _backend_for(kind: type[TextEnv], kwargs: dict[str, Any]) -> Backend:
@@ -87,6 +97,16 @@ def _backend_for(kind: type[TextEnv], kwargs: dict[str, Any]) -> Backend:
     if kind.heavy:
         return "process"
     return "thread" if kind.blocking else "inline"
+
+
+def _spec_of(id: str, kwargs: dict[str, Any]) -> EnvSpec:
+    """What `gym.make_vec` notes on what it made; an id may be "module:Id", which imports the module first."""
+    module, _, name = id.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    spec = copy.deepcopy(gym.spec(name))
+    spec.kwargs.update(kwargs)
+    return spec
 
 
 def _maker(env_id: str, pool: WorkerPool | None, kwargs: dict[str, Any]) -> MakeEnv:

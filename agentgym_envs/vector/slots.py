@@ -19,12 +19,13 @@ class Slot:
     failed: the failure is then handed over as the next step, for a reset cannot be truncated.
     """
 
-    __slots__ = ("ask", "deadline", "final", "lane", "observation", "row", "state", "stuck_row")
+    __slots__ = ("ask", "deadline", "final", "inline", "lane", "number", "observation", "row", "state", "stuck_row")
 
     def __init__(self, lane: Lane) -> None:
-        self.lane = lane
+        self.lane, self.inline = lane, lane.inline
         self.state: State = "none"
         self.ask: Ask | None = None  # what is under way
+        self.number = 0  # of that call: an answer to an earlier one, which was given up, is not for us
         self.deadline: float | None = None
         self.row: Row | None = None  # what is ready
         self.final: Row | None = None  # how the last episode ended, while the next one begins in the same step
@@ -33,30 +34,25 @@ class Slot:
 
     def take(self, result: Result, same_step: bool) -> bool:
         """Take what a call returned; whether the next episode must begin in the same step."""
-        self.ask = self.deadline = None
         if len(result) == 5:
-            return self.take_row(result, same_step)
+            if result[2] or result[3]:
+                self.state = "over"
+                if same_step:
+                    self.final = result
+                    return True
+            self.row = result
+            return False
         observation, info = result
         final, self.final = self.final, None
         if info["stop_reason"] is None:
             self.state = "running"
         else:
-            self.state, self.stuck_row = "stuck", (observation, 0.0, False, True, info)
+            self.state, self.stuck_row = "stuck", (observation, 0.0, False, True, {**info, "invalid_action": None})
         if final is None:
             self.row = (observation, 0.0, False, False, info)
         else:
             ended = {"final_obs": final[0], "final_info": final[4]}
             self.row = (observation, final[1], final[2], final[3], {**ended, **info})
-        return False
-
-    def take_row(self, row: Row, same_step: bool) -> bool:
-        """Take the outcome of a step; whether the next episode must begin in the same step."""
-        if row[2] or row[3]:
-            self.state = "over"
-            if same_step:
-                self.final = row
-                return True
-        self.row = row
         return False
 
     def hand_over(self) -> Row:

@@ -13,7 +13,7 @@ from agentgym_envs.errors import EngineError
 
 from .conftest import Run, command, environment
 
-ALL = ("list", "play", "solve", "eval", "demos", "bench", "train", "tiny-model")
+ALL = ("list", "play", "solve", "eval", "demos", "bench", "serve", "train", "tiny-model")
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
@@ -43,7 +43,7 @@ def test_help_names_every_command(run: Run) -> None:
     assert all(f" {name} " in asked.out for name in ALL)
 
 
-@pytest.mark.parametrize("name", ALL[:6])
+@pytest.mark.parametrize("name", ALL[:7])
 def test_every_command_explains_itself(run: Run, name: str) -> None:
     outcome = run(name, "--help")
     assert outcome.code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import random
 import threading
@@ -145,7 +146,9 @@ def test_what_the_caller_gets_wrong_is_raised() -> None:
     specs = [EpisodeSpec("count/2"), EpisodeSpec("count/77"), EpisodeSpec("count/2")]
     with pytest.raises(UnknownTask, match="count/77"):
         asyncio.run(play_many(specs, FragileEnv, says(*["up"] * 9), CODEC, limits=LIMITS))
-    assert [env.closed for env in FragileEnv.made[1:]] == [1, 1, 1]  # the first was made, and is kept, by the caller
+    first, *others = [env.closed for env in FragileEnv.made]
+    assert first == 0, "it is its caller's"
+    assert others and set(others) == {1}
     with pytest.raises(UsageError, match="concurrency must be at least 1, got 0"):
         asyncio.run(play_many(specs, FragileEnv, says(), CODEC, limits=LIMITS, concurrency=0))
     with pytest.raises(UsageError, match="expected an environment of this suite"):
@@ -395,9 +398,9 @@ class NamedEnv(CountEnv):
         self.log.append(("closed", self.name))
 
 
-def named() -> dict[str, Callable[[], CountEnv]]:
+def named(names: str = "ab") -> dict[str, Callable[[], CountEnv]]:
     NamedEnv.log.clear()
-    return {name: lambda name=name: NamedEnv(name) for name in "ab"}  # type: ignore[misc]
+    return {name: lambda name=name: NamedEnv(name) for name in names}  # type: ignore[misc]
 
 
 def test_an_episode_is_played_in_the_environment_that_it_names() -> None:
@@ -405,30 +408,46 @@ def test_an_episode_is_played_in_the_environment_that_it_names() -> None:
     done = asyncio.run(play_many(specs, named(), says(*["up"] * 10), CODEC, limits=LIMITS, concurrency=1))
     assert [t.trajectory.seed for t in done] == [0, 1, 2, 3, 4] and all(t.trajectory.success for t in done)
     a, b = [[(what, name) for what in ("made", "step", "step", "step", "step", "closed")] for name in "ab"]
-    # A worker has one environment at a time, and keeps it as long as the next episode is of its kind.
-    assert NamedEnv.log == [*a, *b, *a[:3], a[-1]]
+    # Each is made once, though the kinds take turns.
+    assert NamedEnv.log == [*a[:-1], *b[:-1], *a[1:3], b[-1], a[-1]]
+
+
+class Yielding(OraclePolicy):
+    """An oracle that lets the others go first."""
+
+    async def act(self, env: TextEnv, messages: Any) -> str:
+        await asyncio.sleep(0)
+        return await super().act(env, messages)
+
+
+def peak_of(log: list[tuple[str, str]], up: str, down: str) -> int:
+    changes = itertools.accumulate((what == up) - (what == down) for what, _ in log)
+    *_, last = counts = [0, *changes]
+    assert last == 0
+    return max(counts)
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 3, 20])
-def test_no_worker_holds_more_than_one_environment(concurrency: int) -> None:
-    specs = [EpisodeSpec("count/3", number, env="ab"[number * number % 3 % 2]) for number in range(20)]
-    makers = named()
-    done = asyncio.run(play_many_text(specs, makers, OraclePolicy, limits=LIMITS, concurrency=concurrency))
-    assert [t.seed for t in done] == list(range(20)) and all(t.success for t in done)
-    held = peak = 0
-    for what, _ in NamedEnv.log:
-        held += {"made": 1, "closed": -1, "step": 0}[what]
-        peak = max(peak, held)
-    assert held == 0 and peak <= concurrency
+@pytest.mark.parametrize("kinds", ["a", "ab", "abc"])
+def test_the_number_of_environments_is_bounded(concurrency: int, kinds: str) -> None:
+    names = [kinds[(number * number + number // 7) % len(kinds)] for number in range(60)]
+    specs = [EpisodeSpec("count/3", number, env=name) for number, name in enumerate(names)]
+    makers = named(kinds)
+    make = makers if len(kinds) > 1 else makers["a"]
+    done = asyncio.run(play_many_text(specs, make, Yielding, limits=LIMITS, concurrency=concurrency))
+    assert [t.seed for t in done] == list(range(60)) and all(t.success for t in done)
+    assert peak_of(NamedEnv.log, "made", "closed") <= concurrency * min(len(kinds), 2)
+    if len(kinds) == 2:  # what is not needed for a while is not made anew
+        assert all(NamedEnv.log.count(("made", name)) <= concurrency for name in kinds)
     steps = [name for what, name in NamedEnv.log if what == "step"]
-    assert {name: steps.count(name) for name in "ab"} == {n: 3 * sum(s.env == n for s in specs) for n in "ab"}
+    assert {name: steps.count(name) for name in kinds} == {name: 3 * names.count(name) for name in kinds}
 
 
 def test_an_environment_that_nobody_can_make_is_refused() -> None:
     specs = [EpisodeSpec("count/2", 0, env="a"), EpisodeSpec("count/2", 1, env="c")]
     with pytest.raises(UsageError, match="an episode wants the environment 'c'; known here: a, b"):
         asyncio.run(play_many(specs, named(), says("up", "up"), CODEC, limits=LIMITS, concurrency=1))
-    assert NamedEnv.log[-1] == ("closed", "a")
+    assert NamedEnv.log == [("made", "a"), ("step", "a"), ("step", "a"), ("closed", "a")]
     done = asyncio.run(play_many_text([EpisodeSpec("count/2", env="any")], CountEnv, OraclePolicy, limits=LIMITS))
     assert done[0].success  # a single kind needs no name
 

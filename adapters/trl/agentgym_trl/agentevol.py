@@ -28,10 +28,10 @@ from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import ChatCodec, Engine, encode_trajectory
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, read_trajectories
+from agentgym_envs.vector import MakeEnv
 from agentgym_trl.callbacks import run_training
 from agentgym_trl.engines import HFEngine
 from agentgym_trl.exploration import (
-    MakeEnv,
     Play,
     derive_seed,
     exploration_specs,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import torch
 from rich.console import Console
@@ -18,8 +17,8 @@ from agentgym_envs.evaluate import evaluate
 from agentgym_envs.rollout import ChatCodec, Engine, EpisodeSpec, Limits, Sampling, TokenTrajectory, play_many, run_sync
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories
+from agentgym_envs.vector import MakeEnv
 
-MakeEnv = Callable[[], gym.Env[str, str]]
 OnEpisode = Callable[[Trajectory], None]
 Place = tuple[int, int]
 """Which episode of a round: the number of the task and the number of the sample."""

@@ -9,6 +9,7 @@ Both work with an unmodified `trl.GRPOTrainer`:
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,9 +20,9 @@ import gymnasium as gym
 
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, TokenTrajectory, play_many, run_sync
-from agentgym_envs.rollout.play import MakeEnv
 from agentgym_envs.schedule import FixedRounds, TurnSchedule
 from agentgym_envs.trajectory import TrajectoryWriter
+from agentgym_envs.vector import LanePool, MakeEnvs
 from agentgym_trl.columns import columns, spec_of
 from agentgym_trl.engines import TrainerEngine
 from agentgym_trl.ranks import anywhere, gathered
@@ -30,7 +31,7 @@ from agentgym_trl.rollout_metrics import facts, short_names, summarise
 
 Record = Callable[[TokenTrajectory], None] | None
 Schedules = TurnSchedule | Mapping[str, TurnSchedule]
-EnvSource = str | Callable[[], gym.Env[str, str]] | Mapping[str, Callable[[], gym.Env[str, str]]]
+EnvSource = str | MakeEnvs
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,14 @@ class Rollout:
     __name__ = "agentgym_rollout"  # TRL asks functions for their names
 
     def __init__(
-        self, make_env: MakeEnv, codec: ChatCodec, schedule: Schedules, limits: Limits, options: RolloutOptions
+        self, make_env: MakeEnvs, codec: ChatCodec, schedule: Schedules, limits: Limits, options: RolloutOptions
     ) -> None:
         """See `make_rollout_func`."""
         self.codec, self.schedule = codec, schedule
         self.make_env, self.limits, self.options = make_env, limits, options
+        # Kept from step to step: opening an environment may mean to start a simulator, or a session on a server.
+        self.lanes = LanePool(make_env, options.concurrency)
+        weakref.finalize(self, self.lanes.close)
         self._begun = set[Path]()
         self.metrics: dict[str, float] = {}
         self.last: list[TokenTrajectory] = []
@@ -192,7 +196,7 @@ class _Session:
         concurrency, rollout = self._options.concurrency, self._rollout
         options: dict[str, Any] = {"limits": rollout.limits, "concurrency": concurrency, "on_done": self._record}
         try:
-            episodes = await play_many(specs, rollout.make_env, engine, rollout.codec, **options)
+            episodes = await play_many(specs, rollout.lanes, engine, rollout.codec, **options)
             await engine.finish()
             return episodes
         finally:
@@ -234,7 +238,7 @@ def make_rollout_func(
         TemplateError: the chat template cannot be trained on.
         UsageError: a schedule names an environment that is not there, or one has none.
     """
-    make_env: MakeEnv = (lambda: gym.make(env, **dict(env_kwargs or {}))) if isinstance(env, str) else env
+    make_env: MakeEnvs = (lambda: gym.make(env, **dict(env_kwargs or {}))) if isinstance(env, str) else env
     return Rollout(
         make_env,
         ChatCodec(tokenizer, template=chat_template, template_kwargs=chat_template_kwargs),

@@ -6,11 +6,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 import torch
 from trl import GRPOConfig, GRPOTrainer
 
+from agentgym_envs import register
 from agentgym_envs.errors import EnvError, TemplateError, UsageError
+from agentgym_envs.http.run import background_server
 from agentgym_envs.trajectory import read_trajectories
 from agentgym_trl.columns import prompt_of, spec_of
 from agentgym_trl.rollout import make_rollout_func
@@ -58,6 +61,29 @@ def test_an_unmodified_trainer_trains_the_same(tokenizer: Any, tmp_path: Path) -
     for name, weight in theirs.model.state_dict().items():
         torch.testing.assert_close(ours.model.state_dict()[name], weight, atol=1e-5, rtol=1e-4)
     assert theirs.state.log_history[0]["rollout/turns"] == 2
+
+
+@pytest.mark.train
+def test_a_run_over_a_server_is_the_run_without_one(tokenizer: Any, tmp_path: Path) -> None:
+    register("Toy/ScoredCraft-v0", f"{ScoredCraft.__module__}:ScoredCraft")
+    local = make_trainer(tmp_path / "local", tokenizer)
+    local.train()
+    opened = []
+
+    def make() -> gym.Env[str, str]:
+        opened.append(gym.make("Toy/ScoredCraft-v0", base_url=url))
+        return opened[-1]
+
+    with background_server(["Toy/ScoredCraft-v0"]) as url:
+        remote = make_trainer(tmp_path / "remote", tokenizer, make)
+        remote.train()
+        remote.rollout.lanes.close()
+    for name, weight in local.model.state_dict().items():
+        assert torch.equal(remote.model.state_dict()[name], weight), name
+    for step in range(2):
+        one, other = (sorted(repr(t.turns) for t in played(tmp_path / run, step)) for run in ("local", "remote"))
+        assert one == other, "they are written as they finish, so only their order may differ"
+    assert len(opened) <= len(played(tmp_path / "local", 0)) + 1, "environments are kept from step to step"
 
 
 @pytest.mark.train

@@ -1,0 +1,277 @@
+"""`agentgym serve`: environments over HTTP, for every process and machine that may ask."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentgym_envs.cli.common import Interrupted, find_env, stdout
+from agentgym_envs.errors import MissingExtra, UsageError, missing_extra
+from agentgym_envs.registration import env_ids
+
+if TYPE_CHECKING:
+    from agentgym_envs.http.sessions import Sessions
+
+_DIALECTS = {
+    "agentgym": ("agentgym_envs.http.dialects.agentgym.server", "agentgym_routes"),
+    "openenv": ("agentgym_envs.http.dialects.openenv.routes", "openenv_routes"),
+}
+"""The module and name of what mounts each: a function of the `EnvServer` that returns routes."""
+_TOKEN = "AGENTGYM_TOKEN"
+
+EnvIds = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ENV", help="Environment ids, or names: textcraft. By default all that are installed."),
+]
+Host = Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 is every network of this machine.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="The most worker processes, for environments that need some; by default one a CPU."),
+]
+Isolate = Annotated[
+    bool, typer.Option("--isolate", help="Keep every environment in a worker process, not only those that need one.")
+]
+MaxSessions = Annotated[int, typer.Option(min=1, help="How many environments there may be at a time.")]
+IdleSeconds = Annotated[float, typer.Option(help="An environment that nobody uses for so long is closed.")]
+CallSeconds = Annotated[float, typer.Option(help="In a worker process, a call that takes longer ends its session.")]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TOKEN",
+        help=f"What clients must send. `ps` shows it to every user of this machine: better --token-file, or the "
+        f"environment variable {_TOKEN}, which clients read as well.",
+    ),
+]
+TokenFile = Annotated[Path | None, typer.Option(help="A file that holds the token.")]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Let other machines in without a token.")]
+Dialect = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Also speak the protocol of agentgym or openenv. May be given several times."),
+]
+
+
+def serve_command(
+    env: EnvIds = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    workers: Workers = None,
+    isolate: Isolate = False,
+    max_sessions: MaxSessions = 1024,
+    idle_seconds: IdleSeconds = 900.0,
+    call_seconds: CallSeconds = 300.0,
+    token: Token = None,
+    token_file: TokenFile = None,
+    insecure: Insecure = False,
+    dialect: Dialect = None,
+) -> None:
+    """Serve environments over HTTP until Ctrl-C or SIGTERM.
+
+    gym.make(ID, base_url=URL) is then the same environment as gym.make(ID); --env-arg base_url=URL takes the other
+    commands there. The server's page /docs describes the protocol.
+    """
+    make_app, make_server = _server_parts()
+    secret, workers = find_token(token, token_file), workers or _cpus()
+    family, address = _resolve(host, port)
+    _check_reach(host, str(address[0]), secret, insecure)
+    settings: dict[str, Any] = {
+        "workers": workers,
+        "isolate": isolate,
+        "max_sessions": max_sessions,
+        "idle_seconds": idle_seconds,
+        "call_seconds": call_seconds,
+    }
+    ids, left_out = [find_env(name) for name in env or ()], list[str]()
+    if not ids:
+        ids, left_out = asyncio.run(find_installed(env_ids(), settings))
+    mounts = [_routes_of(name) for name in dict.fromkeys(dialect or ())]
+    app = make_app(list(dict.fromkeys(ids)), token=secret, mounts=mounts, **settings)
+    server = make_server(app, host, port)
+    sessions: Sessions = app.state.server.sessions
+    with _listen(family, address, host) as listener, _log_with_tracebacks():
+
+        async def everything() -> None:
+            described = await _describe(sessions)
+            _announce(_url(host, listener), _table(sessions, described, workers), next(iter(described)), left_out)
+            stdout().print(f"[dim]{_terms(sessions, secret, dict.fromkeys(dialect or ()))}[/]", soft_wrap=True)
+            await server.serve(sockets=[listener])
+
+        _run(everything, server.config.get_loop_factory())
+
+
+def find_token(token: str | None, token_file: Path | None) -> str | None:
+    """The token of --token, --token-file or AGENTGYM_TOKEN, in this order. Raises UsageError if it is unfit."""
+    if token is not None and token_file is not None:
+        raise UsageError("--token and --token-file both say what the token is: give one of them")
+    if token is not None:
+        found, source = token, "--token"
+    elif token_file is not None:
+        found, source = _read(token_file), f"--token-file {token_file}"
+    elif _TOKEN in os.environ:
+        found, source = os.environ[_TOKEN], f"the environment variable {_TOKEN}"
+    else:
+        return None
+    if not found or not all("!" <= letter <= "~" for letter in found):
+        raise UsageError(f"{source} holds no token: one word of ASCII letters, digits and signs")
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--token-file {path} cannot be read: {error}") from None
+
+
+def _server_parts() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """`create_app` and `make_server`. Raises MissingExtra."""
+    try:
+        from agentgym_envs.http.app import create_app
+        from agentgym_envs.http.run import make_server
+    except ModuleNotFoundError as error:
+        raise missing_extra("agentgym serve", error.name or "uvicorn", "serve") from None
+    return create_app, make_server
+
+
+def _routes_of(dialect: str) -> Callable[..., Any]:
+    """What mounts a dialect. Raises UsageError."""
+    if dialect not in _DIALECTS:
+        raise UsageError(f"--dialect is {' or '.join(_DIALECTS)}, not {dialect!r}")
+    module, name = _DIALECTS[dialect]
+    mount: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return mount
+
+
+def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
+    """The numeric address of a host: what a name seems to say is not what decides who can reach it."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"--host {host!r} is no address of this machine: {error}") from None
+    return family, address
+
+
+def _check_reach(host: str, address: str, token: str | None, insecure: bool) -> None:
+    from agentgym_envs.http.run import is_loopback
+
+    if token is None and not insecure and not is_loopback(address):
+        raise UsageError(
+            f"--host {host} lets other machines in, and there is no token: give --token-file FILE or set {_TOKEN}, or "
+            "--insecure if everybody who reaches the port may use it"
+        )
+
+
+def _listen(family: socket.AddressFamily, address: tuple[Any, ...], host: str) -> socket.socket:
+    try:
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen at {host} port {address[1]}: {(error.strerror or str(error)).lower()}; --port 0 takes a "
+            "free port"
+        ) from None
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    """The address for clients on this machine."""
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{listener.getsockname()[1]}"
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+async def find_installed(candidates: Sequence[str], settings: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The ids whose packages are installed, and a line about each of the others. Raises UsageError if none is left."""
+    from agentgym_envs.http.sessions import Sessions
+
+    sessions, found, left_out = Sessions(list(candidates), **settings), [], []
+    try:
+        for env_id in candidates:
+            try:
+                await sessions.describe(env_id)
+                found.append(env_id)
+            except MissingExtra as error:
+                left_out.append(f"{env_id} is left out: {error}")
+    finally:
+        await sessions.shut_down()
+    if not found:
+        raise UsageError(f"nothing can be served: {'; '.join(left_out)}")
+    return found, left_out
+
+
+async def _describe(sessions: Sessions) -> dict[str, Any]:
+    """Make one environment of each id, so that what is wrong with one is told before anybody asks for it."""
+    try:
+        return {env_id: await sessions.describe(env_id) for env_id in sessions.classes}
+    except BaseException:
+        await sessions.shut_down()
+        raise
+
+
+def _announce(url: str, table: Any, first: str, left_out: Sequence[str]) -> None:
+    console = stdout()
+    console.print(f"[bold]Serving at {url}[/] until Ctrl-C", soft_wrap=True)
+    console.print(table)
+    for line in left_out:
+        console.print(line, style="yellow", markup=False, soft_wrap=True)
+    console.print(f'gym.make("{first}", base_url="{url}")', markup=False, soft_wrap=True)
+
+
+def _terms(sessions: Sessions, token: str | None, dialects: Iterable[str]) -> str:
+    """What the server asks of its clients, and gives them."""
+    bound = f"at most {sessions.max_sessions} sessions, each closed after {sessions.idle_seconds:g} s without use"
+    guard = "no token is asked for" if token is None else f"clients need the token ({_TOKEN}, or token=...)"
+    return " · ".join([bound, guard, *(f"speaks {name}'s protocol too" for name in dialects), "/docs says the rest"])
+
+
+def _table(sessions: Sessions, described: Mapping[str, Any], workers: int) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("environment", "runs in", "groups", "tasks sha256"):
+        table.add_column(name, no_wrap=name == "environment")
+    for env_id, what in described.items():
+        place = "the server" if sessions.hosted(env_id) == "server" else f"workers (at most {workers})"
+        groups, digest = ", ".join(what["tasks"]["groups"]), what["tasks"]["digest"][:12]
+        table.add_row(f"[bold]{env_id}[/]", place, groups, f"[dim]{digest}[/]")
+    return table
+
+
+@contextlib.contextmanager
+def _log_with_tracebacks() -> Iterator[None]:
+    """Warnings with time and traceback on stderr: what clients are not told must be somewhere."""
+    logger, handler = logging.getLogger("agentgym_envs"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    before, logger.handlers = logger.handlers, [handler]
+    try:
+        yield
+    finally:
+        logger.handlers = before
+
+
+def _run(everything: Callable[[], Any], loop_factory: Any) -> None:
+    """Run until a signal: SIGTERM is success, Ctrl-C ends in `Interrupted`.
+
+    uvicorn ends in good order at either, and then hands the signal on to the handler that was there before it.
+    """
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(everything())
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; every session is closed") from None
+    finally:
+        signal.signal(signal.SIGTERM, before)

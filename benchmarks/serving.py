@@ -1,0 +1,285 @@
+"""What does a step over HTTP cost, next to OpenEnv's own server and client in the same run?
+
+    python benchmarks/serving.py [--out FILE.json] [--repeats 5]
+
+The server is a process of its own. CPU time is that of client and server apart, the median of several repeats, in
+which the two systems take turns. Ours plays TextCraft (a step costs some 5 microseconds by itself); OpenEnv's plays
+an environment that does nothing, over its WebSocket.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import httpx
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from agentgym_envs import make_vec
+
+ENV_ID = "AgentGym/TextCraft-v0"
+COMMAND = "inventory"
+BATCHES = (1, 8, 16, 64, 256)
+SESSIONS, CLIENTS, IN_FLIGHT = 512, 64, 16
+OPENENV = "OpenEnv, "
+AT_MOST = {"single p50 ms": 1.0, "batch 64: client + server us per env-step": 60.0}
+AT_LEAST = {"single steps per server-CPU-second": 1_500.0}
+Note = Callable[[str, float], None]
+
+SERVE = f"""
+import sys
+from agentgym_envs.http.app import create_app
+from agentgym_envs.http.run import make_server
+make_server(create_app(["{ENV_ID}"]), "127.0.0.1", int(sys.argv[1])).run()
+"""
+SERVE_OPENENV = """
+import sys, uvicorn
+from openenv.core.env_server.http_server import create_fastapi_app
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import Action, Observation, State
+
+class Say(Action):
+    message: str
+
+class Heard(Observation):
+    text: str = ""
+
+class Echo(Environment):
+    SUPPORTS_CONCURRENT_SESSIONS = True
+    def reset(self, seed=None, episode_id=None, **others):
+        return Heard(text="begun", done=False, reward=0.0)
+    def step(self, action, timeout_s=None, **others):
+        return Heard(text=action.message, done=False, reward=0.0)
+    @property
+    def state(self):
+        return State(episode_id="one", step_count=0)
+
+app = create_fastapi_app(Echo, Say, Heard, max_concurrent_envs=64)
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="error")
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
+    parser.add_argument("--repeats", type=int, default=5, help="how often everything is measured (default: 5)")
+    arguments = parser.parse_args()
+    result = measure(arguments.repeats)
+    show(result)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+def measure(repeats: int) -> dict[str, Any]:
+    samples: dict[str, list[float]] = {}
+
+    def note(name: str, value: float) -> None:
+        samples.setdefault(name, []).append(value)
+
+    with serving(SERVE) as ours, serving(SERVE_OPENENV) as theirs:
+        for _ in range(repeats):
+            measure_single(ours, note)
+            asyncio.run(measure_openenv(theirs, note))
+            for size in BATCHES:
+                measure_batch(ours, size, note)
+            measure_load(ours, note)
+    figures = {name: statistics.median(values) for name, values in samples.items()}
+    targets = {"at most": AT_MOST, "at least": AT_LEAST}
+    return {"machine": machine(), "repeats": repeats, "median": figures, "targets": targets, "samples": samples}
+
+
+class Served:
+    """A server in a process of its own."""
+
+    def __init__(self, port: int, process: psutil.Process) -> None:
+        self.url, self._process = f"http://127.0.0.1:{port}", process
+
+    def cpu(self) -> float:
+        times = self._process.cpu_times()
+        return times.user + times.system
+
+
+@contextlib.contextmanager
+def serving(code: str) -> Iterator[Served]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([sys.executable, "-c", code, str(port)])
+    served = Served(port, psutil.Process(process.pid))
+    try:
+        while not answers(served.url):
+            if process.poll() is not None:
+                raise RuntimeError("a server did not start")
+            time.sleep(0.05)
+        yield served
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url + "/health", trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+class Meter:
+    """Wall time and CPU time of this process and of a server, from construction on."""
+
+    def __init__(self, server: Served) -> None:
+        self._server = server
+        self._begun = (time.perf_counter(), time.process_time(), server.cpu())
+
+    def per(self, steps: int) -> tuple[float, float, float]:
+        """Microseconds a step: wall, client, server."""
+        now = (time.perf_counter(), time.process_time(), self._server.cpu())
+        wall, client, server = (1e6 * (end - begin) / steps for begin, end in zip(self._begun, now, strict=True))
+        return wall, client, server
+
+
+def measure_single(server: Served, note: Note, steps: int = 3_000) -> None:
+    env = gym.make(ENV_ID, base_url=server.url)
+    env.reset(seed=0)
+    for _ in range(100):
+        env.step(COMMAND)
+    meter, latencies = Meter(server), []
+    for _ in range(steps):
+        begun = time.perf_counter()
+        env.step(COMMAND)
+        latencies.append(1e3 * (time.perf_counter() - begun))
+    note_single("single ", meter.per(steps), latencies, note)
+    env.close()
+
+
+def note_single(name: str, spent: tuple[float, float, float], latencies: list[float], note: Note) -> None:
+    quantiles = statistics.quantiles(latencies, n=100)
+    note(f"{name}p50 ms", quantiles[49])
+    note(f"{name}p99 ms", quantiles[98])
+    note(f"{name}steps per server-CPU-second", 1e6 / spent[2])
+    note(f"{name}client us per step", spent[1])
+    note(f"{name}server us per step", spent[2])
+
+
+def measure_batch(server: Served, size: int, note: Note, steps: int = 12_800) -> None:
+    envs = make_vec(ENV_ID, size, base_url=server.url)
+    envs.reset(seed=0)
+    actions, rounds = [COMMAND] * size, max(1, min(1_000, steps // size))
+    for _ in range(10):
+        envs.step(actions)
+    meter = Meter(server)
+    for _ in range(rounds):
+        envs.step(actions)
+    note_shared(f"batch {size}: ", meter.per(rounds * size), note)
+    envs.close()
+
+
+def measure_load(server: Served, note: Note, rounds: int = 10) -> None:
+    """Many sessions from many clients (threads with a connection each), of which a bounded number asks at a time."""
+    bound = threading.Semaphore(IN_FLIGHT)
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        envs = list(threads.map(lambda seed: begun(server.url, seed), range(SESSIONS)))
+        share = SESSIONS // CLIENTS
+
+        def play(client: int) -> None:
+            for env in envs[client * share : (client + 1) * share] * rounds:
+                with bound:
+                    env.step(COMMAND)
+
+        list(threads.map(play, range(CLIENTS)))
+        meter = Meter(server)
+        list(threads.map(play, range(CLIENTS)))
+        note_shared(f"{SESSIONS} sessions, {CLIENTS} clients: ", meter.per(rounds * SESSIONS), note)
+        list(threads.map(lambda env: env.close(), envs))
+
+
+def begun(url: str, seed: int) -> gym.Env[str, str]:
+    env = gym.make(ENV_ID, base_url=url)
+    env.reset(seed=seed)
+    return env
+
+
+def note_shared(name: str, spent: tuple[float, float, float], note: Note) -> None:
+    note(f"{name}env-steps/s", 1e6 / spent[0])
+    note(f"{name}client us per env-step", spent[1])
+    note(f"{name}server us per env-step", spent[2])
+    note(f"{name}client + server us per env-step", spent[1] + spent[2])
+
+
+async def measure_openenv(server: Served, note: Note, steps: int = 2_000, sessions: int = 16) -> None:
+    from openenv.core.generic_client import GenericEnvClient
+
+    address, action = server.url.replace("http", "ws", 1), {"message": COMMAND}
+    async with GenericEnvClient(base_url=address) as env:
+        await env.reset()
+        for _ in range(100):
+            await env.step(action)
+        meter, latencies = Meter(server), []
+        for _ in range(steps):
+            begin = time.perf_counter()
+            await env.step(action)
+            latencies.append(1e3 * (time.perf_counter() - begin))
+        note_single(f"{OPENENV}single ", meter.per(steps), latencies, note)
+    envs = [GenericEnvClient(base_url=address) for _ in range(sessions)]
+    await asyncio.gather(*(env.connect() for env in envs))
+    await asyncio.gather(*(env.reset() for env in envs))
+    meter = Meter(server)
+    for _ in range(steps // sessions):
+        await asyncio.gather(*(env.step(action) for env in envs))
+    note_shared(f"{OPENENV}{sessions} sessions: ", meter.per(steps // sessions * sessions), note)
+    await asyncio.gather(*(env.close() for env in envs))
+
+
+def machine() -> dict[str, Any]:
+    return {"python": platform.python_version(), "system": platform.system(), "cores": os.cpu_count()}
+
+
+def show(result: dict[str, Any]) -> None:
+    table = Table(title=f"A step over HTTP, median of {result['repeats']} repeats (us: CPU time)")
+    for column in ("figure", "AgentGym Envs", "OpenEnv 0.10.0", "ratio", "target", "met"):
+        table.add_column(column, justify="left" if column == "figure" else "right")
+    figures = result["median"]
+    for name, value in figures.items():
+        if not name.startswith(OPENENV):
+            other = figures.get(peer_of(name))
+            ratio = f"{value / other:.2f}" if other else ""
+            table.add_row(name, show_number(value), show_number(other), ratio, *verdict(name, value))
+    Console().print(table)
+
+
+def peer_of(name: str) -> str:
+    """The figure of OpenEnv that stands beside one of ours: it has no batches, only sessions side by side."""
+    return OPENENV + name.replace("batch 16:", "16 sessions:")
+
+
+def verdict(name: str, value: float) -> tuple[str, str]:
+    if name in AT_MOST:
+        return f"<= {AT_MOST[name]:g}", "yes" if value <= AT_MOST[name] else "no"
+    if name in AT_LEAST:
+        return f">= {AT_LEAST[name]:,.0f}", "yes" if value >= AT_LEAST[name] else "no"
+    return "", ""
+
+
+def show_number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+
+
+if __name__ == "__main__":
+    main()

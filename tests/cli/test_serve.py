@@ -1,0 +1,292 @@
+"""`agentgym serve`, and the other commands with an environment that a server holds."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import httpx
+import psutil
+import pytest
+
+from agentgym_envs.cli import serve
+from agentgym_envs.errors import UsageError, missing_extra
+from agentgym_envs.http.run import background_server
+from agentgym_envs.trajectory import read_trajectories
+from tests.toy import CountEnv
+
+from .conftest import ROOT, Run, command, environment
+
+OUT = "out.txt"
+ENV = "AgentGym/TextCraft-v0"
+Start = Callable[..., tuple[subprocess.Popen[str], str]]
+
+
+@pytest.fixture(autouse=True)
+def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AGENTGYM_TOKEN", raising=False)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts the command, once a test; gives the process and the address of its first line."""
+    started: list[subprocess.Popen[str]] = []
+
+    def call(*words: object, **variables: str) -> tuple[subprocess.Popen[str], str]:
+        shown = tmp_path / OUT
+        with shown.open("w") as out:  # a file can be read while the process writes, and again when it has ended
+            process = subprocess.Popen(
+                command("serve", "--port", 0, *words),
+                cwd=tmp_path,
+                env={**environment(), **variables},
+                stdout=out,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        started.append(process)
+        while "\n" not in shown.read_text():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        found = re.match(r"Serving at (http://\S+) until Ctrl-C\n", shown.read_text())
+        assert found, shown.read_text()
+        return process, found[1]
+
+    yield call
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with background_server([ENV]) as url:
+        yield url
+
+
+def finish(process: subprocess.Popen[str], number: int) -> tuple[int, str, str]:
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    return process.returncode, Path(OUT).read_text(), err
+
+
+def test_it_serves_says_so_once_and_ends_well_at_sigterm(start: Start) -> None:
+    process, url = start(ENV)
+    env = gym.make(ENV, base_url=url)
+    assert env.reset(seed=3) == gym.make(ENV).reset(seed=3)
+    code, out, err = finish(process, signal.SIGTERM)
+    assert (code, err) == (0, "")
+    assert ENV in out
+    assert f'gym.make("{ENV}", base_url="{url}")' in out
+    assert "no token is asked for" in out
+    assert env.step("inventory")[4]["stop_reason"] == "env_error"
+
+
+def test_ctrl_c_ends_sessions_and_workers(start: Start) -> None:
+    process, url = start("textcraft", "--isolate", "--workers", 2)
+    envs = [gym.make(ENV, base_url=url) for _ in range(3)]
+    assert len({env.reset(seed=1)[0] for env in envs}) == 1
+    workers = psutil.Process(process.pid).children(recursive=True)
+    assert len([worker for worker in workers if "worker_main" in " ".join(worker.cmdline())]) == 2
+    code, out, err = finish(process, signal.SIGINT)
+    assert (code, err) == (130, "agentgym: interrupted; every session is closed\n")
+    assert "workers (at most 2)" in out
+    psutil.wait_procs(workers, timeout=10)
+    assert not any(worker.is_running() for worker in workers)
+
+
+def test_without_ids_everything_is_served(start: Start) -> None:
+    _, url = start()
+    assert ENV in [row["id"] for row in httpx.get(f"{url}/v1/envs").json()["envs"]]
+
+
+def test_environments_of_ones_own(start: Start) -> None:
+    _, url = start("tests.toy_envs:Toy/Count-v0", PYTHONPATH=str(ROOT))
+    assert [row["id"] for row in httpx.get(f"{url}/v1/envs").json()["envs"]] == ["Toy/Count-v0"]
+
+
+def test_tracebacks_are_in_the_log_and_not_told(start: Start) -> None:
+    process, url = start("tests.toy_envs:Toy/Tricky-v0", PYTHONPATH=str(ROOT))
+    session = httpx.post(f"{url}/v1/sessions", json={"env": "Toy/Tricky-v0"}).json()["session"]
+    httpx.post(f"{url}/v1/sessions/{session}/reset", json={"seed": 0})
+    reply = httpx.post(f"{url}/v1/sessions/{session}/step", json={"action": "raise"})
+    assert reply.status_code == 500
+    assert reply.json() == {"error": {"type": "EnvError", "message": "ZeroDivisionError: a bug"}}
+    err = finish(process, signal.SIGTERM)[2]
+    assert "Traceback" in err
+    assert 'raise ZeroDivisionError("a bug")' in err
+
+
+def test_the_bounds_reach_the_server(start: Start) -> None:
+    _, url = start(ENV, "--max-sessions", 1, "--idle-seconds", 0.2)
+    body = {"env": ENV}
+    assert httpx.post(f"{url}/v1/sessions", json=body).status_code == 201
+    assert httpx.post(f"{url}/v1/sessions", json=body).status_code == 429
+    for _ in range(100):
+        if httpx.get(f"{url}/health").json()["sessions"] == 0:
+            return
+        time.sleep(0.05)
+    pytest.fail("an idle session was not closed")
+
+
+@pytest.mark.parametrize("way", ["--token", "--token-file", "variable"])
+def test_a_token_is_asked_for_and_not_shown(start: Start, tmp_path: Path, way: str) -> None:
+    (tmp_path / "secret").write_text("s3cret\n")
+    words = {"--token": ["--token", "s3cret"], "--token-file": ["--token-file", "secret"], "variable": []}[way]
+    process, url = start(ENV, *words, **({"AGENTGYM_TOKEN": "s3cret"} if way == "variable" else {}))
+    assert httpx.get(f"{url}/v1/envs").status_code == 401
+    assert httpx.get(f"{url}/v1/envs", headers={"Authorization": "Bearer s3cret"}).status_code == 200
+    code, out, err = finish(process, signal.SIGTERM)
+    assert (code, err) == (0, "")
+    assert "clients need the token" in out
+    assert "s3cret" not in out
+
+
+def test_where_a_token_comes_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("of-the-file\n")
+    assert serve.find_token(None, None) is None
+    monkeypatch.setenv("AGENTGYM_TOKEN", "of-the-variable")
+    assert serve.find_token(None, None) == "of-the-variable"
+    assert serve.find_token(None, path) == "of-the-file"
+    assert serve.find_token("typed", None) == "typed"
+
+
+@pytest.mark.parametrize("token", ["", "two words", "naïve", "line\nbreak"])
+def test_what_is_no_token(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTGYM_TOKEN", token)
+    with pytest.raises(UsageError, match="environment variable AGENTGYM_TOKEN holds no token"):
+        serve.find_token(None, None)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_strangers_need_a_token(refuses: Run, host: str) -> None:
+    err = refuses("serve", ENV, "--host", host).err
+    assert "--token-file" in err
+    assert "--insecure" in err
+
+
+def test_strangers_are_let_in_when_told_so(start: Start) -> None:
+    process, url = start(ENV, "--host", "0.0.0.0", "--insecure")
+    assert url.startswith("http://127.0.0.1:")
+    assert httpx.get(f"{url}/health").json()["status"] == "ok"
+    assert finish(process, signal.SIGTERM)[0] == 0
+
+
+def test_what_cannot_be_is_one_line(refuses: Run, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert "address already in use" in (err := refuses("serve", ENV, "--port", port).err)
+        assert f"port {port}" in err
+    assert "did you mean AgentGym/TextCraft-v0?" in refuses("serve", "TextKraft").err
+    assert "of this suite" in refuses("serve", "CartPole-v1").err
+    assert "'no.such' cannot be imported" in refuses("serve", "no.such:My/Env-v0").err
+    assert "is no address" in refuses("serve", ENV, "--host", "no such host").err
+    assert "cannot be read" in refuses("serve", ENV, "--token-file", tmp_path / "none").err
+    assert "one of them" in refuses("serve", ENV, "--token", "a", "--token-file", "b").err
+    assert "agentgym or openenv, not 'morse'" in refuses("serve", ENV, "--dialect", "morse").err
+    assert "above 0" in refuses("serve", ENV, "--idle-seconds", 0).err
+    assert "--port" in refuses("serve", ENV, "--port", 65536).err
+    assert "--workers" in refuses("serve", ENV, "--workers", 0).err
+
+
+def test_a_missing_extra_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("agentgym_envs.http.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    outcome = run("serve", ENV)
+    assert outcome.code == 1
+    assert outcome.err.count("\n") == 1
+    assert "pip install 'agentgym-envs[serve]'" in outcome.err
+
+
+def test_ids_that_lack_a_package_are_left_out_unless_asked_for(
+    run: Run, toy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = missing_extra("Toy", "abacus", "toy")
+
+    def lacks(env: CountEnv, **kwargs: Any) -> None:
+        raise told
+
+    monkeypatch.setattr(CountEnv, "__init__", lacks)
+    assert asyncio.run(serve.find_installed([toy, ENV], {})) == ([ENV], [f"{toy} is left out: {told}"])
+    with pytest.raises(UsageError, match="nothing can be served"):
+        asyncio.run(serve.find_installed([toy], {}))
+    assert run("serve", toy, ENV, "--port", 0) == (1, "", f"agentgym: {told}\n")
+
+
+def test_dialects_are_mounted(start: Start) -> None:
+    process, url = start(ENV, "--dialect", "openenv", "--dialect", "agentgym", "--dialect", "openenv")
+    assert httpx.get(f"{url}/openenv/{ENV}/metadata").status_code == 200
+    assert isinstance(httpx.post(f"{url}/agentgym/textcraft/create").json()["id"], int)
+    assert httpx.get(f"{url}/v1/envs").status_code == 200
+    out = finish(process, signal.SIGTERM)[1]
+    assert out.count("speaks openenv's protocol too") == out.count("speaks agentgym's protocol too") == 1
+
+
+def test_solve_play_demos_and_bench_reach_a_server(run: Run, server: str) -> None:
+    there = ("--env-arg", f"base_url={server}")
+    words = ("solve", "textcraft", "--task", "textcraft/42", "--seed", 7)
+    assert run(*words, *there) == run(*words)
+    assert run("demos", "textcraft", "--tasks", 3, *there, "--out", "there.jsonl").code == 0
+    assert run("demos", "textcraft", "--tasks", 3, "--out", "here.jsonl").code == 0
+    assert Path("there.jsonl").read_bytes() == Path("here.jsonl").read_bytes()
+    found = run("bench", "textcraft", "--seconds", 0.05, *there, "--json").json
+    assert found["steps_per_second"] > 10
+
+
+def test_play_reaches_a_server(spawn: Run, server: str, tmp_path: Path) -> None:
+    words = ("play", "textcraft", "--task", "textcraft/42", "--env-arg", f"base_url={server}", "--out", "game.jsonl")
+    outcome = spawn(*words, stdin="get 3 brick\n:undo\n:solve\n")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "Solved in 2 turns" in outcome.out
+    (game,) = read_trajectories(tmp_path / "game.jsonl")
+    assert dict(game.env_kwargs) == {}
+
+
+def test_eval_is_the_same_there_and_here(run: Run, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTGYM_TOKEN", "secret-of-the-variable")
+    there = ("--env-arg", f"base_url={server}", "--env-arg", "token=secret-of-the-line", "--env-arg", "timeout=20")
+    words = ("eval", "textcraft", "--policy", "random", "--tasks", 6, "--max-turns", 5)
+    assert run(*words, *there, "--out", "there").code == 0
+    assert run(*words, "--out", "here").code == 0
+
+    def episodes(place: str) -> list[str]:
+        return sorted(Path(place, "trajectories.jsonl").read_text().splitlines())
+
+    assert episodes("there") == episodes("here")
+    assert json.loads(Path("there/eval.json").read_text()) == json.loads(Path("here/eval.json").read_text())
+    assert not any("secret" in path.read_text() or server in path.read_text() for path in Path("there").iterdir())
+    assert run(*words, "--out", "there", "--resume").code == 0  # it goes on anywhere
+    assert run("eval", "textcraft", "--policy", "replay:there/trajectories.jsonl", *there).code == 0
+
+
+def test_what_a_server_refuses_is_one_line(refuses: Run, run: Run, server: str) -> None:
+    there = ("--env-arg", f"base_url={server}")
+    assert "not ['colour']" in refuses("solve", "textcraft", *there, "--env-arg", "colour=1").err
+    assert "no task 'textcraft/9999'" in refuses("solve", "textcraft", *there, "--task", "textcraft/9999").err
+    assert "base_url must be" in refuses("solve", "textcraft", "--env-arg", "base_url=there").err
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        closed = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    outcome = run("solve", "textcraft", "--env-arg", f"base_url={closed}", "--env-arg", "patience=0")
+    assert outcome.code == 1
+    assert outcome.err.startswith("agentgym: no server has room: ")
+    assert outcome.err.count("\n") == 1
+
+
+def test_several_servers(run: Run, server: str) -> None:
+    with background_server([ENV]) as other:
+        urls = json.dumps([server, other])
+        words = ("eval", "textcraft", "--policy", "oracle", "--tasks", 4, "--split", "train")
+        outcome = run(*words, "--env-arg", f"base_url={urls}", "--json")
+    assert outcome.json["metrics"]["overall"]["success"]["mean"] == 1
+    assert os.environ.get("AGENTGYM_TOKEN") is None

@@ -1,0 +1,212 @@
+"""Worker processes: what becomes of them and of their sessions when something dies, hangs, prints or is pickled."""
+
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from agentgym_envs.errors import EnvError, EpisodeOver, SessionLost, UsageError
+from agentgym_envs.hosting import Posted, TwinEnv, WorkerPool
+from tests.toy_envs import HERE
+
+TRICKY = HERE + "Toy/Tricky-v0"
+NINE = {"task": "count/9"}
+REPO = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def pool() -> Iterator[WorkerPool]:
+    pool = WorkerPool(2)
+    yield pool
+    pool.close()
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.02)
+
+
+def begun(pool: WorkerPool) -> TwinEnv:
+    twin = TwinEnv(TRICKY, pool, {})
+    twin.reset(seed=0, options=NINE)
+    return twin
+
+
+def test_sessions_go_to_the_worker_with_the_fewest(pool: WorkerPool) -> None:
+    twins = [TwinEnv(TRICKY, pool, {}) for _ in range(4)]
+    assert [len(worker.sessions) for worker in pool.workers] == [2, 2]
+    for twin in twins:
+        twin.close()
+        twin.close()
+    assert [len(worker.sessions) for worker in pool.workers] == [0, 0]
+
+
+def test_a_pool_needs_a_worker_and_refuses_when_closed(pool: WorkerPool) -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        WorkerPool(0)
+    twin = begun(pool)
+    pool.close()
+    pool.close()
+    assert twin.step("up")[4]["stop_reason"] == "env_error"
+    assert "closed" in twin.reset(seed=0)[1]["error"]
+    with pytest.raises(EnvError, match="closed"):
+        TwinEnv(TRICKY, pool, {})
+
+
+def test_what_cannot_be_made_leaves_no_session(pool: WorkerPool) -> None:
+    for env_id, options in (("AgentGym/NoSuch-v0", {}), (TRICKY, {"colour": "red"}), (TRICKY, {"split": "dev"})):
+        with pytest.raises(UsageError):
+            TwinEnv(env_id, pool, options)
+    assert not any(worker.sessions for worker in pool.workers)
+
+
+@pytest.mark.parametrize("action", ["die", "exit", "raise", "odd"])
+def test_a_failure_ends_the_episode_and_the_next_one_is_played(pool: WorkerPool, action: str) -> None:
+    twin = begun(pool)
+    twin.step("up")
+    observation, reward, terminated, truncated, info = twin.step(action)
+    assert (reward, terminated, truncated) == (0, False, True)
+    assert (info["stop_reason"], info["turn"], info["invalid_action"]) == ("env_error", 2, None)
+    assert "failed" in observation
+    with pytest.raises(EpisodeOver):
+        twin.step("up")
+    _, info = twin.reset(seed=0, options=NINE)
+    assert info["stop_reason"] is None
+    assert twin.step("up")[0] == "1"
+    twin.close()
+
+
+def test_an_episode_ends_with_its_worker_and_others_go_on(pool: WorkerPool) -> None:
+    twins = [begun(pool), begun(pool)]
+    pid = int(twins[0].step("who")[0].split()[0])
+    os.kill(pid, signal.SIGKILL)
+    error = twins[0].step("up")[4]["error"]
+    assert error.startswith("SessionLost: the worker process")
+    assert twins[1].step("up")[0] == "1"
+    assert twins[0].reset(seed=0, options=NINE)[1]["stop_reason"] is None
+    assert int(twins[0].step("who")[0].split()[0]) != pid
+
+
+def test_a_hung_call_is_freed_by_force(pool: WorkerPool) -> None:
+    hung, other = begun(pool), begun(pool)
+    pid = int(hung.step("who")[0].split()[0])
+    seen: list[Any] = []
+    thread = threading.Thread(target=lambda: seen.append(hung.step("hang")))
+    thread.start()
+    eventually(lambda: hung.snapshot().actions[-1] == "hang")
+    hung.abandon()
+    assert pid not in [worker.pid for worker in pool.workers], "the next session might go where it is lost"
+    thread.join(10)
+    assert seen[0][4]["stop_reason"] == "env_error"
+    assert other.step("up")[0] == "1"
+    assert hung.reset(seed=0, options=NINE)[1]["stop_reason"] is None, "it was put on the worker that was just killed"
+    assert int(hung.step("who")[0].split()[0]) != pid
+    eventually(lambda: not psutil.pid_exists(pid))
+
+
+def test_prints_and_reads_do_not_disturb_the_frames(pool: WorkerPool) -> None:
+    twin = begun(pool)
+    for turn in range(1, 4):
+        observation, *_, info = twin.step("chat")
+        assert (observation, info["turn"]) == ("''", turn)
+
+
+def test_a_reply_that_cannot_be_sent_takes_nobody_with_it() -> None:
+    pool = WorkerPool(1)
+    odd, other = begun(pool), begun(pool)
+    assert "pickle" in odd.step("odd")[4]["error"]
+    assert other.step("up")[0] == "1"
+    pool.close()
+
+
+def test_a_large_call_and_a_large_reply(pool: WorkerPool) -> None:
+    twin = begun(pool)
+    observation, *_, info = twin.step("x" * 3_000_000)
+    assert "too long (3000000" in observation
+    assert info["invalid_action"] == observation
+
+
+def test_a_twin_pickles_with_its_pool(pool: WorkerPool) -> None:
+    twin = begun(pool)
+    twin.step("up")
+    copy = pickle.loads(pickle.dumps(twin))
+    assert copy._opener is pool
+    assert copy.step("up") == twin.step("up")
+    copy.step("up")
+    assert twin.step("who")[4]["turn"] == 3
+    copy.close()
+
+
+def test_a_twin_pickles_into_another_process(pool: WorkerPool) -> None:
+    twin = begun(pool)
+    twin.step("up")
+    code = (
+        "import pickle, sys\nimport tests.toy_envs\n"
+        "twin = pickle.load(sys.stdin.buffer)\nprint(twin.step('up')[0], twin.status()['turn'])"
+    )
+    command = [sys.executable, "-c", code]
+    environ = {**os.environ, "PYTHONPATH": str(REPO)}
+    done = subprocess.run(command, input=pickle.dumps(twin), env=environ, capture_output=True, check=False)
+    assert (done.stdout.split(), done.stderr) == ([b"2", b"2"], b"")
+
+
+def test_a_call_to_a_dead_worker_is_answered(pool: WorkerPool) -> None:
+    begun(pool)
+    (worker,) = pool.workers
+    worker.kill()
+    eventually(lambda: not psutil.pid_exists(worker.pid))
+    replies: list[Any] = []
+    for _ in range(2):
+        worker.post([Posted("s0", "step", {"action": "up"}, replies.append)])
+    eventually(lambda: len(replies) == 2)
+    assert all(isinstance(reply, SessionLost) for reply in replies)
+
+
+PARENT = """
+    import sys, threading
+    from agentgym_envs.hosting import TwinEnv, WorkerPool
+
+    pool = WorkerPool(2)
+    twins = [TwinEnv("tests.toy_envs:Toy/Tricky-v0", pool, {}) for _ in range(2)]
+    for twin in twins:
+        twin.reset(seed=0)
+        print(twin.step("who")[0].split()[0], flush=True)
+    threading.Thread(target=lambda: twins[0].step("hang"), daemon=True).start()
+    ENDING
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["killed", "forgotten"])
+def test_workers_end_with_their_parent(ending: str) -> None:
+    """Also the one whose environment hangs; it is given five seconds."""
+    code = textwrap.dedent(PARENT).replace("ENDING", "threading.Event().wait()" if ending == "killed" else "")
+    environ = {**os.environ, "PYTHONPATH": str(REPO)}
+    with subprocess.Popen([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pids = [int(parent.stdout.readline()) for _ in range(2)]
+        if ending == "killed":
+            time.sleep(0.2)  # for the call that hangs
+            parent.kill()
+        eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+
+
+def test_a_forgotten_pool_ends_its_workers() -> None:
+    pool = WorkerPool(1)
+    pid = int(begun(pool).step("who")[0].split()[0])
+    del pool
+    gc.collect()
+    eventually(lambda: not psutil.pid_exists(pid))

@@ -1,0 +1,230 @@
+"""Sockets that die, idle, ask for nonsense or come without a token: nothing is lost and nothing leaks."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from agentgym_envs.http.dialects.openenv import openenv_routes
+from agentgym_envs.http.protocol import Limits
+from agentgym_envs.http.run import background_server
+from tests.http.openenv_dialect.tools import COUNT, TASK, ask, ask_text, base, check_episode, held, raw, wait_until_held
+
+
+def worker() -> psutil.Process:
+    """The worker process of the only server here that has one."""
+    (process,) = [child for child in psutil.Process().children() if "worker" in " ".join(child.cmdline())]
+    return process
+
+
+def test_a_worker_that_dies_ends_the_episode(openenv: Any, isolated: str) -> None:
+    with openenv(base_url=isolated).sync() as client:
+        check_episode(client, "textcraft/7", 1)
+        client.reset(task="textcraft/7", seed=1)
+        client.step({"message": "inventory"})
+        worker().kill()
+        dead = client.step({"message": "inventory"})
+        assert dead.done and dead.reward is None and dead.metadata["stop_reason"] == "env_error"
+        assert dead.metadata["turn"] == 2 and dead.metadata["task_id"] == "textcraft/7"
+        check_episode(client, "textcraft/7", 1)  # on a session of a new worker
+        worker().kill()
+        check_episode(client, "textcraft/7", 1)  # a reset needs nothing of the session that was lost
+    wait_until_held(isolated, 0)
+
+
+def test_a_client_that_is_killed_frees_its_session(toys: str) -> None:
+    script = f"""
+import json, sys, time
+from websockets.sync.client import connect
+websocket = connect({(base(toys, COUNT) + "/ws").replace("http", "ws", 1)!r}, proxy=None)
+websocket.send(json.dumps({{"type": "reset"}}))
+websocket.recv()
+print("ready", flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stdout.readline() == "ready\n"
+        assert held(toys) == 1
+        process.kill()
+    wait_until_held(toys, 0)
+
+
+def test_a_client_that_leaves_under_a_long_step_frees_its_session_at_once(isolated: str) -> None:
+    with raw(isolated) as websocket:
+        ask(websocket, "reset", task="textcraft/7")
+        worker().suspend()
+        websocket.send(json.dumps({"type": "step", "data": {"message": "inventory"}}))
+        time.sleep(0.2)
+        assert held(isolated) == 1
+        websocket.socket.shutdown(socket.SHUT_RDWR)
+    wait_until_held(isolated, 0)
+    worker().resume()
+    with raw(isolated) as websocket:
+        assert ask(websocket, "reset")["type"] == "observation"
+
+
+def test_messages_that_come_under_a_long_step_wait(isolated: str) -> None:
+    with raw(isolated) as websocket:
+        ask(websocket, "reset", task="textcraft/7")
+        worker().suspend()
+        for _ in range(3):
+            websocket.send(json.dumps({"type": "step", "data": {"message": "inventory"}}))
+        time.sleep(0.1)
+        worker().resume()
+        assert [json.loads(websocket.recv(10))["data"]["metadata"]["turn"] for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_full_server_says_so(openenv: Any) -> None:
+    with background_server([COUNT], max_sessions=1, mounts=[openenv_routes]) as url:
+        with openenv(base_url=url).sync() as first:
+            first.reset(task=TASK)
+            second = openenv(base_url=url).sync()
+            with pytest.raises(RuntimeError, match="CAPACITY_REACHED"):
+                second.reset()
+            second.close()
+            with raw(url) as websocket:
+                refused = json.loads(websocket.recv(10))["data"]
+                assert (refused["active_sessions"], refused["max_sessions"]) == (1, 1)
+                with pytest.raises(ConnectionClosed):
+                    websocket.recv(10)
+            assert httpx.post(f"{url}/reset", json={}).status_code == 429
+            assert first.step({"message": "up"}).metadata["turn"] == 1
+        wait_until_held(url, 0)
+        with openenv(base_url=url).sync() as third:
+            assert not third.reset().done
+
+
+def test_an_idle_socket_is_closed_and_a_busy_one_is_not() -> None:
+    with background_server([COUNT], idle_seconds=0.6, mounts=[openenv_routes]) as url:
+        with raw(url) as idle, raw(url) as busy:
+            ask(idle, "reset")
+            ask(busy, "reset", task=TASK)
+            for _ in range(8):
+                time.sleep(0.15)
+                assert ask(busy, "state")["type"] == "state"
+            assert held(url) == 1
+            with pytest.raises(ConnectionClosed) as closed:
+                idle.recv(5)
+            assert closed.value.rcvd and closed.value.rcvd.code == 4408 and "idle" in closed.value.rcvd.reason
+            assert ask(busy, "step", message="up")["data"]["metadata"]["turn"] == 1
+        assert 'agentgym_reaped_sessions_total{env="' + COUNT + '"} 1.0' in httpx.get(f"{url}/metrics").text
+
+
+def test_a_half_open_socket_does_not_leak() -> None:
+    """The peer neither speaks nor closes nor answers; the server lets go of the session and of the connection."""
+    with background_server([COUNT], idle_seconds=0.4, mounts=[openenv_routes]) as url:
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as peer:
+            lines = ["GET /ws HTTP/1.1", f"Host: {host}", "Upgrade: websocket", "Connection: Upgrade"]
+            lines += ["Sec-WebSocket-Key: " + "A" * 22 + "==", "Sec-WebSocket-Version: 13", "", ""]
+            peer.sendall("\r\n".join(lines).encode())
+            assert b"101" in peer.recv(4096).split(b"\r\n")[0]
+            wait_until_held(url, 1)
+            wait_until_held(url, 0)
+
+
+def test_a_client_that_was_idle_begins_anew(openenv: Any) -> None:
+    server = background_server([COUNT], idle_seconds=0.3, mounts=[openenv_routes])
+    with server as url, openenv(base_url=url).sync() as client:
+        client.reset(task=TASK)
+        time.sleep(0.8)
+        with pytest.raises(RuntimeError, match="EXECUTION_ERROR"):
+            client.step({"message": "up"})
+        assert client.reset(task=TASK).observation["text"].startswith("Count to 3")
+
+
+@pytest.mark.parametrize(
+    "message, code",
+    [
+        ("nonsense", "INVALID_JSON"),
+        ("", "INVALID_JSON"),
+        ("[" * 3_900, "INVALID_JSON"),
+        (b'{"type": "state"}', "INVALID_JSON"),
+        ("[]", "VALIDATION_ERROR"),
+        ("null", "VALIDATION_ERROR"),
+        ("{}", "VALIDATION_ERROR"),
+        ('{"type": 3}', "VALIDATION_ERROR"),
+        ('{"type": "reset", "data": []}', "VALIDATION_ERROR"),
+        ('{"type": "step"}', "VALIDATION_ERROR"),
+        ('{"type": "mcp", "data": {}}', "UNKNOWN_TYPE"),
+        ('{"type": "' + "x" * 1000 + '"}', "UNKNOWN_TYPE"),
+        ('{"type": "reset", "data": {"seed": NaN}}', "INVALID_JSON"),
+        ('{"type": "reset", "data": {"seed": 1e400}}', "VALIDATION_ERROR"),
+        ('{"type": "step", "data": {"message": "' + "x" * 5000 + '"}}', "VALIDATION_ERROR"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_messages_that_cannot_be_read(limited: str, message: str | bytes, code: str) -> None:
+    with raw(limited) as websocket:
+        reply = ask_text(websocket, message)
+        assert reply["type"] == "error" and reply["data"]["code"] == code, reply
+        assert reply["data"]["message"] and len(reply["data"]["message"]) < 500
+        assert ask(websocket, "reset", task=TASK)["type"] == "observation"
+
+
+@pytest.fixture(scope="module")
+def limited() -> Iterator[str]:
+    with background_server([COUNT], limits=Limits(body_bytes=4000), mounts=[openenv_routes]) as url:
+        yield url
+
+
+def test_text_that_is_none_ends_the_socket_and_frees_the_session(toys: str) -> None:
+    with raw(base(toys, COUNT)) as websocket:
+        websocket.send(b"\xff\xfe", text=True)
+        with pytest.raises(ConnectionClosed):
+            websocket.recv(10)
+    with raw(base(toys, COUNT)) as websocket:  # an escape can hold what is no Unicode text
+        ask(websocket, "reset", task=TASK)
+        reply = ask_text(websocket, '{"type": "step", "data": {"message": "\\ud800"}}')
+        assert reply["data"]["metadata"]["invalid_action"]
+        reply = ask_text(websocket, '{"type": "reset", "data": {"task": "\\ud800"}}')
+        assert reply["data"]["type"] == "UnknownTask"
+    wait_until_held(toys, 0)
+
+
+def test_a_token_is_asked_for(openenv: Any) -> None:
+    with background_server([COUNT], token="s3cret", mounts=[openenv_routes]) as url:
+        for options in ({}, {"headers": {"Authorization": "Bearer wrong"}}):
+            with pytest.raises(ConnectionError), openenv(base_url=url, **options).sync():
+                pass
+        with pytest.raises(InvalidStatus), raw(url):
+            pass
+        with_user = url.replace("http://", "http://agentgym:s3cret@")
+        bearer = {"headers": {"Authorization": "Bearer s3cret"}}
+        for client in (openenv(base_url=url, **bearer).sync(), openenv(base_url=with_user).sync()):
+            with client:
+                assert not client.reset(task=TASK).done
+        assert httpx.get(f"{url}/schema").status_code == 401
+        assert httpx.get(f"{with_user}/schema").status_code == 200
+        for wrong in ("http://agentgym:wrong@", "http://s3cret@"):
+            assert httpx.get(url.replace("http://", wrong) + "/schema").status_code == 401
+        for header in ("Basic !", "Basic", "s3cret", "", "Basic czNjcmV0"):
+            assert httpx.get(f"{url}/schema", headers={"Authorization": header}).status_code == 401
+
+
+def test_many_sockets_come_and_go(toys: str) -> None:
+    """Clients that close, vanish, or never speak, from several threads: nothing is left."""
+
+    def visit(number: int) -> None:
+        for turn in range(10):
+            with raw(base(toys, COUNT)) as websocket:
+                if (number + turn) % 3:
+                    ask(websocket, "reset", task=TASK)
+                if (number + turn) % 3 == 1:
+                    websocket.socket.shutdown(socket.SHUT_RDWR)
+
+    threads = [threading.Thread(target=visit, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wait_until_held(toys, 0)

@@ -1,0 +1,227 @@
+"""Sequence numbers, idleness, workers: what a session promises whatever its client does."""
+
+import os
+import random
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from agentgym_envs.http.run import background_server
+from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, error, until
+
+
+@pytest.fixture(scope="module")
+def url():
+    with background_server(TOYS, workers=1) as address:
+        yield address
+
+
+@pytest.fixture
+def api(url):
+    return Api(url)
+
+
+@pytest.mark.parametrize("env", [COUNT, SLOW])
+def test_a_step_sent_again_is_answered_from_memory(api, env):
+    session = api.begin(env)
+    first = api.step(session, seq=2)
+    assert [api.step(session, seq=2).content for _ in range(5)] == [first.content] * 5
+    call = {"session": session, "verb": "step", "action": "up", "seq": 2}
+    assert api.batch(call) == [first.json()]
+    assert api.step(session, seq=3).json()["observation"] == "2"
+
+
+@pytest.mark.parametrize("env", [COUNT, SLOW])
+def test_numbers_out_of_order_are_refused_and_do_nothing(api, env):
+    session = api.begin(env)
+    api.step(session, seq=2)
+    for seq, action in ((1, "up"), (4, "up"), (2, "other"), (99, "up")):
+        assert error(api.step(session, action, seq=seq), 409) == "OutOfOrder"
+    assert error(api.call(session, "reset", seq=2, seed=0), 409) == "OutOfOrder"
+    assert api.step(session, seq=3).json()["observation"] == "2"
+    assert api.http.get(f"/v1/sessions/{session}").json()["seq"] == 3
+
+
+@pytest.mark.parametrize("env", [TRICKY, SLOW])
+def test_an_error_is_remembered_too(api, env):
+    session = api.begin(env)
+    first = api.call(session, "reset", seq=2, options={"task": "nobody"})
+    assert error(first, 404) == "UnknownTask"
+    assert api.call(session, "reset", seq=2, options={"task": "nobody"}).content == first.content
+    assert error(api.step(session, "raise", seq=3), 500) == "EnvError"
+    assert error(api.step(session, "raise", seq=3), 500) == "EnvError"
+
+
+def test_a_duplicate_that_comes_while_the_first_is_under_way(url, api):
+    session = api.begin(SLOW)
+    api.step(session, seq=2)
+    call = {"session": session, "verb": "step", "action": "sleep 0.4", "seq": 3}
+    with ThreadPoolExecutor(4) as threads:
+        ways = [lambda: Api(url).step(session, "sleep 0.4", seq=3).json(), lambda: Api(url).batch(call)[0]] * 2
+        replies = [future.result() for future in [threads.submit(way) for way in ways]]
+    assert all(reply == replies[0] for reply in replies) and replies[0]["info"]["turn"] == 2
+    assert api.step(session, seq=4).json()["info"]["turn"] == 3
+
+
+def test_closing_while_a_call_is_under_way(url, api):
+    session = api.begin(SLOW)
+    with ThreadPoolExecutor(2) as threads:
+        running = threads.submit(lambda: Api(url).step(session, "sleep 0.4", seq=2))
+        time.sleep(0.1)
+        queued = threads.submit(lambda: Api(url).step(session, "up", seq=3))
+        time.sleep(0.1)
+        assert api.http.delete(f"/v1/sessions/{session}").status_code == 204
+        assert running.result().json()["observation"] == "slept"
+        assert error(queued.result(), 404) == "SessionLost"
+
+
+def test_idle_sessions_are_freed_and_busy_ones_are_not():
+    with background_server(TOYS, idle_seconds=0.4, workers=1) as url:
+        api = Api(url)
+        idle, idle_in_worker, busy = api.begin(COUNT), api.begin(SLOW), api.begin(SLOW)
+        assert api.step(busy, "sleep 1.2", seq=2).json()["observation"] == "slept"
+        assert api.sessions() == 1
+        for session in (idle, idle_in_worker):
+            assert error(api.step(session), 404) == "SessionLost"
+        assert api.step(busy, seq=3).status_code == 200
+        until(lambda: api.sessions() == 0)
+        assert 'agentgym_reaped_sessions_total{env="Toy/Slow-v0"} 2.0' in api.http.get("/metrics").text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["killed", "dies", "hangs"])
+def test_a_worker_that_is_lost_takes_only_its_own_sessions(how):
+    with background_server(TOYS, workers=2, call_seconds=1.0, max_sessions=3) as url:
+        api = Api(url)
+        here, lost, other = api.begin(TRICKY), api.begin(SLOW), api.begin(SLOW)
+        pid = int(api.step(lost, "who", seq=2).json()["observation"].split()[0])
+        if how == "killed":
+            os.kill(pid, signal.SIGKILL)
+            until(lambda: not psutil.pid_exists(pid))
+        action = {"killed": "up", "dies": "die", "hangs": "hang"}[how]
+        results = api.batch(
+            {"session": here, "verb": "step", "action": "up", "seq": 2},
+            {"session": lost, "verb": "step", "action": action, "seq": 3},
+            {"session": other, "verb": "step", "action": "up", "seq": 2},
+        )
+        assert [row.get("observation") for row in results] == ["1", None, "1"]
+        assert results[1]["error"]["type"] == "SessionLost"
+        assert error(api.step(lost, seq=4), 404) == "SessionLost"
+        again = api.begin(SLOW)
+        assert int(api.step(again, "who", seq=2).json()["observation"].split()[0]) != pid
+        assert api.step(other, seq=3).json()["observation"] == "2"
+
+
+def test_a_dead_workers_sessions_leave_room():
+    with background_server(TOYS, workers=1, max_sessions=2) as url:
+        api = Api(url)
+        one, _ = api.begin(SLOW), api.begin(SLOW)
+        api.step(one, "die")
+        until(lambda: api.http.post("/v1/sessions", json={"env": SLOW}).status_code == 201)
+        assert api.begin(SLOW)
+
+
+def test_many_resets_of_one_session_leave_memory_flat(api):
+    sessions = [api.create() for _ in range(100)]
+
+    def reset(count: int) -> None:
+        for round in range(count // 100):
+            api.batch(*({"session": s, "verb": "reset", "seed": round} for s in sessions))
+
+    reset(5_000)
+    before = psutil.Process().memory_info().rss
+    reset(20_000)
+    assert psutil.Process().memory_info().rss - before < 8 * 2**20
+    assert api.call(sessions[0], "status").json()["turn"] == 0
+
+
+def test_many_clients_at_once(url):
+    def play(number: int) -> list[str]:
+        mine = Api(url)
+        session = mine.begin(random.Random(number).choice([COUNT, SLOW]))
+        return [mine.step(session, seq=seq).json()["observation"] for seq in range(2, 8)]
+
+    with ThreadPoolExecutor(16) as threads:
+        assert list(threads.map(play, range(32))) == [["1", "2", "3", "4", "5", "6"]] * 32
+    assert threading.active_count() < 100
+
+
+class OneSession(RuleBasedStateMachine):
+    """A session under duplicates, reorders and closes, against what it ought to be."""
+
+    url = ""
+    env = COUNT
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.api = Api(self.url)
+        self.session = self.api.begin(self.env)
+        self.seq, self.turn, self.last = 1, 0, None
+
+    @rule(again=st.integers(0, 3), batched=st.booleans())
+    def step(self, again, batched):
+        if self.turn == 8:
+            return
+        self.seq, self.turn = self.seq + 1, self.turn + 1
+        for _ in range(again + 1):
+            reply = self.send("up", self.seq, batched)
+            assert reply["observation"] == str(self.turn)
+        self.last = reply
+
+    @rule(offset=st.sampled_from([-3, -2, -1, 2, 3]), batched=st.booleans())
+    def stale(self, offset, batched):
+        if self.seq + offset >= 1:
+            assert self.send("up", self.seq + offset, batched)["error"]["type"] == "OutOfOrder"
+
+    @rule(batched=st.booleans())
+    def mismatch(self, batched):
+        assert self.send("another", self.seq, batched)["error"]["type"] == "OutOfOrder"
+
+    @rule()
+    def reset(self):
+        self.seq, self.turn, self.last = self.seq + 1, 0, None
+        for _ in range(2):
+            reply = self.api.call(self.session, "reset", seq=self.seq, seed=0, options={"task": "count/9"})
+            assert reply.status_code == 200
+
+    @rule()
+    def close(self):
+        for _ in range(2):
+            assert self.api.http.delete(f"/v1/sessions/{self.session}").status_code == 204
+        assert self.send("up", self.seq + 1, False)["error"]["type"] == "SessionLost"
+        self.session = self.api.begin(self.env)
+        self.seq, self.turn, self.last = 1, 0, None
+
+    @rule()
+    def status(self):
+        status = self.api.http.get(f"/v1/sessions/{self.session}").json()
+        assert (status["turn"], status["seq"]) == (self.turn, self.seq)
+
+    def send(self, action, seq, batched):
+        if batched:
+            return self.api.batch({"session": self.session, "verb": "step", "action": action, "seq": seq})[0]
+        return self.api.step(self.session, action, seq=seq).json()
+
+    def teardown(self):
+        self.api.http.delete(f"/v1/sessions/{self.session}")
+        self.api.http.close()
+
+
+@pytest.mark.parametrize("env", [COUNT, SLOW])
+def test_nothing_steps_twice(url, env):
+    machine = type("Machine", (OneSession,), {"url": url, "env": env})
+    run_state_machine_as_test(machine, settings=settings(max_examples=20, stateful_step_count=20))
+
+
+def test_an_environment_that_is_not_ready_in_time():
+    with background_server(["tests.http.tools:Toy/Late-v0"], workers=1, call_seconds=0.4) as url:
+        api = Api(url)
+        assert error(api.http.post("/v1/sessions", json={"env": "Toy/Late-v0"}), 500) == "EnvError"
+        assert api.sessions() == 0

@@ -1,0 +1,230 @@
+"""What goes wrong in one environment ends that one's episode, touches no other, and leaves nothing behind."""
+
+import asyncio
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from agentgym_envs.hosting import TwinEnv
+from agentgym_envs.vector import TextVectorEnv, make_vec
+from agentgym_envs.vector.lanes import shared_loop
+from tests.toy_envs import HERE, RELEASE
+from tests.vector.conftest import Make
+
+NINE = {"task": "count/9"}
+TRICKY = {"inline": "Toy/Tricky-v0", "thread": "Toy/Tricky-v0", "process": "Toy/Tricky-v0", "async": "Toy/Async-v0"}
+UP = ("up", "up", "up")
+Wrong = tuple[str, str, str]  # backend, action, what the error says
+
+BUGS: list[Wrong] = [
+    *((backend, "raise", "ZeroDivisionError: a bug") for backend in TRICKY),
+    *((backend, "exit", "SystemExit: 3") for backend in TRICKY),
+    *((backend, "crash", "EnvError: the abacus broke") for backend in TRICKY),
+    ("process", "die", "exit status 9"),
+    ("process", "odd", "pickle"),
+]
+HANGS: list[Wrong] = [
+    ("thread", "hang", "TimeoutError"),
+    ("process", "hang", "TimeoutError"),
+    ("async", "sleep 60", "TimeoutError"),
+]
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.01)
+
+
+def lives(envs: TextVectorEnv) -> None:
+    """Every environment plays an episode to its end."""
+    envs.reset(seed=0, options={"task": "count/2"})
+    envs.step(UP)
+    assert envs.step(UP)[2].all()
+
+
+@pytest.mark.parametrize(("backend", "action", "says"), BUGS + HANGS)
+def test_only_the_one_that_fails_ends(make: Make, backend: Any, action: str, says: str) -> None:
+    envs = make(
+        TRICKY[backend], backend=backend, infos="list", step_seconds=1 if (backend, action, says) in HANGS else 20
+    )
+    envs.reset(seed=0, options=NINE)
+    envs.step(UP)
+    observations, rewards, terminations, truncations, infos = envs.step(("up", action, "up"))
+    assert (observations[0], observations[2]) == ("2", "2")
+    assert rewards.tolist() == [1 / 9, 0, 1 / 9]
+    assert not terminations.any()
+    assert truncations.tolist() == [False, True, False]
+    failed = infos[1]
+    assert says in failed["error"]
+    assert (failed["stop_reason"], failed["turn"], failed["invalid_action"]) == ("env_error", 2, None)
+    assert failed["score"] == pytest.approx(1 / 9)
+    assert failed["task_id"] == "count/9" and not failed["success"]
+    if (backend, action, says) not in HANGS:  # a new process takes longer to come than such a step may take
+        observations, _, _, truncations, infos = envs.step(UP)
+        assert not truncations.any()
+        assert [info["turn"] for info in infos] == [3, 0, 3]
+        assert observations[1].startswith("Count to")
+        assert envs.step(UP)[4][1]["turn"] == 1
+
+
+@pytest.mark.parametrize(("backend", "action", "says"), HANGS)
+def test_one_that_hung_works_again(make: Make, backend: Any, action: str, says: str) -> None:
+    envs = make(TRICKY[backend], backend=backend, step_seconds=5)
+    envs.reset(seed=0, options=NINE)
+    envs._seconds = 0.3
+    assert envs.step((action, "up", "up"))[3].tolist() == [True, False, False]
+    envs._seconds = 30
+    lives(envs)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_the_episodes_after_a_failure_are_those_of_any_other_end(make: Make, mode: str) -> None:
+    """An environment that is made anew goes on with the old one's generator, wherever it lives."""
+    seen: list[Any] = []
+    for backend, action in (("inline", "give up"), ("inline", "crash"), ("inline", "raise"), ("process", "raise")):
+        envs = make("Toy/Tricky-v0", backend=backend, autoreset_mode=mode)
+        envs.reset(seed=3)
+        envs.step((action,) * 3)
+        if mode == "Disabled":
+            seen.append(envs.reset(options={"reset_mask": np.array([True, False, True])})[0][::2])
+        elif mode == "NextStep":
+            seen.append(envs.step(UP)[0])
+        else:
+            seen.append([envs.step(("give up",) * 3)[0] for _ in range(3)])
+    assert seen == [seen[0]] * 4
+
+
+@pytest.mark.parametrize("backend", ["inline", "thread", "process"])
+@pytest.mark.parametrize("action", ["crash", "raise"])
+def test_a_machine_that_failed_is_made_anew(make: Make, backend: Any, action: str) -> None:
+    envs = make("Toy/Tricky-v0", 2, backend=backend)
+    envs.reset(seed=0, options=NINE)
+    before = envs.step(("who", "who"))[0]
+    envs.step((action, "give up"))
+    envs.step(("", ""))
+    after = envs.step(("who", "who"))[0]
+    assert after[0] != before[0] and after[1] == before[1]
+
+
+def test_a_worker_killed_between_steps(make: Make) -> None:
+    envs = make("Toy/Tricky-v0", backend="process")
+    envs.reset(seed=0, options=NINE)
+    pid = int(envs.step(("who", "up", "up"))[0][0].split()[0])
+    os.kill(pid, signal.SIGKILL)
+    *_, truncations, infos = envs.step(UP)
+    assert truncations.tolist() == [True, False, False]
+    assert "the worker process ended (exit status -9)" in infos["error"][0] or "gone" in infos["error"][0]
+    lives(envs)
+
+
+def test_a_worker_killed_before_a_reset_costs_nothing(make: Make) -> None:
+    envs = make("Toy/Tricky-v0", backend="process", infos="list")
+    envs.reset(seed=0, options=NINE)
+    for place in (0, 2):
+        os.kill(int(envs.step(tuple("who" if k == place else "up" for k in range(3)))[0][place].split()[0]), 9)
+        infos = envs.reset(seed=0, options=NINE)[1]
+        assert [info["stop_reason"] for info in infos] == [None] * 3
+
+
+def test_environments_that_share_a_worker_share_its_death_and_come_back(make: Make) -> None:
+    envs = make("Toy/Tricky-v0", 4, backend="process", num_workers=2, infos="list")
+    envs.reset(seed=0, options=NINE)
+    pids = [text.split()[0] for text in envs.step(("who",) * 4)[0]]
+    assert len(set(pids)) == 2
+    *_, truncations, _ = envs.step(("die", "up", "up", "up"))
+    assert truncations.tolist() == [pid == pids[0] for pid in pids]
+    assert not envs.step(("up",) * 4)[3].any()
+    assert len({text.split()[0] for text in envs.step(("who",) * 4)[0]}) == 2
+
+
+def test_what_an_environment_prints_or_reads_does_not_disturb_its_worker(make: Make) -> None:
+    envs = make("Toy/Tricky-v0", backend="process")
+    envs.reset(seed=0, options=NINE)
+    assert envs.step(("chat", "up", "chat"))[0] == ("''", "1", "''")
+    assert envs.step(UP)[4]["turn"].tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("backend", ["inline", "thread", "process", "async"])
+def test_nothing_is_left_after_close(backend: Any) -> None:
+    begun = make_vec(HERE + TRICKY[backend], 4, backend=backend)
+    begun.reset(seed=0)
+    begun.step(("up",) * 4)
+    begun.send(("sleep 0.1", "up", "up", "up"))
+    begun.close()
+    eventually(lambda: not [t for t in threading.enumerate() if _ours(t)])
+    eventually(lambda: not [child for child in psutil.Process().children() if _is_worker(child)])
+
+
+def _ours(thread: threading.Thread) -> bool:
+    return thread is not threading.main_thread() and thread.name != "agentgym-environments"
+
+
+def _is_worker(child: psutil.Process) -> bool:
+    try:
+        return any("worker_main" in part for part in child.cmdline())
+    except psutil.Error:
+        return False
+
+
+def test_one_that_is_forgotten_is_closed_when_it_is_collected() -> None:
+    envs = make_vec(HERE + "Toy/Tricky-v0", 2, backend="process")
+    envs.reset(seed=0)
+    pids = [int(text.split()[0]) for text in envs.step(("who", "who"))[0]]
+    del envs
+    gc.collect()
+    eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+
+
+def test_closing_waits_for_no_call_that_hangs(make: Make) -> None:
+    envs = make("Toy/Tricky-v0", backend="thread")
+    envs.reset(seed=0, options=NINE)
+    envs.send(("hang", "up", "up"))
+    begun = time.monotonic()
+    envs.close()
+    assert time.monotonic() - begun < 3
+    RELEASE.set()
+    eventually(lambda: not any(_ours(thread) for thread in threading.enumerate()))
+
+
+@pytest.mark.parametrize("given_up_by", ["deadline", "close"])
+def test_a_call_on_the_event_loop_is_cancelled_when_it_is_given_up(make: Make, given_up_by: str) -> None:
+    envs = make("Toy/Async-v0", backend="async", step_seconds=0.2 if given_up_by == "deadline" else None)
+    envs.reset(seed=0, options=NINE)
+    envs.send(("sleep 300", "up", "up"))
+    envs.recv(min_num=2)
+    if given_up_by == "deadline":
+        assert envs.recv()[3].tolist() == [True]
+    envs.close()
+    eventually(lambda: not asyncio.all_tasks(shared_loop()))
+
+
+def test_a_late_answer_is_never_taken_for_the_next_one(make: Make) -> None:
+    """Steps that take as long as they may: whichever comes first counts, and turns stay in order."""
+    envs = make("Toy/Tricky-v0", 4, backend="thread", step_seconds=0.02, infos="list")
+    envs.reset(seed=0, options=NINE)
+    outcomes = set()
+    turns = [0] * 4
+    for number in range(60):
+        actions = [f"sleep {0.018 + number % 5 / 1000}" if (number + place) % 2 else "up" for place in range(4)]
+        *_, truncations, infos = envs.step(actions)
+        for place, info in enumerate(infos):
+            assert info["turn"] in (0, turns[place] + 1)
+            outcomes.add(bool(truncations[place]))
+            turns[place] = info["turn"]
+    assert outcomes == {True, False}
+
+
+def test_a_twin_names_its_environment(make: Make) -> None:
+    twin = make(backend="process").envs[0]
+    assert isinstance(twin, TwinEnv)
+    assert twin.spec is not None and twin.spec.id == "Toy/Count-v0"
