@@ -59,9 +59,17 @@ def register(id: str, entry_point: str) -> None:
     )
 
 
+def entry_point_of(id: str) -> str | None:
+    """What another process needs to `register` an id, "module:Class"; None if it was not registered that way."""
+    return _ENTRY_POINTS.get(id)
+
+
 def env_class(id: str) -> type[TextEnv]:
-    """The class of an id. Raises UsageError if it is not a `TextEnv`, or Gymnasium's errors for an unknown id."""
-    spec = gym.spec(id)
+    """The class of an id, or of "module:Id", which imports the module first.
+
+    Raises UsageError if it is not a `TextEnv`, and Gymnasium's errors for an unknown id.
+    """
+    spec = _spec(id)
     entry_point = _ENTRY_POINTS.get(spec.id, spec.entry_point)
     found = _load(entry_point) if isinstance(entry_point, str) else entry_point
     if not (isinstance(found, type) and issubclass(found, TextEnv)):
@@ -76,6 +84,13 @@ def __getattr__(name: str) -> Any:
         # By name: what is made here lies in layers above this one, and is loaded when it is needed.
         return partial(_load("agentgym_envs.vector:make_vec"), name.removeprefix(_VECTOR))
     return partial(_make, name)
+
+
+def _spec(id: str) -> Any:
+    module, colon, name = id.rpartition(":")
+    if colon:
+        importlib.import_module(module)
+    return gym.spec(name)
 
 
 def _make(id: str, *, base_url: Any = None, **kwargs: Any) -> TextEnv:

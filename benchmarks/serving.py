@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import importlib
 import json
 import os
 import platform
@@ -224,10 +225,9 @@ def note_shared(name: str, spent: tuple[float, float, float], note: Note) -> Non
 
 
 async def measure_openenv(server: Served, note: Note, steps: int = 2_000, sessions: int = 16) -> None:
-    from openenv.core.generic_client import GenericEnvClient
-
+    make_client = importlib.import_module("openenv.core.generic_client").GenericEnvClient
     address, action = server.url.replace("http", "ws", 1), {"message": COMMAND}
-    async with GenericEnvClient(base_url=address) as env:
+    async with make_client(base_url=address) as env:
         await env.reset()
         for _ in range(100):
             await env.step(action)
@@ -237,7 +237,7 @@ async def measure_openenv(server: Served, note: Note, steps: int = 2_000, sessio
             await env.step(action)
             latencies.append(1e3 * (time.perf_counter() - begin))
         note_single(f"{OPENENV}single ", meter.per(steps), latencies, note)
-    envs = [GenericEnvClient(base_url=address) for _ in range(sessions)]
+    envs = [make_client(base_url=address) for _ in range(sessions)]
     await asyncio.gather(*(env.connect() for env in envs))
     await asyncio.gather(*(env.reset() for env in envs))
     meter = Meter(server)

@@ -24,6 +24,7 @@ from agentgym_envs.errors import EnvError, SessionLost, UsageError
 from agentgym_envs.hosting.connection import Connection, Done, Opened, Posted
 from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, receive, send
 from agentgym_envs.hosting.host import error_from_json
+from agentgym_envs.registration import entry_point_of
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +59,8 @@ class WorkerProcess(Connection):
         """Make an environment in the process; returns its description."""
         self.sessions.add(session)
         try:
-            return self.call(session, "open", {"env_id": env_id, "options": options})
+            known_as = {"env_id": env_id, "options": options, "entry_point": entry_point_of(env_id)}
+            return self.call(session, "open", known_as)
         except BaseException:
             self.sessions.discard(session)
             raise

@@ -9,8 +9,11 @@ import signal
 import threading
 from typing import IO
 
+import gymnasium as gym
+
 from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, Reply, receive, send
 from agentgym_envs.hosting.host import Host, error_to_json
+from agentgym_envs.registration import register
 
 
 class _Server:
@@ -60,7 +63,10 @@ class _Server:
         number, session, verb, arguments = call
         try:
             if verb == "open":
-                return number, self._host.open(session, arguments["env_id"], arguments["options"]), None
+                env_id, entry_point = arguments["env_id"], arguments["entry_point"]
+                if entry_point is not None and env_id not in gym.registry:
+                    register(env_id, entry_point)  # the parent's own, whose module nothing here has imported
+                return number, self._host.open(session, env_id, arguments["options"]), None
             if verb == "close":
                 self._host.close(session)
                 return number, None, None

@@ -34,8 +34,6 @@ Result = Any
 """What `reset` (2 values) or `step` (5 values) returned, or the exception that the caller is to blame for."""
 ToPost = tuple[Connection, Posted]
 _ENV_ERROR = StopReason.ENV_ERROR.value
-_CRASHES = (Exception, SystemExit)
-"""What an environment may raise without taking the process or its thread with it."""
 _T = TypeVar("_T")
 _PARALLEL_OPENINGS = 16
 _log = logging.getLogger(__name__)
@@ -89,7 +87,7 @@ class Lane:
             self._info = info = result[4]
             if info["stop_reason"] is not None:
                 self._distrust(info)
-        except _CRASHES as error:
+        except Exception as error:
             return self._settle(Ask("step", action), error)
         return result
 
@@ -189,7 +187,7 @@ class Lane:
             if box.spoiled or box.env is None:
                 self._renew(box)
             return box.env.reset(seed=ask.seed, options=ask.options)  # type: ignore[union-attr]
-        except _CRASHES as error:
+        except Exception as error:
             return error
 
     async def _carry_out_async(self, ask: Ask) -> Any:
@@ -200,14 +198,14 @@ class Lane:
             if box.spoiled or box.env is None:
                 await _in_thread(lambda: self._renew(box))
             return await box.env.areset(seed=ask.seed, options=ask.options)
-        except _CRASHES as error:
+        except SystemExit as error:  # it would end the loop, and with it every environment on it
+            return EnvError(describe(error))
+        except Exception as error:
             return error
 
     def _settle(self, ask: Ask, result: Any) -> Result:
         if isinstance(result, UsageError | EpisodeOver):
             return result
-        if isinstance(result, SystemExit):
-            result = EnvError(describe(result))
         if isinstance(result, Exception):
             return self.failed(ask, result)
         try:
@@ -375,7 +373,10 @@ class _Box:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             call, finish = job
-            result = call()
+            try:
+                result = call()
+            except SystemExit as error:  # it would end this thread, and nobody would hear of it
+                result = EnvError(describe(error))
             self._busy = False  # first: whoever hears of the result may close at once
             finish(result)
             del job, call, finish, result  # or a thread that waits would keep alive what it last worked for

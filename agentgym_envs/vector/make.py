@@ -17,7 +17,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.hosting.twin import TwinEnv
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import env_class
-from agentgym_envs.vector.env import Infos, TextVectorEnv, check_choices
+from agentgym_envs.vector.vector_env import Infos, TextVectorEnv, check_choices
 from agentgym_envs.vector.lanes import Env, Lane, MakeEnv, Mode
 
 Backend = Literal["inline", "thread", "process", "remote", "async"]
@@ -42,8 +42,8 @@ def make_vec(
     """Make `num_envs` environments of one id.
 
     Args:
-        id: a registered id, or "module:Id", which imports the module first. Worker processes know only the ids of this
-            package, so an id of your own must name its module there.
+        id: a registered id, or "module:Id", which imports the module first. An id of your own is known to worker
+            processes if it was registered by `agentgym_envs.register`; else it must name its module.
         num_envs: how many, at least 1.
         backend: where they run. "inline": here, one after the other, for those that take microseconds. "thread": a
             thread each, for those that wait. "process": worker processes, for those that burn CPU. "remote": on the

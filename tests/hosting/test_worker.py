@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import psutil
 import pytest
 
+from agentgym_envs import register
 from agentgym_envs.errors import EnvError, EpisodeOver, SessionLost, UsageError
 from agentgym_envs.hosting import Posted, TwinEnv, WorkerPool
 from tests.toy_envs import HERE
@@ -71,6 +73,13 @@ def test_what_cannot_be_made_leaves_no_session(pool: WorkerPool) -> None:
         with pytest.raises(UsageError):
             TwinEnv(env_id, pool, options)
     assert not any(worker.sessions for worker in pool.workers)
+
+
+def test_an_id_that_only_this_process_has_registered_is_known_to_workers(pool: WorkerPool) -> None:
+    register("Toy/OnlyHere-v0", "tests.toy:CountEnv")
+    twin = TwinEnv("Toy/OnlyHere-v0", pool, {})
+    assert twin.reset(seed=1) == gym.make("Toy/OnlyHere-v0").reset(seed=1)
+    twin.close()
 
 
 @pytest.mark.parametrize("action", ["die", "exit", "raise", "odd"])

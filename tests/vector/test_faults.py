@@ -26,7 +26,7 @@ Wrong = tuple[str, str, str]  # backend, action, what the error says
 
 BUGS: list[Wrong] = [
     *((backend, "raise", "ZeroDivisionError: a bug") for backend in TRICKY),
-    *((backend, "exit", "SystemExit: 3") for backend in TRICKY),
+    *((backend, "exit", "SystemExit: 3") for backend in TRICKY if backend != "inline"),
     *((backend, "crash", "EnvError: the abacus broke") for backend in TRICKY),
     ("process", "die", "exit status 9"),
     ("process", "odd", "pickle"),
@@ -50,6 +50,14 @@ def lives(envs: TextVectorEnv) -> None:
     envs.reset(seed=0, options={"task": "count/2"})
     envs.step(UP)
     assert envs.step(UP)[2].all()
+
+
+def test_an_order_to_end_the_program_is_obeyed_inline(make: Make) -> None:
+    """It may come from a signal's handler, which runs in the middle of whatever the main thread does."""
+    envs = make(TRICKY["inline"], backend="inline")
+    envs.reset(seed=0, options=NINE)
+    with pytest.raises(SystemExit):
+        envs.step(("up", "exit", "up"))
 
 
 @pytest.mark.parametrize(("backend", "action", "says"), BUGS + HANGS)

@@ -344,6 +344,7 @@ def test_templates_that_cannot_be_trained_on(grpo: Any, sft: Any, tmp_path: Path
         (["--env", "AgentGym/Nothing-v0"], ["there is no environment 'AgentGym/Nothing-v0'", ENV]),
         (["--env_kwargs", "{worlds}"], ["--env_kwargs must be a JSON object", "{worlds}"]),
         (["--env_kwargs", "[1]"], ["--env_kwargs must be a JSON object"]),
+        (["--env_kwargs", '{"token": "s3cret"}'], ["AGENTGYM_TOKEN"]),
         (["--env_kwargs", '{"wrlds": 1}'], ["does not take these arguments", "wrlds"]),
         (["--env_kwargs", '{"worlds": "flat"}'], ["worlds", "flat"]),
         (["--split", "dev"], ["dev"]),

@@ -92,6 +92,8 @@ def json_object(text: str) -> dict[str, Any]:
         value = None
     if not isinstance(value, dict):
         raise UsageError(f'--env_kwargs must be a JSON object, as in \'{{"worlds": "fictional"}}\'; got {text!r}')
+    if "token" in value:
+        raise UsageError("--env_kwargs is written down with the run: give a server's token as AGENTGYM_TOKEN instead")
     return value
 
 
