@@ -1,6 +1,6 @@
 """What does a step over HTTP cost, next to OpenEnv's own server and client in the same run?
 
-    python benchmarks/serving.py [--out FILE.json] [--repeats 5]
+    python -m benchmarks.serving [--out FILE.json] [--repeats 5]
 
 The server is a process of its own. CPU time is that of client and server apart, the median of several repeats, in
 which the two systems take turns. Ours plays TextCraft (a step costs some 5 microseconds by itself); OpenEnv's plays
@@ -9,13 +9,9 @@ an environment that does nothing, over its WebSocket.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import importlib
-import json
-import os
-import platform
 import socket
 import statistics
 import subprocess
@@ -24,7 +20,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -34,6 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agentgym_envs import make_vec
+from benchmarks.common import machine, run
 
 ENV_ID = "AgentGym/TextCraft-v0"
 COMMAND = "inventory"
@@ -75,17 +71,6 @@ class Echo(Environment):
 app = create_fastapi_app(Echo, Say, Heard, max_concurrent_envs=64)
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="error")
 """
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
-    parser.add_argument("--repeats", type=int, default=5, help="how often everything is measured (default: 5)")
-    arguments = parser.parse_args()
-    result = measure(arguments.repeats)
-    show(result)
-    if arguments.out:
-        arguments.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 def measure(repeats: int) -> dict[str, Any]:
@@ -247,10 +232,6 @@ async def measure_openenv(server: Served, note: Note, steps: int = 2_000, sessio
     await asyncio.gather(*(env.close() for env in envs))
 
 
-def machine() -> dict[str, Any]:
-    return {"python": platform.python_version(), "system": platform.system(), "cores": os.cpu_count()}
-
-
 def show(result: dict[str, Any]) -> None:
     table = Table(title=f"A step over HTTP, median of {result['repeats']} repeats (us: CPU time)")
     for column in ("figure", "AgentGym Envs", "OpenEnv 0.10.0", "ratio", "target", "met"):
@@ -282,4 +263,4 @@ def show_number(value: float | None) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, show, repeats=5)

@@ -26,8 +26,6 @@ import argparse
 import contextlib
 import json
 import multiprocessing
-import os
-import platform
 import re
 import statistics
 import sys
@@ -45,6 +43,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from benchmarks.common import machine
 from benchmarks.soak_clients import Script, client, make_scripts
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
@@ -245,10 +244,6 @@ def progress(part: Part, console: Console) -> Iterator[Any]:
             bar.update(task, completed=done, megabytes=now.bytes / 1e6, files=now.files)
 
         yield show
-
-
-def machine() -> dict[str, Any]:
-    return {"python": platform.python_version(), "system": platform.system(), "cores": os.cpu_count()}
 
 
 def table_of(results: list[dict[str, Any]]) -> Table:

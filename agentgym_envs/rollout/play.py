@@ -108,8 +108,8 @@ async def play_many(
     """Play many episodes with a token engine, `concurrency` at a time; results in the order of `specs`.
 
     Environments are used again; one that failed is made anew. There are never more than `concurrency`, or twice as many
-    if there are several kinds: those of a kind that is not needed at the moment are kept for a while. They are closed at
-    the end, unless `envs` is a `LanePool`, which its owner closes.
+    if there are several kinds: those of a kind that is not needed at the moment are kept for a while. They are closed
+    at the end, unless `envs` is a `LanePool`, which its owner closes.
     """
 
     async def one(lane: Lane, spec: EpisodeSpec) -> TokenTrajectory:

@@ -17,8 +17,8 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.hosting.twin import TwinEnv
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import env_class
-from agentgym_envs.vector.vector_env import Infos, TextVectorEnv, check_choices
 from agentgym_envs.vector.lanes import Env, Lane, MakeEnv, Mode
+from agentgym_envs.vector.vector_env import Infos, TextVectorEnv, check_choices
 
 Backend = Literal["inline", "thread", "process", "remote", "async"]
 BACKENDS: tuple[Backend, ...] = ("inline", "thread", "process", "remote", "async")

@@ -282,18 +282,26 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
     def _wait(self, count: int, timeout: float | None = None) -> None:
         """Take results until `count` are ready, nothing is under way, or the time is up."""
         end = None if timeout is None else time.monotonic() + timeout
-        while not self._arrivals.empty():
-            self._take(*self._arrivals.get())
+        self._take_arrived()
         while self._under_way and (count >= self.num_envs or sum(s.row is not None for s in self._slots) < count):
-            now = time.monotonic()
-            if end is not None and now >= end:
+            if end is not None and time.monotonic() >= end:
                 return
-            moments = [slot.deadline for slot in self._slots if slot.deadline is not None]
-            moments += [] if end is None else [end]
             try:
-                self._take(*self._arrivals.get(timeout=max(0.0, min(moments) - now) if moments else None))
+                self._take(*self._arrivals.get(timeout=self._seconds_until(end)))
+                self._take_arrived()
             except queue.Empty:
                 self._give_up_late_ones()
+
+    def _take_arrived(self) -> None:
+        while not self._arrivals.empty():
+            self._take(*self._arrivals.get())
+
+    def _seconds_until(self, end: float | None) -> float | None:
+        """How long there is to wait before something else must be done than to take what arrives."""
+        moments = [] if end is None else [end]
+        if self._seconds is not None:
+            moments += [slot.deadline for slot in self._slots if slot.deadline is not None]
+        return max(0.0, min(moments) - time.monotonic()) if moments else None
 
     def _give_up_late_ones(self) -> None:
         now = time.monotonic()
