@@ -191,6 +191,8 @@ GRAMMARS: dict[str, Callable[[], ActionGrammar]] = {
 def make_grammar(grammar: str | ActionGrammar) -> ActionGrammar:
     """The grammar of that name; a grammar object passes through. Raises UsageError for an unknown name."""
     if not isinstance(grammar, str):
+        if not callable(getattr(grammar, "parse", None)):
+            raise UsageError(f"a grammar is one of {', '.join(GRAMMARS)}, or an ActionGrammar, got {grammar!r:.80}")
         return grammar
     if grammar not in GRAMMARS:
         raise UsageError(f"there is no grammar {grammar!r}; choose one of {', '.join(GRAMMARS)}")

@@ -47,8 +47,13 @@ def register(id: str, entry_point: str) -> None:
     """Register a `TextEnv` of your own, so that it can be served, vectorised and reached by `base_url`.
 
     Gymnasium's passive checker and order enforcement are off: `TextEnv` refuses a step without a reset itself, and
-    the two wrappers would cost more than a step. `entry_point` is "module:Class".
+    the two wrappers would cost more than a step. `entry_point` is "module:Class". Doing so twice is fine: a worker
+    process registers an id before it imports the module that does.
     """
+    if not isinstance(entry_point, str) or entry_point.count(":") != 1:
+        raise UsageError(f'entry_point must be "module:Class", got {entry_point!r}')
+    if _ENTRY_POINTS.get(id) == entry_point and id in gym.registry:
+        return
     _ENTRY_POINTS[id] = entry_point
     gym.register(
         id,

@@ -141,13 +141,13 @@ class TaskTable(TaskSet):
         return iter(self.tasks)
 
     def _select(self, split: str | None, groups: Sequence[str] | None) -> list[Task]:
-        key = (split, None if groups is None else tuple(groups))
+        check_selection(self, split, groups)
+        key = split, in_order(self, groups)
         if key not in self._selections:
             self._selections[key] = self._filter(*key)
         return self._selections[key]
 
     def _filter(self, split: str | None, groups: tuple[str, ...] | None) -> list[Task]:
-        check_selection(self, split, groups)
         found = [t for t in self.tasks if split in (None, t.split) and (groups is None or t.group in groups)]
         if not found:
             raise UnknownTask(f"{self.name!r} has no task of split {split!r} in groups {groups!r}")
@@ -161,6 +161,12 @@ def check_selection(tasks: TaskSet, split: str | None, groups: Sequence[str] | N
     unknown = sorted(set(groups or ()) - set(tasks.groups))
     if unknown or (groups is not None and not groups):
         raise UnknownTask(f"{tasks.name!r} has no group {', '.join(unknown)!r}; choose from {', '.join(tasks.groups)}")
+
+
+def in_order(tasks: TaskSet, groups: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Each of `groups` once, so that a selection has one name, however often and in which order it names them."""
+    chosen = None if groups is None else set(groups)
+    return None if chosen is None else tuple(group for group in tasks.groups if group in chosen)
 
 
 def canonical_hash(value: Any) -> str:

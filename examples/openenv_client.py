@@ -46,6 +46,8 @@ class TextEnvTool:
 
 def main() -> None:
     """Take actions from the terminal."""
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
     TextEnvTool.base_url, *task = sys.argv[1:]
     env = TextEnvTool()
     print(env.reset(*task))

@@ -21,7 +21,7 @@ def test_a_server_treated_badly_stays_right_clean_and_small(tmp_path: Path) -> N
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
     assert out.exists(), done.stderr

@@ -174,3 +174,12 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TaskTableError, match=r"binary\.jsonl is not UTF-8 text"):
         TaskTable.from_jsonl(path)
+
+
+def test_a_selection_is_kept_once_however_it_is_named() -> None:
+    """Strangers may draw from a server's tables: what is kept must not grow with what they write."""
+    table = TaskTable("count", 1, TASKS)
+    wanted = table.draw(3, groups=["small", "large"])
+    for count in range(1, 20):
+        assert table.draw(3, groups=["large", "small"] * count) == wanted
+    assert len(table._selections) == 1

@@ -50,9 +50,17 @@ class TrickyEnv(CountEnv):
                 print("chatter", flush=True)
                 os.write(1, b"\x00\x01\x02\x03")
                 return Transition(repr(sys.stdin.readline()))
+            case ["cancelled"]:
+                raise asyncio.CancelledError
             case ["odd"]:
                 return Transition("odd", info={"odd": lambda: None})
         return super()._act(command)
+
+
+class SlowEnv(TrickyEnv):
+    """`TrickyEnv` of which every session has a thread, and on a server a place in a worker process."""
+
+    blocking = True
 
 
 class AsyncEnv(CountEnv):
@@ -69,6 +77,10 @@ class AsyncEnv(CountEnv):
             case ["sleep", seconds]:
                 await asyncio.sleep(float(seconds))
                 return Transition("slept")
+            case ["cancelled"]:
+                future = asyncio.get_running_loop().create_future()
+                future.cancel()
+                await future
             case ["raise"]:
                 raise ZeroDivisionError("a bug")
             case ["exit"]:
@@ -78,4 +90,5 @@ class AsyncEnv(CountEnv):
 
 register("Toy/Count-v0", "tests.toy:CountEnv")
 register("Toy/Tricky-v0", "tests.toy_envs:TrickyEnv")
+register("Toy/Slow-v0", "tests.toy_envs:SlowEnv")
 register("Toy/Async-v0", "tests.toy_envs:AsyncEnv")

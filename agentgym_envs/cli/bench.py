@@ -23,7 +23,8 @@ Seconds = Annotated[float, typer.Option(min=0.05, help="How long to measure each
 def bench_command(env: EnvId, seconds: Seconds = 2.0, env_arg: EnvArgs = None, as_json: Json = False) -> None:
     """Measure resets and steps a second of one environment in one process, through gym.make."""
     env_id = find_env(env)
-    made = make_env(env_id, parse_env_args(env_arg))
+    arguments = parse_env_args(env_arg)
+    made = make_env(env_id, arguments)
     episodes, kind = _prepare(made)
     rates = {"resets_per_second": _reset_rate(made, seconds), "steps_per_second": _step_rate(made, episodes, seconds)}
     made.close()
@@ -31,7 +32,8 @@ def bench_command(env: EnvId, seconds: Seconds = 2.0, env_arg: EnvArgs = None, a
         print_json({"env": env_id, "actions": kind, **rates})
         return
     console = stdout()
-    console.print(f"[bold]{env_id}[/] on one core, {kind} actions")
+    where = "on a server" if "base_url" in arguments else "on one core"
+    console.print(f"[bold]{env_id}[/] {where}, {kind} actions")
     for name, rate in rates.items():
         console.print(f"  {name.partition('_')[0]:<7}[bold]{rate:>12,.0f}[/] a second {1e6 / rate:>10.1f} µs each")
 

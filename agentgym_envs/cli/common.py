@@ -6,6 +6,7 @@ import difflib
 import importlib
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -135,6 +136,9 @@ def _console(stream: Any) -> Console:
 
 
 def _import(module: str) -> None:
+    """Import a module, also from the current folder, which is not on the path of an installed command."""
+    if not {"", os.getcwd()} & set(sys.path):
+        sys.path.append(os.getcwd())
     try:
         importlib.import_module(module)
     except (ImportError, ValueError, TypeError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import importlib
 import logging
 import os
@@ -112,6 +113,8 @@ def serve_command(
 
 def find_token(token: str | None, token_file: Path | None) -> str | None:
     """The token of --token, --token-file or AGENTGYM_TOKEN, in this order. Raises UsageError if it is unfit."""
+    from agentgym_envs.http.wire import is_token
+
     if token is not None and token_file is not None:
         raise UsageError("--token and --token-file both say what the token is: give one of them")
     if token is not None:
@@ -122,7 +125,7 @@ def find_token(token: str | None, token_file: Path | None) -> str | None:
         found, source = os.environ[_TOKEN], f"the environment variable {_TOKEN}"
     else:
         return None
-    if not found or not all("!" <= letter <= "~" for letter in found):
+    if not is_token(found):
         raise UsageError(f"{source} holds no token: one word of ASCII letters, digits and signs")
     return found
 
@@ -131,7 +134,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--token-file {path} cannot be read: {error}") from None
+        raise UsageError(f"--token-file {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _server_parts() -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -158,7 +161,9 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"--host {host!r} is no address of this machine: {error}") from None
+        raise UsageError(
+            f"--host {host!r} is no address of this machine: {getattr(error, 'strerror', None) or error}"
+        ) from None
     return family, address
 
 
@@ -176,10 +181,9 @@ def _listen(family: socket.AddressFamily, address: tuple[Any, ...], host: str) -
     try:
         return socket.create_server(address, family=family)
     except OSError as error:
-        raise UsageError(
-            f"cannot listen at {host} port {address[1]}: {(error.strerror or str(error)).lower()}; --port 0 takes a "
-            "free port"
-        ) from None
+        why = os.strerror(error.errno).lower() if error.errno else str(error)
+        hint = "; --port 0 takes a free port" if error.errno == errno.EADDRINUSE else ""
+        raise UsageError(f"cannot listen at {host} port {address[1]}: {why}{hint}") from None
 
 
 def _url(host: str, listener: socket.socket) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
+
+from agentgym_envs.errors import UsageError
 
 Done = Callable[[Any], None]
 """Takes the reply of a call, or the exception it ended in. Called once, on any thread, and must not block."""
@@ -41,6 +44,14 @@ class Connection(ABC):
     def abandon(self, session: str) -> None:
         """Free a session of which a call hangs, by force if need be."""
         self.close_session(session)
+
+
+def check_seconds(name: str, value: Any, *, or_zero: bool = False) -> None:
+    """Refuse what is no time to wait, or is longer than a thread can. Raises UsageError."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value <= threading.TIMEOUT_MAX or not (value or or_zero):
+        least = "of at least 0" if or_zero else "above 0"
+        raise UsageError(f"{name} must be a number of seconds {least}, got {value!r}")
 
 
 class Opened(NamedTuple):

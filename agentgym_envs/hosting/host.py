@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ from agentgym_envs.errors import AgentGymError, EnvError, SessionLost, UsageErro
 from agentgym_envs.task import Task
 
 _log = logging.getLogger(__name__)
+FAILURES = (Exception, SystemExit, CancelledError)
+"""What an environment may raise: also what would end a thread or an event loop without anyone hearing of it."""
 Env = gym.Env[str, str]
 
 
@@ -32,8 +35,13 @@ class Host:
     def open(self, session: str, env_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Make an environment; returns `describe_env` of it. Raises UsageError, MissingExtra or EnvError."""
         env = make_env(env_id, options)
+        try:
+            description = describe_env(text_env(env))
+        except Exception as error:
+            close_quietly(env)
+            raise error if isinstance(error, AgentGymError) else EnvError(describe(error)) from error
         self._envs[session], self._recipes[session] = env, (env_id, options)
-        return describe_env(text_env(env))
+        return description
 
     def call(self, session: str, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Carry out a verb.
@@ -52,7 +60,7 @@ class Host:
             reply = VERBS[verb](env, arguments)
         except AgentGymError:
             raise
-        except (Exception, SystemExit) as error:
+        except FAILURES as error:
             _log.exception("an environment failed in %r", verb)
             self._spoiled.add(session)
             raise EnvError(describe(error)) from error

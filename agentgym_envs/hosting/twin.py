@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, lost_task
-from agentgym_envs.errors import EnvError, EpisodeOver, NoOracle, SessionLost, UsageError
+from agentgym_envs.errors import EnvError, NoOracle, SessionLost, UsageError
 from agentgym_envs.hosting.connection import Connection, Opened, Opener, Posted
 from agentgym_envs.hosting.host import rng_to_json, set_rng
 from agentgym_envs.task import Task, TaskSet
@@ -123,8 +123,10 @@ class TwinEnv(TextEnv):
 
     def restore(self, snapshot: Snapshot) -> str:
         """See `TextEnv.restore`; the actions are played again there, in one call."""
-        if self._closed:
-            raise EpisodeOver("this environment is closed; make a new one")
+        self._seed_episode(snapshot.seed)  # a restore is a reset
+        return self._replay(snapshot)
+
+    def _replay(self, snapshot: Snapshot) -> str:
         arguments = {"task_id": snapshot.task_id, "seed": snapshot.seed, "actions": list(snapshot.actions)}
         reply = self._ask_anew("restore", arguments)
         self._start(self.tasks.get(snapshot.task_id), snapshot.seed)
@@ -154,7 +156,7 @@ class TwinEnv(TextEnv):
         self._open()
         self.tasks = TwinTasks(self._ask_anew, self._place.description["tasks"])
         if snapshot is not None:
-            self.restore(snapshot)
+            self._replay(snapshot)
 
     @property
     def _place(self) -> Opened:

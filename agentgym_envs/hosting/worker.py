@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import logging
 import os
+import pickle
 import queue
 import secrets
 import subprocess
@@ -42,6 +43,7 @@ class WorkerProcess(Connection):
         self._outbox: queue.SimpleQueue[list[Call] | None] = queue.SimpleQueue()
         self._dead = self._killed = False
         self.sessions: set[str] = set()
+        _processes.add(self)
         for target in (self._write, self._read):
             threading.Thread(target=target, daemon=True).start()
 
@@ -56,9 +58,10 @@ class WorkerProcess(Connection):
         return not (self._dead or self._killed)
 
     def open(self, session: str, env_id: str, options: Mapping[str, Any]) -> Any:
-        """Make an environment in the process; returns its description."""
+        """Make an environment in the process; returns its description. Raises what making it here would raise."""
         self.sessions.add(session)
         try:
+            _check_pickles(options)
             known_as = {"env_id": env_id, "options": options, "entry_point": entry_point_of(env_id)}
             return self.call(session, "open", known_as)
         except BaseException:
@@ -85,7 +88,7 @@ class WorkerProcess(Connection):
                 frame.append((number, session, verb, arguments))
         if lost:
             for call in calls:
-                call.done(SessionLost("the worker process is gone"))
+                _hand_over(call.done, SessionLost("the worker process is gone"))
         else:
             self._outbox.put(frame)
 
@@ -139,7 +142,7 @@ class WorkerProcess(Connection):
                 for number, value, error in replies:
                     with self._lock:
                         done = self._waiting.pop(number)
-                    done(value if error is None else error_from_json(error))
+                    _hand_over(done, value if error is None else error_from_json(error))
                     del done, value  # or this thread would keep alive what it last worked for
         except Exception:
             _log.exception("a reply of a worker process could not be taken")
@@ -154,8 +157,14 @@ class WorkerProcess(Connection):
             waiting, self._waiting = self._waiting, {}
         self._outbox.put(None)
         code = self._process.returncode
+        if code and self.sessions:
+            _log.warning("a worker process ended (exit status %d) with %d environments", code, len(self.sessions))
         for done in waiting.values():
-            done(SessionLost(f"the worker process ended (exit status {code})"))
+            _hand_over(done, SessionLost(f"the worker process ended (exit status {code})"))
+
+    def _after_fork(self) -> None:
+        """In the child: the process is the parent's, and the threads that speak with it are not here."""
+        self._lock, self._dead, self._waiting = threading.Lock(), True, {}
 
 
 class WorkerPool:
@@ -214,7 +223,35 @@ class WorkerPool:
             return worker
 
 
+_processes: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
 _pools: weakref.WeakValueDictionary[str, WorkerPool] = weakref.WeakValueDictionary()
+
+
+def _after_fork() -> None:
+    for worker in list(_processes):
+        worker._after_fork()
+    for pool in list(_pools.values()):
+        pool._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _check_pickles(options: Mapping[str, Any]) -> None:
+    """Sending what cannot be pickled would cost the process, and with it every session there."""
+    try:
+        pickle.dumps(options)
+    except Exception as error:
+        raise UsageError(f"a worker process takes options that can be pickled, got {options!r:.200}") from error
+
+
+def _hand_over(done: Done, reply: Any) -> None:
+    """One that cannot be taken, as when an event loop was closed meanwhile, must not cost others theirs."""
+    try:
+        done(reply)
+    except Exception:
+        _log.exception("a reply could not be handed over")
 
 
 def _pool(token: str, size: int) -> WorkerPool:

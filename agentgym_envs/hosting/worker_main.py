@@ -12,7 +12,7 @@ from typing import IO
 import gymnasium as gym
 
 from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, Reply, receive, send
-from agentgym_envs.hosting.host import Host, error_to_json
+from agentgym_envs.hosting.host import FAILURES, Host, error_to_json
 from agentgym_envs.registration import register
 
 
@@ -71,7 +71,7 @@ class _Server:
                 self._host.close(session)
                 return number, None, None
             return number, self._host.call(session, verb, arguments), None
-        except (Exception, SystemExit) as error:
+        except FAILURES as error:
             return number, None, error_to_json(error)
 
     def _reply(self, replies: list[Reply]) -> None:

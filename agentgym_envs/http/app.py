@@ -53,7 +53,7 @@ class EnvServer:
             Route(one, self.status, methods=["GET"]),
             Route(f"{PREFIX}/sessions", self.create, methods=["POST"]),
             Route(f"{PREFIX}/batch", self.batch, methods=["POST"]),
-            Route(f"{PREFIX}/envs", self.envs, methods=["GET"]),
+            Route("/envs", self.envs, methods=["GET"]),
             Route("/health", self.health, methods=["GET"]),
             Route("/metrics", self.show_metrics, methods=["GET"]),
             Route("/openapi.json", self.openapi, methods=["GET"]),
@@ -251,7 +251,10 @@ class _TokenCheck:
             return await self._app(scope, receive, send)  # type: ignore[no-any-return]
         if scope["type"] == "websocket":
             return await send({"type": "websocket.close", "code": 4401})  # type: ignore[no-any-return]
-        error = Unauthorized("this server wants its token: Authorization: Bearer <token>")
+        error = Unauthorized(
+            f"this server wants its token, and got {'none' if given is None else 'another'}: send the header "
+            "'Authorization: Bearer <token>'; in Python token=... or the environment variable AGENTGYM_TOKEN"
+        )
         await _error_response(error)(scope, receive, send)
 
 
@@ -327,8 +330,11 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    told = {"type": "NotFound" if error.status_code == 404 else "BadRequest", "message": str(error.detail)}
-    response = _json({"error": told}, error.status_code)
+    message = str(error.detail)
+    if message in ("Not Found", "Method Not Allowed"):  # the status in words, which helps nobody
+        message = f"there is no {request.method} {request.url.path:.200} on this server; /docs says what there is"
+    kind = "NotFound" if error.status_code == 404 else "BadRequest"
+    response = _json({"error": {"type": kind, "message": message}}, error.status_code)
     response.headers.update(error.headers or {})
     return response
 

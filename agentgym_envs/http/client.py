@@ -17,13 +17,13 @@ import httpx
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import AgentGymError, EnvError, ServerFull, SessionLost, UsageError
-from agentgym_envs.hosting.connection import Connection, Opened, Posted
+from agentgym_envs.hosting.connection import Connection, Opened, Posted, check_seconds
 from agentgym_envs.hosting.host import error_from_json
 from agentgym_envs.hosting.twin import TwinEnv
 from agentgym_envs.http.dialects.agentgym.client import agentgym_env
 from agentgym_envs.http.senders import BATCH, Senders, Sending
 from agentgym_envs.http.transports import Transports
-from agentgym_envs.http.wire import NDJSON, NOT_CARRIED_OUT, PREFIX, dump
+from agentgym_envs.http.wire import NDJSON, NOT_CARRIED_OUT, PREFIX, dump, is_token
 
 _log = logging.getLogger(__name__)
 _CHANGES = frozenset({"reset", "step", "restore"})
@@ -80,13 +80,13 @@ class ServerConnection(Connection):
 
     def post(self, calls: Sequence[Posted]) -> None:
         """See `Connection.post`."""
-        sendings = [self._sendable(call) for call in calls if call.session in self._numbers]
+        held = [call.session in self._numbers for call in calls]  # once: another thread may lose one meanwhile
+        sendings = [self._sendable(call) for call, holds in zip(calls, held, strict=True) if holds]
         for start in range(0, len(sendings), BATCH):
             self._senders.put(self, sendings[start : start + BATCH])
-        if len(sendings) < len(calls):
-            for call in calls:
-                if call.session not in self._numbers:
-                    call.done(_lost())
+        for call, holds in zip(calls, held, strict=True):
+            if not holds:
+                call.done(_lost())
 
     def send(self, sendings: Sequence[Sending]) -> None:
         """Send calls in one request, and again those whose reply did not come. Never raises."""
@@ -254,10 +254,10 @@ class ServerPool:
                 try:
                     return server.open(env_id, options)
                 except (SessionLost, ServerFull) as error:
-                    problems[server.connection.url] = str(error)
+                    problems[server.connection.url] = _about(server.connection.url, error)
             left = end - time.monotonic()
             if left <= 0:
-                raise EnvError("no server has room: " + "; ".join(f"{k}: {v}" for k, v in problems.items()))
+                raise EnvError("no server took the environment: " + "; ".join(problems.values()))
             time.sleep(min(pause, left))
             pause = min(1.0, pause * 2)
 
@@ -343,10 +343,14 @@ def remote_env(
         UsageError: arguments that cannot be, or that the environment refuses.
         EnvError: no server can be reached or has room.
     """
-    urls = [base_url] if isinstance(base_url, str) else list(base_url)
-    if not urls or not all(isinstance(url, str) and url.startswith(("http://", "https://")) for url in urls):
+    urls = [base_url] if isinstance(base_url, str) else base_url
+    if not isinstance(urls, Sequence) or not urls or not all(map(_is_address, urls)):
         raise UsageError(f"base_url must be an address like http://127.0.0.1:8000, or a list of them, got {base_url!r}")
     token = token or os.environ.get("AGENTGYM_TOKEN")
+    if token is not None and not is_token(token):
+        raise UsageError("the token (token=... or AGENTGYM_TOKEN) must be one word of ASCII letters, digits and signs")
+    check_seconds("timeout", timeout)
+    check_seconds("patience", patience, or_zero=True)
     if dialect == "agentgym":
         return agentgym_env(env_id, urls, token=token, timeout=timeout, patience=patience, **options)
     if dialect is not None:
@@ -391,6 +395,19 @@ def _read(response: httpx.Response) -> Any:
     return _failure(data["error"])
 
 
+def _is_address(url: Any) -> bool:
+    try:
+        parts = httpx.URL(url if isinstance(url, str) else "")
+    except httpx.InvalidURL:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.host) and not parts.query and (parts.port or 0) < 2**16
+
+
+def _about(url: str, error: BaseException) -> str:
+    """The error, with the server that it is about."""
+    return str(error) if url in str(error) else f"{url}: {error}"
+
+
 def _failure(told: Any) -> _Failure:
     if not isinstance(told, dict):
         return _Failure("", EnvError(str(told)))
@@ -398,7 +415,7 @@ def _failure(told: Any) -> _Failure:
     if kind in ("BadRequest", "Malformed"):
         return _Failure(kind, UsageError(str(told.get("message"))))
     if kind == "NotFound":
-        return _Failure(kind, SessionLost(f"no server of ours? {told.get('message')}"))
+        return _Failure(kind, SessionLost(str(told.get("message"))))
     return _Failure(kind, error_from_json(told))
 
 
@@ -421,7 +438,7 @@ def _lost() -> SessionLost:
 
 
 def _why(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, _Unwell) else f"{type(error).__name__}: {error}"
 
 
 @lru_cache(4096)

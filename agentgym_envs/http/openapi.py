@@ -245,7 +245,7 @@ ROWS = (
     Row("get", _ONE, "Sessions", "How session and episode stand", None, SessionStatus, 200, (errors.SessionLost,)),
     Row("delete", _ONE, "Sessions", "Close the session; one that is gone is fine", None, None, 204),
     Row("post", f"{PREFIX}/batch", "Many at once", "Reset and step many sessions in one request", Batch, Results),
-    Row("get", f"{PREFIX}/envs", "The server", "What is served", None, Envs),
+    Row("get", "/envs", "The server", "What is served", None, Envs),
     Row("get", "/health", "The server", "Whether it is well, and how full; needs no token", None, Health),
     Row("get", "/metrics", "The server", "Counts and times, for Prometheus", None, "text/plain"),
     Row("get", "/openapi.json", "The server", "This description", None, dict[str, Any]),
@@ -314,7 +314,7 @@ def make_examples() -> dict[tuple[str, str], Example]:
         ("post", f"{_ONE}/fork"): Example(None, {**created, "session": SESSION[::-1]}),
         ("get", _ONE): Example(None, {"env": ENV, "options": OPTIONS, "seq": 3, **status}),
         ("post", f"{PREFIX}/batch"): Example({"calls": [step]}, {"results": [stepped]}),
-        ("get", f"{PREFIX}/envs"): Example(None, {"version": PREFIX, "envs": [served]}),
+        ("get", "/envs"): Example(None, {"version": PREFIX, "envs": [served]}),
         ("get", "/health"): Example(None, {"status": "ok", "sessions": 1, "max_sessions": 1024}),
     }
 

@@ -42,6 +42,7 @@ summary:focus-visible, a:focus-visible { outline: 2px solid var(--get); outline-
 summary .what { color: var(--soft); margin-left: auto; }
 details[open] > summary { border-bottom: 1px solid var(--line); }
 .inside { padding: .1rem 1rem 1rem; }
+.inside p { max-width: none; }
 .method { font: 700 .72rem/1 ui-monospace, monospace; min-width: 3.6rem; text-transform: uppercase; }
 .post { color: var(--post); } .get { color: var(--get); } .delete { color: var(--delete); }
 .path b { color: var(--mark); font-weight: 600; }

@@ -8,7 +8,7 @@
 | `GET /v1/sessions/{session}` | | how the episode stands |
 | `DELETE /v1/sessions/{session}` | | 204, also if it is gone already |
 | `POST /v1/batch` | `Batch` | a result or error for each call, in order; or a line each, as they come |
-| `GET /v1/envs`, `/health`, `/metrics`, `/openapi.json`, `/docs` | | |
+| `GET /envs`, `/health`, `/metrics`, `/openapi.json`, `/docs` | | |
 
 A call that changes an episode may carry a sequence number, one more than that of the call before. The server
 remembers the last reply, so a call that is sent again is answered and not carried out twice; any other number is

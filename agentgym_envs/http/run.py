@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
+import logging
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -17,12 +19,14 @@ from agentgym_envs.http.app import create_app
 from agentgym_envs.http.protocol import Limits
 
 KEEP_ALIVE_SECONDS = 75
-_LOOPBACK = ("127.", "::1", "localhost")
 
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach a server on that address."""
-    return host.startswith(_LOOPBACK)
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name; another than this may stand for any address
+        return host == "localhost"
 
 
 def make_server(app: Any, host: str, port: int, **options: Any) -> uvicorn.Server:
@@ -35,7 +39,14 @@ def make_server(app: Any, host: str, port: int, **options: Any) -> uvicorn.Serve
         "http": _http_protocol(app.state.server.sessions.limits),
         "server_header": False,
     }
-    return uvicorn.Server(uvicorn.Config(app, host=host, port=port, **{**settings, **options}))
+    config = uvicorn.Config(app, host=host, port=port, **{**settings, **options})
+    logging.getLogger("uvicorn.error").addFilter(_not_cancelled)
+    return uvicorn.Server(config)
+
+
+def _not_cancelled(record: logging.LogRecord) -> bool:
+    """Requests that are cut off at the end are counted in one line; a traceback for each would tell nothing more."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
 @contextlib.contextmanager
@@ -47,7 +58,10 @@ def background_server(
     `port=0` takes a free one. `settings` are those of `create_app`. Raises EnvError if the port cannot be had.
     """
     app = create_app(env_ids, **settings)
-    listener = socket.create_server((host, port))
+    try:
+        listener = socket.create_server((host, port))
+    except OSError as error:
+        raise EnvError(f"cannot listen on {host}:{port}: {error}") from error
     server = make_server(app, host, port)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

@@ -16,8 +16,8 @@ from typing import Any
 import gymnasium as gym
 
 from agentgym_envs.core import TextEnv
-from agentgym_envs.errors import AgentGymError, EnvError, OutOfOrder, ServerFull, SessionLost, UsageError
-from agentgym_envs.hosting.connection import Connection, Opened, Posted
+from agentgym_envs.errors import AgentGymError, EnvError, OutOfOrder, ServerFull, SessionLost, TooLarge, UsageError
+from agentgym_envs.hosting.connection import Connection, Opened, Posted, check_seconds
 from agentgym_envs.hosting.host import Host
 from agentgym_envs.hosting.worker import WorkerPool, WorkerProcess
 from agentgym_envs.http.protocol import Limits, check_depth
@@ -84,8 +84,10 @@ class Sessions:
         An id may be `module:id`: the module, which registers the id, is imported here and in the workers.
         Raises UsageError for an id that is not an environment of this suite, and for bounds that cannot be.
         """
-        if max_sessions < 1 or not idle_seconds > 0 or not call_seconds > 0:
-            raise UsageError("max_sessions must be at least 1, and idle_seconds and call_seconds above 0")
+        if max_sessions < 1:
+            raise UsageError(f"max_sessions must be at least 1, got {max_sessions}")
+        check_seconds("idle_seconds", idle_seconds)
+        check_seconds("call_seconds", call_seconds)
         self._full_ids = {name.rpartition(":")[2]: name for name in env_ids}
         self.classes: dict[str, type[TextEnv]] = {env_id: _class_of(name) for env_id, name in self._full_ids.items()}
         self.max_sessions, self.idle_seconds, self.call_seconds = max_sessions, idle_seconds, call_seconds
@@ -190,6 +192,8 @@ class Sessions:
         """A new session in the state of another."""
         session = self.get(token)
         state = await self.call(token, "snapshot", {})
+        if len(state["actions"]) > self.limits.restore_actions:
+            raise TooLarge(f"a snapshot may hold {self.limits.restore_actions} actions")
         copy = await self.open(session.env_id, session.options)
         try:
             await self.call(copy.token, "restore", state)
@@ -318,5 +322,5 @@ def _close_late(waiter: Future[Opened]) -> None:
 
 def _result(outcome: Any) -> Any:
     if isinstance(outcome, Exception):
-        raise outcome
+        raise outcome.with_traceback(None)  # it is kept, and would keep every request that it is raised for
     return outcome

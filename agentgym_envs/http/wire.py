@@ -12,6 +12,11 @@ NOT_CARRIED_OUT = frozenset({"BadRequest", "Malformed", "Unauthorized", "OutOfOr
 """Types of errors after which the next call keeps the sequence number of this one."""
 
 
+def is_token(text: object) -> bool:
+    """Whether this can be a server's token, which travels in the head of a request."""
+    return isinstance(text, str) and bool(text) and all("!" <= letter <= "~" for letter in text)
+
+
 def dump(value: Any) -> bytes:
     """JSON in ASCII, so that lone surrogates (which are no Unicode text) can be told to the other side."""
     return json.dumps(value, separators=(",", ":")).encode("ascii")

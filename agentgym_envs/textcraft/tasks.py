@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_envs.errors import UnknownTask, UsageError
-from agentgym_envs.task import SPLITS, Split, Task, TaskSet, TaskTable, canonical_hash, check_selection
+from agentgym_envs.task import SPLITS, Split, Task, TaskSet, TaskTable, canonical_hash, check_selection, in_order
 from agentgym_envs.textcraft.book import RecipeBook
 from agentgym_envs.textcraft.names import Names, Worlds, make_names, real_names
 from agentgym_envs.textcraft.oracle import make_plan
@@ -131,7 +131,7 @@ class FictionalTasks(TaskSet):
 
     def _goals(self, split: str | None, groups: Sequence[str] | None) -> list[int]:
         check_selection(self, split, groups)
-        key = None if groups is None else tuple(groups)
+        key = in_order(self, groups)
         if key not in self._places:
             self._places[key] = [n for n, task in enumerate(self.base) if key is None or task.group in key]
         return self._places[key]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import itertools
 import logging
+import os
 import queue
 import threading
 import time
@@ -35,6 +37,7 @@ Result = Any
 ToPost = tuple[Connection, Posted]
 _ENV_ERROR = StopReason.ENV_ERROR.value
 _T = TypeVar("_T")
+_numbers = itertools.count()
 _PARALLEL_OPENINGS = 16
 _log = logging.getLogger(__name__)
 
@@ -49,6 +52,7 @@ class Lane:
         self._mode = mode or _mode_of(env)
         self._twin = env if self._mode == "async" and isinstance(env, TwinEnv) else None
         self._age, self._lock = 0, threading.Lock()
+        self.number = next(_numbers)
         self._task: concurrent.futures.Future[Any] | None = None
         self._info: Mapping[str, Any] = {}
         self._before: Mapping[str, Any] = {}  # as it was when the call began
@@ -116,7 +120,7 @@ class Lane:
             return _posted(self._twin, ask, finish)
         elif self._mode == "async":
             self._task = task = asyncio.run_coroutine_threadsafe(self._carry_out_async(ask), shared_loop())
-            task.add_done_callback(lambda task: None if task.cancelled() else finish(task.result()))
+            task.add_done_callback(partial(self._end_task, finish))
         else:
             self._box.run(partial(self._carry_out, self._box, ask), finish)
         return None
@@ -173,6 +177,12 @@ class Lane:
         self._box.close()
         return self._box
 
+    def _end_task(self, finish: Callable[[Any], None], task: concurrent.futures.Future[Any]) -> None:
+        if self._task is task:
+            self._task = None  # it knows its callbacks for ever, and they know whom this lane works for
+        if not task.cancelled():
+            finish(task.result())
+
     def _forget_call(self) -> None:
         with self._lock:
             self._age += 1
@@ -198,6 +208,11 @@ class Lane:
             if box.spoiled or box.env is None:
                 await _in_thread(lambda: self._renew(box))
             return await box.env.areset(seed=ask.seed, options=ask.options)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return EnvError(describe(error))  # of something inside the environment, and not of this call
         except SystemExit as error:  # it would end the loop, and with it every environment on it
             return EnvError(describe(error))
         except Exception as error:
@@ -274,6 +289,7 @@ class LanePool:
         """Hand a lane back."""
         self._busy -= 1
         self._idle.append((self._maker(kind), lane))
+        self._idle.sort(key=lambda idle: idle[1].number)  # whoever ends first, the same lanes are used again in order
 
     def drop(self, lane: Lane) -> None:
         """Close a lane that was taken."""
@@ -340,6 +356,10 @@ def shared_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=shared_loop.cache_clear)  # the loop's thread is the parent's
+
+
 class _Box:
     """An environment and, if it needs one, its thread. A call that never comes back keeps its box to itself."""
 
@@ -367,7 +387,8 @@ class _Box:
 
     def wait(self, deadline: float) -> None:
         """Wait until it is closed, unless a call is under way, which may never come back."""
-        if self._thread is not None and not self._busy:
+        mine = self._thread is threading.current_thread()  # if the last of what it worked for is collected there
+        if self._thread is not None and not self._busy and not mine:
             self._thread.join(max(0.0, deadline - time.monotonic()))
 
     def _work(self) -> None:
@@ -375,7 +396,7 @@ class _Box:
             call, finish = job
             try:
                 result = call()
-            except SystemExit as error:  # it would end this thread, and nobody would hear of it
+            except BaseException as error:  # it would end this thread, and nobody would hear of it
                 result = EnvError(describe(error))
             self._busy = False  # first: whoever hears of the result may close at once
             finish(result)

@@ -14,6 +14,7 @@ from gymnasium.vector import AutoresetMode
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import UsageError
+from agentgym_envs.hosting.connection import check_seconds
 from agentgym_envs.hosting.twin import TwinEnv
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import env_class
@@ -65,12 +66,16 @@ def make_vec(
     if type(num_envs) is not int or num_envs < 1:
         raise UsageError(f"num_envs must be a whole number of at least 1, got {num_envs!r}")
     check_choices(infos, autoreset_mode)
+    if step_seconds is not None:
+        check_seconds("step_seconds", step_seconds)
     spec = _spec_of(id, kwargs)
     chosen = backend or _backend_for(env_class(spec.id), kwargs)
     if chosen not in BACKENDS:
         raise UsageError(f"backend must be one of {', '.join(BACKENDS)}, got {chosen!r}")
     if (chosen == "remote") != ("base_url" in kwargs):
         raise UsageError('the backend "remote" needs base_url=..., and no other backend takes it')
+    if num_workers is not None and (type(num_workers) is not int or num_workers < 1):
+        raise UsageError(f"num_workers must be a whole number of at least 1, got {num_workers!r}")
     if num_workers is not None and chosen != "process":
         raise UsageError(f'num_workers is for the backend "process", not for {chosen!r}')
     pool = WorkerPool(num_envs if num_workers is None else num_workers) if chosen == "process" else None

@@ -197,6 +197,9 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         """Close every environment; calls under way are given up."""
         self._shut()
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a vector environment cannot be pickled or copied; make it where it is needed, by make_vec")
+
     def _check_open(self) -> None:
         if self.closed:
             raise EpisodeOver("this vector environment is closed; make a new one")

@@ -88,7 +88,7 @@ def spawn(tmp_path: Path) -> Run:
             env=environment(),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
             **options,
         )

@@ -1,15 +1,17 @@
 """Worker processes: what becomes of them and of their sessions when something dies, hangs, prints or is pickled."""
 
+import contextlib
 import gc
 import os
 import pickle
+import queue
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ import psutil
 import pytest
 
 from agentgym_envs import register
+from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import EnvError, EpisodeOver, SessionLost, UsageError
-from agentgym_envs.hosting import Posted, TwinEnv, WorkerPool
+from agentgym_envs.hosting import Posted, TwinEnv, WorkerPool, WorkerProcess
 from tests.toy_envs import HERE
+from tests.waiting import SECONDS, until
 
 TRICKY = HERE + "Toy/Tricky-v0"
 NINE = {"task": "count/9"}
@@ -32,13 +36,6 @@ def pool() -> Iterator[WorkerPool]:
     pool = WorkerPool(2)
     yield pool
     pool.close()
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 15) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.02)
 
 
 def begun(pool: WorkerPool) -> TwinEnv:
@@ -115,15 +112,15 @@ def test_a_hung_call_is_freed_by_force(pool: WorkerPool) -> None:
     seen: list[Any] = []
     thread = threading.Thread(target=lambda: seen.append(hung.step("hang")))
     thread.start()
-    eventually(lambda: hung.snapshot().actions[-1] == "hang")
+    until(lambda: hung.snapshot().actions[-1] == "hang")
     hung.abandon()
     assert pid not in [worker.pid for worker in pool.workers], "the next session might go where it is lost"
-    thread.join(10)
+    thread.join(SECONDS)
     assert seen[0][4]["stop_reason"] == "env_error"
     assert other.step("up")[0] == "1"
     assert hung.reset(seed=0, options=NINE)[1]["stop_reason"] is None, "it was put on the worker that was just killed"
     assert int(hung.step("who")[0].split()[0]) != pid
-    eventually(lambda: not psutil.pid_exists(pid))
+    until(lambda: not psutil.pid_exists(pid))
 
 
 def test_prints_and_reads_do_not_disturb_the_frames(pool: WorkerPool) -> None:
@@ -176,11 +173,11 @@ def test_a_call_to_a_dead_worker_is_answered(pool: WorkerPool) -> None:
     begun(pool)
     (worker,) = pool.workers
     worker.kill()
-    eventually(lambda: not psutil.pid_exists(worker.pid))
+    until(lambda: not psutil.pid_exists(worker.pid))
     replies: list[Any] = []
     for _ in range(2):
         worker.post([Posted("s0", "step", {"action": "up"}, replies.append)])
-    eventually(lambda: len(replies) == 2)
+    until(lambda: len(replies) == 2)
     assert all(isinstance(reply, SessionLost) for reply in replies)
 
 
@@ -210,7 +207,7 @@ def test_workers_end_with_their_parent(ending: str) -> None:
         if ending == "killed":
             time.sleep(0.2)  # for the call that hangs
             parent.kill()
-        eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+        until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
 def test_a_forgotten_pool_ends_its_workers() -> None:
@@ -218,4 +215,68 @@ def test_a_forgotten_pool_ends_its_workers() -> None:
     pid = int(begun(pool).step("who")[0].split()[0])
     del pool
     gc.collect()
-    eventually(lambda: not psutil.pid_exists(pid))
+    until(lambda: not psutil.pid_exists(pid))
+
+
+def refuse(_: Any) -> None:
+    raise RuntimeError("Event loop is closed")
+
+
+def test_one_who_cannot_take_a_reply_costs_nobody_theirs(pool: WorkerPool) -> None:
+    twin, other = begun(pool), begun(pool)
+    worker, session = twin._place.connection, twin._place.session
+    assert isinstance(worker, WorkerProcess) and isinstance(other, TwinEnv)
+    worker.post([Posted(session, "status", {}, refuse)])
+    assert twin.step("up")[0] == "1"
+    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    worker.post([Posted(session, "step", {"action": "hang"}, done) for done in (refuse, answers.put)])
+    worker.kill()
+    assert isinstance(answers.get(timeout=SECONDS), SessionLost)
+    worker.post([Posted(session, "status", {}, done) for done in (refuse, answers.put)])
+    assert isinstance(answers.get(timeout=SECONDS), SessionLost)
+
+
+def test_options_that_cannot_be_sent_are_refused_and_cost_no_process(pool: WorkerPool) -> None:
+    twin, other = begun(pool), begun(pool)
+    with pytest.raises(UsageError, match="can be pickled"):
+        TwinEnv(TRICKY, pool, {"grammar": lambda: None})
+    assert twin.step("up")[0] == other.step("up")[0] == "1"
+    with pytest.raises(UsageError, match="a grammar is one of"):
+        TwinEnv(TRICKY, pool, {"grammar": ["react"]})
+    assert sum(len(worker.sessions) for worker in pool.workers) == 2
+
+
+def test_after_a_restore_the_sequence_of_episodes_is_that_of_a_local_environment(pool: WorkerPool) -> None:
+    local, twin = gym.make(TRICKY).unwrapped, TwinEnv(TRICKY, pool, {})
+    snapshot = begun(pool).snapshot()
+    drawn = []
+    for env in (local, twin):
+        assert isinstance(env, TextEnv)
+        env.reset(seed=5)
+        env.restore(snapshot)
+        drawn.append([env.reset()[1]["seed"] for _ in range(3)])
+    assert drawn[0] == drawn[1]
+    twin.reset(seed=5)
+    copy = pickle.loads(pickle.dumps(twin))
+    assert copy.reset()[1]["seed"] == twin.reset()[1]["seed"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_after_a_fork_the_workers_are_the_parents(pool: WorkerPool) -> None:
+    """The child finds its episode lost, and begins the next in a process of its own."""
+    twin = begun(pool)
+    pickled = pickle.dumps(twin)
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(30)  # a hang must end
+        with contextlib.suppress(Exception):
+            lost = twin.step("up")[4]["error"]
+            copy = pickle.loads(pickled)
+            twin.reset(seed=0, options=NINE)
+            told = [lost, twin.step("up")[0], copy.step("up")[0]]
+            pool.close()
+            os._exit(told != ["SessionLost: the worker process is gone", "1", "1"])
+        os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert twin.step("up")[0] == "1"

@@ -28,6 +28,7 @@ from agentgym_envs.http.dialects.agentgym.tasks import IndexTasks, rows_of
 from agentgym_envs.http.run import background_server
 from agentgym_envs.textcraft.book import load_book
 from tests import contract
+from tests.waiting import until
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
 Handler = Callable[[dict[str, Any]], Any]
@@ -130,8 +131,7 @@ class Fake:
 
     def __enter__(self) -> Fake:
         self._thread.start()
-        while not self._server.started:
-            time.sleep(0.005)
+        until(lambda: self._server.started)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -318,7 +318,7 @@ def test_a_webarena_episode_that_the_server_cuts_is_an_env_error() -> None:
 )
 def test_a_server_that_makes_no_environment(answer: Any, kind: type[Exception]) -> None:
     with Fake(create=answer) as fake, pytest.raises(kind):
-        make(fake.url, patience=0.3)
+        make(fake.url, patience=1.5)
     assert (len(fake.asked) > 1) is (kind is ServerFull), "only a server that is full is asked again"
 
 
@@ -335,13 +335,13 @@ def test_nobody_there() -> None:
 
 def test_a_silent_server_is_an_env_error_in_time() -> None:
     fake = Fake(**TEXT, reset=TEXT_BEGUN)
-    with socket.create_server(("127.0.0.1", 0)) as deaf, played("textcraft", fake, timeout=0.3) as env:
+    with socket.create_server(("127.0.0.1", 0)) as deaf, played("textcraft", fake, timeout=1.5) as env:
         env.reset(seed=0)
         assert env._place is not None
         env._place = env._place._replace(url=f"http://127.0.0.1:{deaf.getsockname()[1]}")
         began = time.monotonic()
         *_, info = env.step("get 1 coal")
-        assert "ReadTimeout" in info["error"] and time.monotonic() - began < 10
+        assert "ReadTimeout" in info["error"] and time.monotonic() - began < 60
         assert env.reset(seed=0)[1]["stop_reason"] is None
 
 

@@ -6,7 +6,6 @@ The scenarios but TextCraft are played by a toy, since what is tested is the pro
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,6 +24,7 @@ from agentgym_envs.http.dialects.agentgym.server import Desk, agentgym_mount, ag
 from agentgym_envs.http.run import background_server
 from agentgym_envs.registration import register
 from agentgym_envs.task import Task, TaskSet
+from tests.waiting import SECONDS, until
 
 TEXTCRAFT, TOY = "AgentGym/TextCraft-v0", "Toy/Anything-v0"
 
@@ -194,6 +194,31 @@ def test_textcraft_refuses_bodies_that_lack_a_field(client: Client, body: dict[s
     assert client._read(client.http.post(f"{client.base}/step", content=b"[1]"), 400)
 
 
+def test_textcraft_survives_junk(client: Client) -> None:
+    number, before = client.post("create")["id"], client.post("create")["id"]
+    for action in (
+        "\x00",
+        "\ud800",
+        "é漢🙂",
+        "x" * 1_000_000,
+        "get " + "9" * 5000 + " coal",
+        "craft " * 1000 + "using 1",
+    ):
+        told = client._read(
+            client.http.post(f"{client.base}/step", content=json.dumps({"id": number, "action": action})), 200
+        )
+        assert "error" in told or (told["reward"], told["done"]) == (0, False)
+    for content, status in ((b'{"id": "\xff"}', 400), (b"[" * 100_000, 400), (b'{"id"', 400), (b"x" * 5 * 2**20, 413)):
+        for path in ("create", "reset", "step", "close"):
+            assert "Traceback" not in str(
+                client._read(client.http.post(f"{client.base}/{path}", content=content), status)
+            )
+    for index in (10**300, -1, 544):
+        assert "Goal: craft" in client.post("reset", id=number, data_idx=index)["observation"]
+    assert client.post("close", id=10**300) is False
+    assert client.post("create")["id"] == before + 1, "a creation that was refused was carried out"
+
+
 def test_babyai_adds_its_rewards_up(client: Client) -> None:
     assert client.get("") == "This is environment BabyAI."
     made = client.post("create")
@@ -359,6 +384,16 @@ def test_one_environment_is_served_at_the_root_too() -> None:
             assert client.post("create")["id"] == 2
 
 
+def test_a_token_goes_with_the_address() -> None:
+    """`requests`, which AgentGym's clients use, sends user and password of an address as we do here."""
+    requests = pytest.importorskip("requests")
+    with background_server([TEXTCRAFT], mounts=[agentgym_routes], token="s3cret") as address:
+        for base in (f"{address}/agentgym/textcraft", address):
+            assert requests.post(f"{base}/create", timeout=SECONDS).status_code == 401
+            let_in = base.replace("http://", "http://agentgym:s3cret@")
+            assert type(requests.post(f"{let_in}/create", timeout=SECONDS).json()["id"]) is int
+
+
 def test_an_abandoned_environment_is_reaped_and_forgotten() -> None:
     desks: list[Desk] = []
 
@@ -366,14 +401,12 @@ def test_an_abandoned_environment_is_reaped_and_forgotten() -> None:
         desks.append(Desk(server, TextCraft(), TEXTCRAFT))
         return desks[0].routes("")
 
-    with background_server([TEXTCRAFT], mounts=[mount], max_sessions=3, idle_seconds=0.3) as address:
+    with background_server([TEXTCRAFT], mounts=[mount], max_sessions=3, idle_seconds=1.5) as address:
         client = Client(address)
         with client.http:
             for _ in range(3):
                 client.post("create")
-            deadline = time.monotonic() + 20
-            while client.get("health")["sessions"] and time.monotonic() < deadline:
-                time.sleep(0.05)
+            until(lambda: client.get("health")["sessions"] == 0)
             assert [client.post("create")["id"] for _ in range(2)] == [3, 4]
             assert len(desks[0]._slots) == 2, "the table grows with every client that goes away"
             assert client.post("step", id=0, action="inventory") == {"error": "The id 0 is not valid."}
@@ -410,6 +443,10 @@ def test_a_mount_needs_something_to_serve() -> None:
 
 
 def test_numberings() -> None:
+    starts = [0, 30, 60, 90, 120, 660, 1096, 1396, 1416, 1436, 2336, 2936, 3236, 3536, 3836, 4136, 4168, 4204, 4240]
+    starts += [4365, 4490, 4615, 4629]
+    assert [part.first for part in ids.SCIWORLD_4639] == starts
+    assert [part.first for part in ids.SCIWORLD_4339] == [n - 300 * (n > 1096) for n in starts if n != 1096]
     first = {part.name: part.first for part in ids.SCIWORLD_4639}
     last = {part.name: part.first + part.length - 1 for part in ids.SCIWORLD_4639}
     assert (first["use-thermometer"], last["use-thermometer"]) == (120, 659)

@@ -21,7 +21,8 @@ from agentgym_envs.hosting.connection import Posted
 from agentgym_envs.http.client import ServerConnection
 from agentgym_envs.http.protocol import Limits
 from agentgym_envs.http.run import background_server
-from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, free_port, until
+from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, free_port
+from tests.waiting import SECONDS, until
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def post_all(connection, calls):
 
     connection.post([Posted(s, v, a, done_for(place)) for place, (s, v, a) in enumerate(calls)])
     for _ in calls:
-        assert left.acquire(timeout=20)
+        assert left.acquire(timeout=SECONDS)
     return [outcomes[place] for place in range(len(calls))]
 
 
@@ -99,14 +100,12 @@ def test_a_server_of_another_kind(status, body):
         gym.make(COUNT, base_url=odd.url, patience=0.1)
 
 
-def test_a_gateway_that_is_unwell_is_asked_again(url):
-    api = Api(url)
+def test_a_gateway_that_is_unwell_is_asked_again():
     with Odd((502, b"bad"), (503, b""), (200, b'{"observation": "x"}')) as odd:
         connection = ServerConnection(odd.url)
         connection._numbers["s"] = 0
         assert connection.call("s", "step", {"action": "up"}) == {"observation": "x"}
         assert odd.asked == 3
-    assert api.sessions() >= 0
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"results": []}', b'{"results": 5}', b"null"])
@@ -162,13 +161,12 @@ def test_slow_environments_do_not_hold_up_fast_ones(url):
     slow, fast = opened(connection, 12, SLOW), opened(connection, 12, SLOW)
     late: list[object] = []
     for session in slow:  # one request each, more than there are senders for quick work
-        connection.post([Posted(session, "step", {"action": "sleep 1.5"}, late.append)])
+        connection.post([Posted(session, "step", {"action": "sleep 3"}, late.append)])
         time.sleep(0.01)
-    began = time.monotonic()
     for turn in range(1, 4):
         rows = post_all(connection, [(s, "step", {"action": "up"}) for s in fast])
         assert [row["observation"] for row in rows] == [str(turn)] * 12
-    assert time.monotonic() - began < 1.0 and not late
+    assert not late
     until(lambda: len(late) == 12)
 
 
@@ -296,7 +294,7 @@ def test_no_server_at_all():
     began = time.monotonic()
     with pytest.raises(EnvError) as caught:
         gym.make(COUNT, base_url=urls, patience=0.5)
-    assert 0.4 < time.monotonic() - began < 2 and all(url in str(caught.value) for url in urls)
+    assert 0.4 < time.monotonic() - began < 15 and all(url in str(caught.value) for url in urls)
 
 
 def test_a_full_server_is_waited_for():
@@ -305,7 +303,7 @@ def test_a_full_server_is_waited_for():
         with pytest.raises(EnvError, match="holds 1 sessions"):
             gym.make(COUNT, base_url=url, patience=0.2)
         threading.Timer(0.3, first.close).start()
-        second = gym.make(COUNT, base_url=url, patience=5)
+        second = gym.make(COUNT, base_url=url, patience=SECONDS)
         second.close()
 
 
@@ -319,6 +317,6 @@ def test_a_wrong_token_is_told_at_once():
     with background_server([COUNT], token="sesame") as url:
         began = time.monotonic()
         with pytest.raises(UsageError, match="token"):
-            gym.make(COUNT, base_url=url, token="wrong")
-        assert time.monotonic() - began < 2
+            gym.make(COUNT, base_url=url, token="wrong", patience=SECONDS)
+        assert time.monotonic() - began < SECONDS / 2
         gym.make(COUNT, base_url=url, token="sesame").close()

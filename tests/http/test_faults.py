@@ -14,7 +14,8 @@ import pytest
 
 from agentgym_envs import make_vec
 from agentgym_envs.http.run import background_server
-from tests.http.tools import COUNT, ROOT, SLOW, TOYS, TRICKY, Api, Proxy, free_port, server_process, until
+from tests.http.tools import COUNT, ROOT, SLOW, TOYS, TRICKY, Api, Proxy, free_port, server_process
+from tests.waiting import until
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
 
@@ -63,7 +64,7 @@ def test_a_way_that_is_closed_for_good_ends_the_episode_and_not_the_run():
         began = time.monotonic()
         _, reward, terminated, truncated, info = env.step("up")
         assert (reward, terminated, truncated, info["stop_reason"]) == (0.0, False, True, "env_error")
-        assert way in info["error"] and time.monotonic() - began < 3
+        assert way in info["error"] and time.monotonic() - began < 30
         assert env.reset(seed=0)[1]["stop_reason"] == "env_error"
         open_way.clear()
         assert env.reset(seed=0)[1]["stop_reason"] is None
@@ -81,7 +82,7 @@ env.step("sleep 30")
 
 @pytest.mark.slow
 def test_a_client_killed_in_mid_step_leaves_nothing():
-    with background_server(TOYS, workers=1, idle_seconds=0.5, call_seconds=2.0) as url:
+    with background_server(TOYS, workers=1, idle_seconds=2.0, call_seconds=6.0) as url:
         client = subprocess.Popen([sys.executable, "-c", _STEP_FOR_EVER, url], cwd=ROOT, stdout=subprocess.PIPE)
         assert client.stdout is not None and client.stdout.readline() == b"begun\n"
         api = Api(url)
@@ -108,7 +109,7 @@ def test_a_server_killed_and_started_again():
         process.wait()
         began = time.monotonic()
         assert env.step("up")[4]["stop_reason"] == "env_error"
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 30, "it waited for a server that is gone"
     with server_process(port):
         assert other.step("up")[4]["stop_reason"] == "env_error"
         assert [info["stop_reason"] for info in vec.step(["up"] * 4)[4]] == ["env_error"] * 4
@@ -126,18 +127,18 @@ def test_a_server_that_freezes():
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with server_process(port) as process:
-        env = gym.make(COUNT, base_url=url, timeout=0.3, patience=0.2)
-        vec = make_vec(COUNT, 4, base_url=url, infos="list", timeout=30.0, step_seconds=0.5)
+        env = gym.make(COUNT, base_url=url, timeout=1.5, patience=0.2)
+        vec = make_vec(COUNT, 4, base_url=url, infos="list", timeout=120.0, step_seconds=2.0)
         env.reset(seed=0)
         vec.reset(seed=0)
         process.send_signal(signal.SIGSTOP)
         began = time.monotonic()
         assert env.step("up")[4]["stop_reason"] == "env_error"
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 45
         assert env.reset(seed=0)[1]["stop_reason"] == "env_error"
         began = time.monotonic()
         assert [info["stop_reason"] for info in vec.step(["up"] * 4)[4]] == ["env_error"] * 4
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 30
         process.send_signal(signal.SIGCONT)
         until(lambda: env.reset(seed=0)[1]["stop_reason"] is None)
         assert env.step("up")[0] == "1"
@@ -147,7 +148,7 @@ def test_a_server_that_freezes():
 
 @pytest.mark.slow
 def test_workers_that_die_and_hang_seen_by_a_vector():
-    with background_server(TOYS, workers=3, call_seconds=1.5) as url:
+    with background_server(TOYS, workers=3, call_seconds=8.0) as url:
         vec = make_vec(SLOW, 3, base_url=url, infos="list")
         vec.reset(seed=0, options={"task": "count/9"})
         ends = [info["stop_reason"] for info in vec.step(["die", "up", "hang"])[4]]
@@ -187,5 +188,7 @@ print(json.dumps("ended"))
 
 
 def test_a_program_ends_though_its_environments_are_open():
-    done = subprocess.run([sys.executable, "-c", _IN_A_THREAD], capture_output=True, timeout=30, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", _IN_A_THREAD], capture_output=True, timeout=180, text=True, check=False
+    )
     assert (json.loads(done.stdout), done.stderr, done.returncode) == ("ended", "", os.EX_OK)

@@ -8,15 +8,17 @@ import socket
 import threading
 import time
 
+import gymnasium as gym
 import httpx
 import psutil
 import pytest
 
-from agentgym_envs.errors import UsageError
+from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.http.app import create_app
 from agentgym_envs.http.protocol import Limits
-from agentgym_envs.http.run import background_server
-from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, error, free_port, server_process, until
+from agentgym_envs.http.run import background_server, is_loopback
+from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, error, free_port, server_process
+from tests.waiting import SECONDS, until
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
 LIMITS = Limits(body_bytes=2**20, body_seconds=0.5, header_bytes=4096, header_seconds=0.5, restore_actions=5)
@@ -85,16 +87,16 @@ def test_batch(api, env):
 def test_a_stream_brings_what_is_ready_first(api):
     fast, slow, other = api.begin(SLOW), api.begin(SLOW), api.begin(COUNT)
     calls = [
-        {"session": slow, "verb": "step", "action": "sleep 0.5"},
+        {"session": slow, "verb": "step", "action": "sleep 2"},
         {"session": fast, "verb": "step", "action": "up"},
         {"session": other, "verb": "step", "action": "up"},
     ]
-    began, came = time.monotonic(), []
+    came = []
     with api.http.stream("POST", "/v1/batch", json={"calls": calls, "stream": True}) as reply:
         for line in reply.iter_lines():
-            came.append((json.loads(line)["index"], time.monotonic() - began))
+            came.append((json.loads(line)["index"], time.monotonic()))
     assert [index for index, _ in came] == [2, 1, 0]
-    assert came[1][1] < 0.4 <= came[2][1]
+    assert came[2][1] - came[1][1] > 0.3, "the lines came together"
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,7 @@ def test_what_cannot_be_created(api, body, status, kind):
     ("verb", "body", "status", "kind"),
     [
         ("step", b"{}", 422, "Malformed"),
+        ("step", b'{"action": "\xff"}', 400, "BadRequest"),
         ("step", b'{"action": 5}', 422, "Malformed"),
         ("step", b'{"action": "up", "seq": 0}', 422, "Malformed"),
         ("step", b'{"action": "up", "seq": "2"}', 422, "Malformed"),
@@ -168,7 +171,7 @@ def test_paths_and_methods(api):
 
 
 def test_pages(api):
-    assert {row["id"] for row in api.http.get("/v1/envs").json()["envs"]} == {COUNT, TRICKY, SLOW, TEXTCRAFT}
+    assert {row["id"] for row in api.http.get("/envs").json()["envs"]} == {COUNT, TRICKY, SLOW, TEXTCRAFT}
     api.step(api.begin())
     text = api.http.get("/metrics").text
     assert 'agentgym_calls_total{verb="step"}' in text and "agentgym_sessions" in text
@@ -178,8 +181,6 @@ def test_pages(api):
 @pytest.mark.parametrize("env", [TEXTCRAFT, SLOW])
 @pytest.mark.parametrize("action", ["x" * 1_000_000, "\ud800", "\x00", "é漢🙂", "a\u2028b", ""])
 def test_any_text_is_an_action(api, env, action):
-    import gymnasium as gym
-
     local = gym.make(env)
     session = api.create(env)
     assert api.call(session, "reset", seq=1, seed=5).json()["observation"] == local.reset(seed=5)[0]
@@ -230,7 +231,7 @@ def test_token():
     with background_server([COUNT], token="sesame") as url:
         for headers in ({}, {"Authorization": "Bearer sesam"}, {"Authorization": "sesame"}, {"Authorization": "é"}):
             api = Api(url, headers={name: value.encode() for name, value in headers.items()})
-            for path in ("/v1/envs", "/metrics", "/nowhere", "/docs"):
+            for path in ("/envs", "/metrics", "/nowhere", "/docs"):
                 assert error(api.http.get(path), 401) == "Unauthorized"
             assert error(api.http.post("/v1/sessions", content=b"\xff"), 401) == "Unauthorized"
             assert api.http.get("/health").status_code == 200
@@ -261,11 +262,13 @@ def test_ids_that_cannot_be_served(name):
 
 def connect(url: str) -> socket.socket:
     host, port = url.removeprefix("http://").split(":")
-    connection = socket.create_connection((host, int(port)), timeout=5)
+    connection = socket.create_connection((host, int(port)), timeout=SECONDS)
     return connection
 
 
 HEAD = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+TRICKLE = HEAD + b"X-Slow: " + b"x" * 1000
+"""A head that nothing is wrong with, but that takes its time."""
 
 
 @pytest.mark.parametrize("second", [False, True], ids=["first request", "second request"])
@@ -274,13 +277,11 @@ def test_slow_loris_is_cut_and_holds_up_nobody(url, api, second):
         if second:
             loris.sendall(HEAD + b"\r\n")
             assert b"200 OK" in loris.recv(4096)
-        began = time.monotonic()
         with pytest.raises(OSError):
-            for byte in HEAD * 20:
+            for byte in TRICKLE:
                 loris.sendall(bytes([byte]))
                 assert api.sessions() >= 0
                 time.sleep(0.02)
-        assert 0.3 < time.monotonic() - began < 3
 
 
 def test_an_endless_head_is_cut(url):
@@ -294,12 +295,10 @@ def test_an_endless_head_is_cut(url):
 def test_a_slow_body_is_cut_and_holds_up_nobody(url, api):
     with connect(url) as slow:
         slow.sendall(b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
-        began = time.monotonic()
         slow.sendall(b'{"env"')
         assert api.create()
         reply = b"".join(iter(lambda: slow.recv(4096), b""))
         assert b"400 Bad Request" in reply and b"BadRequest" in reply
-        assert time.monotonic() - began < 3
 
 
 def test_the_client_goes_away_before_its_session_is_ready():
@@ -321,12 +320,28 @@ def test_sigterm_lets_the_running_call_finish():
         workers = psutil.Process(process.pid).children(recursive=True)
         assert len(workers) == 2
         replies: list[httpx.Response] = []
-        thread = threading.Thread(target=lambda: replies.append(api.step(session, "sleep 1", seq=2)))
+        thread = threading.Thread(target=lambda: replies.append(api.step(session, "sleep 4", seq=2)))
         thread.start()
-        time.sleep(0.3)
+        time.sleep(1.5)  # for the call to arrive
         os.kill(process.pid, signal.SIGTERM)
-        process.wait(10)
+        process.wait(SECONDS)
         thread.join()
         assert replies[0].json()["observation"] == "slept"
-        psutil.wait_procs(workers, 5)
+        psutil.wait_procs(workers, SECONDS)
         assert not [worker for worker in workers if worker.is_running() and worker.status() != "zombie"]
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [("127.0.0.1", True), ("127.8.9.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False),
+     ("::1234", False), ("127.0.0.1.example.com", False), ("localhost.example.com", False), ("10.0.0.1", False)],
+)  # fmt: skip
+def test_what_only_this_machine_can_reach(host, own):
+    assert is_loopback(host) is own
+
+
+def test_a_port_that_is_taken():
+    with background_server([COUNT]) as url:
+        second = background_server([COUNT], port=int(url.rpartition(":")[2]))
+        with pytest.raises(EnvError, match="cannot listen on"):
+            second.__enter__()

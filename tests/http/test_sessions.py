@@ -1,10 +1,12 @@
 """Sequence numbers, idleness, workers: what a session promises whatever its client does."""
 
+import asyncio
 import os
 import random
 import signal
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
@@ -13,8 +15,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from agentgym_envs.errors import EpisodeOver, UsageError
+from agentgym_envs.hosting.host import Host
+from agentgym_envs.http.protocol import Limits
 from agentgym_envs.http.run import background_server
-from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, error, until
+from agentgym_envs.http.sessions import Sessions
+from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, error
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -73,20 +80,20 @@ def test_a_duplicate_that_comes_while_the_first_is_under_way(url, api):
 def test_closing_while_a_call_is_under_way(url, api):
     session = api.begin(SLOW)
     with ThreadPoolExecutor(2) as threads:
-        running = threads.submit(lambda: Api(url).step(session, "sleep 0.4", seq=2))
-        time.sleep(0.1)
+        running = threads.submit(lambda: Api(url).step(session, "sleep 2", seq=2))
+        time.sleep(0.7)  # for it to be under way
         queued = threads.submit(lambda: Api(url).step(session, "up", seq=3))
-        time.sleep(0.1)
+        time.sleep(0.7)
         assert api.http.delete(f"/v1/sessions/{session}").status_code == 204
         assert running.result().json()["observation"] == "slept"
         assert error(queued.result(), 404) == "SessionLost"
 
 
 def test_idle_sessions_are_freed_and_busy_ones_are_not():
-    with background_server(TOYS, idle_seconds=0.4, workers=1) as url:
+    with background_server(TOYS, idle_seconds=1.0, workers=1) as url:
         api = Api(url)
         idle, idle_in_worker, busy = api.begin(COUNT), api.begin(SLOW), api.begin(SLOW)
-        assert api.step(busy, "sleep 1.2", seq=2).json()["observation"] == "slept"
+        assert api.step(busy, "sleep 2.5", seq=2).json()["observation"] == "slept"
         assert api.sessions() == 1
         for session in (idle, idle_in_worker):
             assert error(api.step(session), 404) == "SessionLost"
@@ -98,7 +105,7 @@ def test_idle_sessions_are_freed_and_busy_ones_are_not():
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["killed", "dies", "hangs"])
 def test_a_worker_that_is_lost_takes_only_its_own_sessions(how):
-    with background_server(TOYS, workers=2, call_seconds=1.0, max_sessions=3) as url:
+    with background_server(TOYS, workers=2, call_seconds=6.0 if how == "hangs" else 300.0, max_sessions=3) as url:
         api = Api(url)
         here, lost, other = api.begin(TRICKY), api.begin(SLOW), api.begin(SLOW)
         pid = int(api.step(lost, "who", seq=2).json()["observation"].split()[0])
@@ -163,7 +170,7 @@ class OneSession(RuleBasedStateMachine):
         super().__init__()
         self.api = Api(self.url)
         self.session = self.api.begin(self.env)
-        self.seq, self.turn, self.last = 1, 0, None
+        self.seq, self.turn = 1, 0
 
     @rule(again=st.integers(0, 3), batched=st.booleans())
     def step(self, again, batched):
@@ -173,7 +180,6 @@ class OneSession(RuleBasedStateMachine):
         for _ in range(again + 1):
             reply = self.send("up", self.seq, batched)
             assert reply["observation"] == str(self.turn)
-        self.last = reply
 
     @rule(offset=st.sampled_from([-3, -2, -1, 2, 3]), batched=st.booleans())
     def stale(self, offset, batched):
@@ -186,7 +192,7 @@ class OneSession(RuleBasedStateMachine):
 
     @rule()
     def reset(self):
-        self.seq, self.turn, self.last = self.seq + 1, 0, None
+        self.seq, self.turn = self.seq + 1, 0
         for _ in range(2):
             reply = self.api.call(self.session, "reset", seq=self.seq, seed=0, options={"task": "count/9"})
             assert reply.status_code == 200
@@ -197,7 +203,7 @@ class OneSession(RuleBasedStateMachine):
             assert self.api.http.delete(f"/v1/sessions/{self.session}").status_code == 204
         assert self.send("up", self.seq + 1, False)["error"]["type"] == "SessionLost"
         self.session = self.api.begin(self.env)
-        self.seq, self.turn, self.last = 1, 0, None
+        self.seq, self.turn = 1, 0
 
     @rule()
     def status(self):
@@ -225,3 +231,39 @@ def test_an_environment_that_is_not_ready_in_time():
         api = Api(url)
         assert error(api.http.post("/v1/sessions", json={"env": "Toy/Late-v0"}), 500) == "EnvError"
         assert api.sessions() == 0
+
+
+def test_an_error_that_is_asked_for_again_and_again_grows_no_longer():
+    """It is kept for the next time, and its traceback would keep every request that it was raised for."""
+
+    async def play() -> int:
+        sessions = Sessions([TOYS[0]])
+        session = await sessions.open(COUNT, {})
+        for _ in range(20):
+            with pytest.raises(EpisodeOver):
+                await sessions.call(session.token, "step", {"action": "up"}, 1)
+        await sessions.shut_down()
+        return sum(1 for _ in traceback.walk_tb(session.outcome.__traceback__))
+
+    assert asyncio.run(play()) < 10
+
+
+def test_what_cannot_be_described_leaves_nothing_in_the_server(api):
+    host = Host()
+    for options in ({"grammar": ["react"]}, {"groups": 5}):
+        with pytest.raises(UsageError):
+            host.open("s", TOYS[0], options)
+        assert error(api.http.post("/v1/sessions", json={"env": COUNT, "options": options}), 422) == "UsageError"
+    assert len(host) == 0
+
+
+def test_a_fork_is_bounded_as_a_restore_is():
+    with background_server(TOYS, limits=Limits(restore_actions=3)) as url:
+        api = Api(url)
+        session = api.begin()
+        for seq in range(2, 5):
+            api.step(session, seq=seq)
+        assert api.http.post(f"/v1/sessions/{session}/fork").status_code == 201
+        api.step(session, seq=5)
+        assert error(api.http.post(f"/v1/sessions/{session}/fork"), 413) == "TooLarge"
+        assert api.sessions() == 2

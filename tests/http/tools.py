@@ -16,22 +16,16 @@ from typing import Any, ClassVar
 
 import httpx
 
-from agentgym_envs.core import Transition
 from agentgym_envs.registration import register
-from tests.toy_envs import TrickyEnv
+from tests.toy_envs import SlowEnv
+from tests.waiting import until
 
 COUNT = "Toy/Count-v0"
 TRICKY = "Toy/Tricky-v0"
 SLOW = "Toy/Slow-v0"
 LATE = "Toy/Late-v0"
-TOYS = ["tests.toy_envs:Toy/Count-v0", "tests.toy_envs:Toy/Tricky-v0", "tests.http.tools:Toy/Slow-v0"]
+TOYS = ["tests.toy_envs:Toy/Count-v0", "tests.toy_envs:Toy/Tricky-v0", "tests.toy_envs:Toy/Slow-v0"]
 ROOT = Path(__file__).parents[2]
-
-
-class SlowEnv(TrickyEnv):
-    """`TrickyEnv` of which every session has a thread, in a worker process."""
-
-    blocking = True
 
 
 class LateEnv(SlowEnv):
@@ -41,11 +35,7 @@ class LateEnv(SlowEnv):
         time.sleep(1.0)
         super().__init__(**kwargs)
 
-    def _act(self, command: str) -> Transition:
-        return super()._act(command)
 
-
-register(SLOW, "tests.http.tools:SlowEnv")
 register(LATE, "tests.http.tools:LateEnv")
 
 
@@ -95,14 +85,6 @@ def error(reply: httpx.Response, status: int) -> str:
     return kind
 
 
-def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
-    """Wait until something is true."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.02)
-
-
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -125,7 +107,7 @@ def server_process(port: int, ids: list[str] | None = None, **settings: Any) -> 
     arguments = json.dumps([port, ids or TOYS, settings])
     process = subprocess.Popen([sys.executable, "-c", _SERVE, arguments], cwd=ROOT)
     try:
-        until(lambda: listens(port), 30)
+        until(lambda: listens(port))
         yield process
     finally:
         process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import random
 import signal
@@ -40,30 +41,36 @@ from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.vector import Lane, LanePool
 from tests.rollout.families import FAMILIES
 from tests.toy import CountEnv
+from tests.waiting import SECONDS, until
 
 CODEC = ChatCodec(FAMILIES["qwen2.5"].tokenizer())
 LIMITS = Limits(max_turns=20)
 WORKERS = 6
+WAIT = 5.0
+"""Seconds that one waits for the others that should come beside it."""
 ID = "AgentGym/TextCraft-v0"
 
 
 def text(specs: Sequence[EpisodeSpec], make_env: Any, policy: Any = OraclePolicy, **options: Any) -> list[Trajectory]:
     """`play_many_text`; whatever hangs fails instead."""
     options = {"limits": LIMITS, "concurrency": WORKERS, **options}
-    return asyncio.run(asyncio.wait_for(play_many_text(specs, make_env, policy, **options), 30))
+    return asyncio.run(asyncio.wait_for(play_many_text(specs, make_env, policy, **options), 2 * SECONDS))
 
 
 class Meter:
-    """How many are inside at a time."""
+    """How many are inside at a time. `full` is set when all that may be are."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: int = WORKERS) -> None:
         self.now = self.peak = 0
+        self.full, self._wanted = threading.Event(), wanted
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
         with self._lock:
             self.now += 1
             self.peak = max(self.peak, self.now)
+            if self.now == self._wanted:
+                self.full.set()
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
@@ -77,7 +84,8 @@ class ThreadEnv(CountEnv):
 
     def _begin(self, task: Any, rng: Any) -> str:
         with meter:
-            time.sleep(0.1)
+            meter.full.wait(WAIT)
+            time.sleep(0.05)  # for one too many to come
             return super()._begin(task, rng)
 
 
@@ -88,7 +96,10 @@ class AsyncEnv(CountEnv):
 
     async def _begin_async(self, task: Any, rng: Any) -> str:
         with meter:
-            await asyncio.sleep(0.1)
+            end = time.monotonic() + WAIT
+            while not meter.full.is_set() and time.monotonic() < end:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.05)
             return self._begin(task, rng)
 
 
@@ -103,16 +114,21 @@ def test_resets_overlap_and_are_bounded(kind: type[TextEnv], monkeypatch: pytest
     assert meter.peak == WORKERS and meter.now == 0
 
 
-def test_environments_that_wait_are_made_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "meter", Meter())
+class CountThread(CountEnv):
+    blocking = True
+
+
+def test_environments_that_wait_are_made_side_by_side() -> None:
+    others, made = Meter(WORKERS - 1), itertools.count()
 
     def make() -> TextEnv:
-        with meter:
-            time.sleep(0.1)
-            return ThreadEnv()
+        if next(made):  # the first is made alone: only then it is known that it waits
+            with others:
+                others.full.wait(WAIT)
+        return CountThread()
 
     assert all(t.success for t in text([EpisodeSpec("count/2")] * WORKERS, make))
-    assert meter.peak >= WORKERS - 1  # the first is made alone: only then it is known that it waits
+    assert others.peak == WORKERS - 1
 
 
 class Turnstile(CountEnv):
@@ -165,18 +181,19 @@ class Hanging(CountEnv):
 
     def reset(self, **kwargs: Any) -> Any:
         if (kwargs["options"] or {}).get("task") == "count/4":
-            time.sleep(1)
+            time.sleep(2.5)
         return super().reset(**kwargs)
 
     def _act(self, command: str) -> Transition:
         if command == "hang":
-            time.sleep(0.4)
+            time.sleep(1.5)
         if command == "quit":
             raise SystemExit(3)
         return super()._act(command)
 
     def _close(self) -> None:
-        time.sleep(0.1)
+        with meter:
+            time.sleep(0.1)
         super()._close()
 
 
@@ -189,12 +206,12 @@ def _nothing_made() -> None:
 @pytest.mark.parametrize("action", ["up", "crash", "hang", "quit"])
 def test_the_environment_of_a_caller_is_neither_closed_nor_replaced(action: str) -> None:
     env = Hanging()
-    limits = Limits(env_seconds=0.2)
+    limits = Limits(env_seconds=0.8)
     threads = set(threading.enumerate())
     done = asyncio.run(play_text(env, ReplayPolicy([action, "up"]), EpisodeSpec("count/2"), limits=limits))
     assert done.stop_reason == ("success" if action == "up" else "env_error")
-    time.sleep(0.4)
-    assert Hanging.made == [env] and not env.closed and set(threading.enumerate()) <= threads
+    until(lambda: set(threading.enumerate()) <= threads)
+    assert Hanging.made == [env] and not env.closed
     again = asyncio.run(play_text(env, OraclePolicy(), EpisodeSpec("count/2"), limits=limits))
     assert again.success and not env.closed
 
@@ -203,21 +220,21 @@ def test_a_lane_over_an_environment_never_closes_or_replaces_it() -> None:
     async def use() -> list[Any]:
         lane = Lane.over(env)
         asks = (Ask("reset", options={"task": "count/2"}), Ask("step", "hang"), Ask("reset"), Ask("step", "crash"))
-        results = [await lane.ask(ask, 0.3) for ask in (*asks, Ask("reset"))]
+        results = [await lane.ask(ask, 1.0) for ask in (*asks, Ask("reset"))]
         lane.close()
         return [result[-1]["stop_reason"] for result in results]
 
     env = Hanging()
     assert asyncio.run(use()) == [None, "env_error", None, "env_error", None]
-    time.sleep(0.5)
+    time.sleep(0.3)
     assert Hanging.made == [env] and not env.closed
 
 
-def test_all_are_closed_when_it_is_over_and_side_by_side() -> None:
-    began = time.perf_counter()
+def test_all_are_closed_when_it_is_over_and_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "meter", Meter())
     text([EpisodeSpec("count/2")] * 20, Hanging, concurrency=20)
     assert {env.closed for env in Hanging.made} == {1} and len(Hanging.made) > 10
-    assert time.perf_counter() - began < 1.5  # 20 times 0.1 s, one after the other, would be more
+    assert meter.peak > 1, "they were closed one after the other"
 
 
 def test_a_pool_of_the_caller_is_used_again_and_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,17 +267,15 @@ def test_nothing_is_left_of_what_is_made_while_the_run_is_cancelled() -> None:
     async def cancel() -> None:
         run = play_many_text([EpisodeSpec("count/9")] * 2, Hanging, lambda: ReplayPolicy(["hang"]), limits=LIMITS)
         task = asyncio.create_task(run)
-        await asyncio.sleep(0.1)
+        while Hanging.trouble:  # until one is being made
+            await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(cancel())
     release.set()
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and [env.closed for env in Hanging.made] != [1, 1]:
-        time.sleep(0.01)
-    assert [env.closed for env in Hanging.made] == [1, 1]
+    until(lambda: [env.closed for env in Hanging.made] == [1, 1])
 
 
 def fail(error: Exception) -> Callable[[], None]:
@@ -272,13 +287,13 @@ def fail(error: Exception) -> Callable[[], None]:
 
 def test_a_reset_that_hangs_before_the_task_is_known_is_an_episode_of_the_task_that_was_asked_for() -> None:
     specs = [EpisodeSpec("count/2", 1), EpisodeSpec("count/4", 2), EpisodeSpec("count/3", 3)]
-    done = text(specs, Hanging, concurrency=1, limits=Limits(env_seconds=0.3))
+    done = text(specs, Hanging, concurrency=1, limits=Limits(env_seconds=1))
     assert [(t.stop_reason, t.task.id, t.seed) for t in done] == [
         ("success", "count/2", 1),
         ("env_error", "count/4", 2),
         ("success", "count/3", 3),
     ]
-    assert done[1].error == "TimeoutError: the environment did not answer within 0.3 s"
+    assert done[1].error == "TimeoutError: the environment did not answer within 1 s"
     assert done[1].turns == () and done[1].final_observation == ENV_FAILED
 
 
@@ -463,13 +478,13 @@ def test_a_twin_whose_new_place_comes_too_late_goes_on_and_leaves_no_session_beh
         env = twin(pool)
         specs = [EpisodeSpec("textcraft/7", 1), EpisodeSpec(seed=2)]
         pool.workers[0].kill()
-        pool.delay = 0.8
+        pool.delay = 1.5
         late = asyncio.run(play_text(env, OraclePolicy(), specs[0], limits=Limits(env_seconds=0.2)))
         assert (late.stop_reason, late.task.id, late.seed) == ("env_error", "textcraft/7", 1)
         assert late.error == "TimeoutError: the environment did not answer within 0.2 s"
         pool.delay = 0.0
         done = asyncio.run(play_text(env, OraclePolicy(), specs[1], limits=LIMITS))
-        time.sleep(1)  # by now the late place was opened
+        time.sleep(2.5)  # by now the late place was opened
         assert done.success and [len(worker.sessions) for worker in pool.workers] == [1]
         assert asyncio.run(play_text(env, OraclePolicy(), specs[1], limits=LIMITS)) == done
     finally:

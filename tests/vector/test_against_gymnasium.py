@@ -86,10 +86,11 @@ def test_the_same_for_any_actions(mode: AutoresetMode, size: int) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("backend", ["thread", "process"])
-def test_the_same_from_every_backend(mode: AutoresetMode, backend: str) -> None:
+@pytest.mark.parametrize("backend", ["thread", "process", "async", "remote"])
+def test_the_same_from_every_backend(mode: AutoresetMode, backend: str, server: str) -> None:
     rng = random.Random(4)
-    with both(COUNT, 3, mode, backend=backend) as envs:
+    where = {"base_url": server} if backend == "remote" else {}
+    with both(HERE + "Toy/Async-v0" if backend == "async" else COUNT, 3, mode, backend=backend, **where) as envs:
         for seed in range(5):
             assert_same(envs[1].reset(seed=seed), envs[0].reset(seed=seed))
             for _ in range(12):

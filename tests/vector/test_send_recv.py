@@ -9,10 +9,17 @@ import pytest
 from agentgym_envs.errors import EpisodeOver, UnknownTask, UsageError
 from tests.toy_envs import RELEASE
 from tests.vector.conftest import Make
+from tests.waiting import SECONDS
 
 NINE = {"task": "count/9"}
-WAITING = ("thread", "process", "async")
-NAMES = {"inline": "Toy/Tricky-v0", "thread": "Toy/Tricky-v0", "process": "Toy/Tricky-v0", "async": "Toy/Async-v0"}
+NAMES = {
+    "inline": "Toy/Tricky-v0",
+    "thread": "Toy/Tricky-v0",
+    "process": "Toy/Tricky-v0",
+    "async": "Toy/Async-v0",
+    "remote": "Toy/Slow-v0",
+}
+WAITING = tuple(NAMES)[1:]
 
 
 @pytest.mark.parametrize("backend", NAMES)
@@ -36,17 +43,16 @@ def test_a_straggler_holds_up_nobody(make: Make, backend: Any) -> None:
     envs = make(NAMES[backend], backend=backend)
     envs.reset(seed=0, options=NINE)
     begun = time.monotonic()
-    envs.send(("sleep 1.5", "up", "up"))
+    envs.send(("sleep 2", "up", "up"))
     for turn in range(1, 6):
         observations, rewards, _, _, infos = envs.recv(min_num=2)
         assert infos["env_id"].tolist() == [1, 2] and rewards.shape == (2,)
         assert observations == (str(turn), str(turn))
         envs.send(("up", "up"), env_ids=infos["env_id"])
-    assert time.monotonic() - begun < 1.4
     envs.recv(min_num=2)
     observations, *_, infos = envs.recv()
     assert (observations, infos["env_id"].tolist()) == (("slept",), [0])
-    assert time.monotonic() - begun >= 1.4
+    assert time.monotonic() - begun >= 1.9
     assert envs.step(("up", "up", "up"))[0] == ("1", "7", "7")
 
 
@@ -55,21 +61,21 @@ def test_steps_of_different_environments_overlap(make: Make, backend: Any) -> No
     envs = make(NAMES[backend], 6, backend=backend)
     envs.reset(seed=0, options=NINE)
     begun = time.monotonic()
-    envs.step(("sleep 0.4",) * 6)
-    assert time.monotonic() - begun < 2
+    envs.step(("sleep 1",) * 6)
+    assert time.monotonic() - begun < 5
 
 
 @pytest.mark.parametrize("backend", WAITING)
 def test_recv_gives_up_waiting_and_nothing_is_lost(make: Make, backend: Any) -> None:
     envs = make(NAMES[backend], 2, backend=backend, infos="list")
     envs.reset(seed=0, options=NINE)
-    envs.send(("sleep 0.5",), env_ids=[1])
+    envs.send(("sleep 2",), env_ids=[1])
     for timeout in (0, 0.05):
         observations, *_, infos = envs.recv(timeout=timeout)
         assert (observations, infos) == ((), [])
     envs.send(("up",), env_ids=[0])
-    assert envs.recv(min_num=2, timeout=0.2)[0] == ("1",)
-    assert envs.recv(timeout=10)[0] == ("slept",)
+    assert envs.recv(min_num=2, timeout=0.8)[0] == ("1",)
+    assert envs.recv(timeout=SECONDS)[0] == ("slept",)
 
 
 def test_nothing_under_way_is_an_empty_batch(make: Make) -> None:
@@ -84,7 +90,7 @@ def test_nothing_under_way_is_an_empty_batch(make: Make) -> None:
 def test_who_is_under_way_is_asked_nothing_else(make: Make, backend: Any) -> None:
     envs = make(NAMES[backend], backend=backend)
     envs.reset(seed=0, options=NINE)
-    envs.send(("sleep 0.3",), env_ids=[1])
+    envs.send(("sleep 1",), env_ids=[1])
     for call in (
         lambda: envs.send(("up",), env_ids=[1]),
         lambda: envs.step(("up",) * 3),
@@ -162,11 +168,11 @@ def test_autoreset_goes_on_while_a_straggler_is_awaited(make: Make, backend: Any
 
 @pytest.mark.parametrize("backend", ["thread", "async"])
 def test_a_deadline_passes_while_others_are_awaited(make: Make, backend: Any) -> None:
-    envs = make(NAMES[backend], backend=backend, step_seconds=0.3)
+    envs = make(NAMES[backend], backend=backend, step_seconds=1.0)
     envs.reset(seed=0, options=NINE)
     envs.send(("sleep 30", "up", "up"))
     assert envs.recv(min_num=2)[4]["env_id"].tolist() == [1, 2]
     *_, truncations, infos = envs.recv()
     assert truncations.tolist() == [True]
-    assert "did not answer within 0.3 s" in infos["error"][0]
+    assert "did not answer within 1 s" in infos["error"][0]
     RELEASE.set()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -113,9 +114,15 @@ class CollectiveTrainer(Spy):
 class UnevenCraft(ScoredCraft):
     """Rank 0 plays one turn, the others up to the limit; the first group scores nothing at all, retries included."""
 
-    def __init__(self, number: int, broken: bool) -> None:
+    def __init__(self, numbers: Iterator[int], broken: tuple[int, ...] = ()) -> None:
+        """`numbers` counts the episodes of all environments; those in `broken` fail on rank 1."""
         super().__init__()
-        self._scoreless, self._broken = number < (2 if RANK == 0 else 4), broken
+        self._numbers, self._those = numbers, broken
+
+    def _begin(self, task: Any, rng: Any) -> str:
+        number = next(self._numbers)
+        self._scoreless, self._broken = number < (2 if RANK == 0 else 4), RANK == 1 and number in self._those
+        return super()._begin(task, rng)
 
     def _act(self, command: str) -> Transition:
         if self._broken and self._turn == 1:
@@ -127,16 +134,10 @@ class UnevenCraft(ScoredCraft):
 def together(out: Path, model: Path) -> None:
     """One step with collective generation: turns, failures and retries differ between processes."""
     engines.generates_together = lambda trainer: True  # type: ignore[attr-defined]
-    numbers = count()
-
-    def make() -> UnevenCraft:
-        number = next(numbers)
-        return UnevenCraft(number, broken=RANK == 1 and number in (1, 2, 4))
-
     trainer = make_trainer(
         out / "together",
         make_tokenizer(corpus()),
-        make,
+        partial(UnevenCraft, count(), broken=(1, 2, 4)),
         trainer=CollectiveTrainer,
         max_steps=1,
         num_generations=4,
@@ -169,11 +170,10 @@ def sharded(out: Path, model: Path) -> None:
 
 
 def _sharded_trainer(out: Path, model: Path, steps: int) -> Any:
-    numbers = count()
     return make_trainer(
         out,
         make_tokenizer(corpus()),
-        lambda: UnevenCraft(next(numbers), broken=False),
+        partial(UnevenCraft, count()),
         trainer=CollectiveTrainer,
         model=str(model),
         advantage_estimator="gae",

@@ -18,6 +18,7 @@ from agentgym_envs.http.dialects.openenv import openenv_routes
 from agentgym_envs.http.protocol import Limits
 from agentgym_envs.http.run import background_server
 from tests.http.openenv_dialect.tools import COUNT, TASK, ask, ask_text, base, check_episode, held, raw, wait_until_held
+from tests.waiting import SECONDS
 
 
 def worker() -> psutil.Process:
@@ -53,7 +54,7 @@ time.sleep(60)
 """
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout and process.stdout.readline() == "ready\n"
-        assert held(toys) == 1
+        wait_until_held(toys, 1)
         process.kill()
     wait_until_held(toys, 0)
 
@@ -80,7 +81,7 @@ def test_messages_that_come_under_a_long_step_wait(isolated: str) -> None:
             websocket.send(json.dumps({"type": "step", "data": {"message": "inventory"}}))
         time.sleep(0.1)
         worker().resume()
-        assert [json.loads(websocket.recv(10))["data"]["metadata"]["turn"] for _ in range(3)] == [1, 2, 3]
+        assert [json.loads(websocket.recv(SECONDS))["data"]["metadata"]["turn"] for _ in range(3)] == [1, 2, 3]
 
 
 def test_a_full_server_says_so(openenv: Any) -> None:
@@ -104,16 +105,16 @@ def test_a_full_server_says_so(openenv: Any) -> None:
 
 
 def test_an_idle_socket_is_closed_and_a_busy_one_is_not() -> None:
-    with background_server([COUNT], idle_seconds=0.6, mounts=[openenv_routes]) as url:
+    with background_server([COUNT], idle_seconds=2.0, mounts=[openenv_routes]) as url:
         with raw(url) as idle, raw(url) as busy:
             ask(idle, "reset")
             ask(busy, "reset", task=TASK)
-            for _ in range(8):
-                time.sleep(0.15)
+            for _ in range(10):
+                time.sleep(0.3)
                 assert ask(busy, "state")["type"] == "state"
             assert held(url) == 1
             with pytest.raises(ConnectionClosed) as closed:
-                idle.recv(5)
+                idle.recv(SECONDS)
             assert closed.value.rcvd and closed.value.rcvd.code == 4408 and "idle" in closed.value.rcvd.reason
             assert ask(busy, "step", message="up")["data"]["metadata"]["turn"] == 1
         assert 'agentgym_reaped_sessions_total{env="' + COUNT + '"} 1.0' in httpx.get(f"{url}/metrics").text
@@ -121,7 +122,7 @@ def test_an_idle_socket_is_closed_and_a_busy_one_is_not() -> None:
 
 def test_a_half_open_socket_does_not_leak() -> None:
     """The peer neither speaks nor closes nor answers; the server lets go of the session and of the connection."""
-    with background_server([COUNT], idle_seconds=0.4, mounts=[openenv_routes]) as url:
+    with background_server([COUNT], idle_seconds=1.5, mounts=[openenv_routes]) as url:
         host, port = url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as peer:
             lines = ["GET /ws HTTP/1.1", f"Host: {host}", "Upgrade: websocket", "Connection: Upgrade"]
@@ -133,10 +134,10 @@ def test_a_half_open_socket_does_not_leak() -> None:
 
 
 def test_a_client_that_was_idle_begins_anew(openenv: Any) -> None:
-    server = background_server([COUNT], idle_seconds=0.3, mounts=[openenv_routes])
+    server = background_server([COUNT], idle_seconds=1.0, mounts=[openenv_routes])
     with server as url, openenv(base_url=url).sync() as client:
         client.reset(task=TASK)
-        time.sleep(0.8)
+        time.sleep(1.8)
         with pytest.raises(RuntimeError, match="EXECUTION_ERROR"):
             client.step({"message": "up"})
         assert client.reset(task=TASK).observation["text"].startswith("Count to 3")

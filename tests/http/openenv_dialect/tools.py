@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import httpx
 from websockets.sync.client import ClientConnection, connect
 
 from agentgym_envs.core import text_env
+from tests.waiting import SECONDS, until
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
 COUNT = "Toy/Count-v0"
@@ -42,7 +42,7 @@ def ask(websocket: ClientConnection, kind: str, **data: Any) -> dict[str, Any]:
 
 def ask_text(websocket: ClientConnection, message: str | bytes) -> dict[str, Any]:
     websocket.send(message)
-    reply: dict[str, Any] = json.loads(websocket.recv(20))
+    reply: dict[str, Any] = json.loads(websocket.recv(SECONDS))
     assert set(reply) == {"type", "data"}
     return reply
 
@@ -54,10 +54,7 @@ def held(url: str) -> int:
 
 
 def wait_until_held(url: str, count: int) -> None:
-    deadline = time.monotonic() + 10
-    while held(url) != count:
-        assert time.monotonic() < deadline, f"{held(url)} sessions are held, not {count}"
-        time.sleep(0.02)
+    until(lambda: held(url) == count)
 
 
 def play_here(task: str, seed: int) -> list[tuple[Any, ...]]:

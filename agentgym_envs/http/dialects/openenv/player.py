@@ -13,7 +13,7 @@ from agentgym_envs.http.app import EnvServer
 from agentgym_envs.http.dialects.openenv.wire import ResetFields, Wish, read_action, read_reset, told
 from agentgym_envs.http.sessions import Session
 
-TaskRows = dict[str | None, list[dict[str, Any]]]
+TaskRows = dict[str, list[dict[str, Any]]]
 """The tasks of each split that was asked for, in table order."""
 
 
@@ -24,7 +24,7 @@ class Player:
     """
 
     def __init__(self, server: EnvServer, env_id: str, tasks: TaskRows) -> None:
-        """`tasks` is shared by the players of an environment, and is filled by whoever needs it first."""
+        """`tasks`, those without options, is shared by the players of an environment; who needs it first fills it."""
         self._server, self._env_id, self._tasks = server, env_id, tasks
         self._session: Session | None = None
         self._info: dict[str, Any] = {}
@@ -97,18 +97,23 @@ class Player:
         """How the episode stands."""
         return {"episode_id": self._episode_id, "step_count": self._info.get("turn", 0), **self._info}
 
-    async def tasks(self, split: str | None = None) -> list[dict[str, Any]]:
+    async def tasks(self, split: str | None = None, env_options: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """The tasks of a split (by default the one that resets draw from), in table order.
+
+        Args:
+            split: "train", "validation" or "test".
+            env_options: what the environment is made with; some have other tasks with other options.
 
         Raises:
             UsageError, UnknownTask: no such split, or tasks without end.
         """
-        session = self._session or await self.open({})
-        wanted = split or session.description["split"]
-        if wanted not in self._tasks:
-            rows = await self._ask_anew(session.options, "take", {"split": wanted})
-            self._tasks[wanted] = [{name: row[name] for name in ("id", "split", "group", "goal")} for row in rows]
-        return self._tasks[wanted]
+        options = env_options or {}
+        known = {} if options else self._tasks  # there is no end of options, so theirs are not kept
+        wanted = split or (await self._server.sessions.describe(self._env_id))["split"]
+        if wanted not in known:
+            rows = await self._ask_anew(options, "take", {"split": wanted})
+            known[wanted] = [{name: row[name] for name in ("id", "split", "group", "goal")} for row in rows]
+        return known[wanted]
 
     async def _options(self, wish: Wish) -> dict[str, Any]:
         """The options of the environment's `reset`."""
@@ -116,7 +121,7 @@ class Player:
         if fields.index is None:
             chosen = {"task": fields.task, "split": fields.split, "group": fields.group}
             return {name: value for name, value in chosen.items() if value is not None}
-        rows = await self.tasks(fields.split)
+        rows = await self.tasks(fields.split, wish.env_options)
         if fields.index >= len(rows):
             raise UsageError(f"there are {len(rows)} tasks of that split, so there is none of index {fields.index}")
         return {"task": rows[fields.index]["id"]}

@@ -77,8 +77,8 @@ def read_reset(data: Mapping[str, Any], allowed: frozenset[str]) -> Wish:
         known = sorted({*ResetFields.__struct_fields__, *allowed})
         raise UsageError(f"reset knows {', '.join(known)}, not {', '.join(unknown)}")
     fields = read_form(own, ResetFields)
-    if fields.task is not None and fields.index is not None:
-        raise UsageError("reset takes a task or an index, not both")
+    if fields.index is not None and (fields.task is not None or fields.group is not None):
+        raise UsageError("an index is a place among all tasks of a split: give neither task nor group with it")
     return Wish(fields, options)
 
 
