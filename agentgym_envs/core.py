@@ -288,9 +288,11 @@ class TextEnv(gym.Env[str, str], ABC):
         if not isinstance(action, str):
             raise UsageError(f"an action is a string, got {type(action).__name__}: {action!r:.80}")
         self._turn += 1
-        self._actions.append(action)
+        self._actions.append(action[: MAX_ACTION_CHARS + 1])  # of one that is too long, enough to be so when replayed
 
     def _choose(self, options: Mapping[str, Any], ticket: int) -> Task:
+        if not isinstance(options, Mapping):
+            raise UsageError(f"the options of reset are a dict, got {options!r:.80}")
         if not options:
             return self.tasks.draw(ticket, split=self.split, groups=self.groups)
         if unknown := sorted(set(options) - _OPTIONS):
@@ -304,7 +306,7 @@ class TextEnv(gym.Env[str, str], ABC):
 
     def _command(self, action: str) -> str:
         if len(action) > MAX_ACTION_CHARS:
-            raise InvalidAction(f"The action is too long ({len(action)} characters, at most {MAX_ACTION_CHARS}).")
+            raise InvalidAction(f"The action is too long (at most {MAX_ACTION_CHARS} characters).")
         command = self.grammar.parse(action).command
         if command not in self.action_space:  # a JSON escape can smuggle a lone surrogate in, and a reply would echo it
             raise InvalidAction("The action holds a character that is not valid Unicode text.")

@@ -366,6 +366,8 @@ def twins_agree(make: Make, make_twin: Make) -> None:
             assert _outcome(partial(env.reset, seed=1), options=options) == _outcome(
                 partial(twin.reset, seed=1), options=options
             )
+        assert _outcome(env.reset, options=[1]) == _outcome(twin.reset, options=[1])
+        assert _outcome(env.tasks.get, 5)[0] is _outcome(twin.tasks.get, 5)[0] is UnknownTask
         for seed in (-1, 1.5, "x"):
             assert _outcome(env.reset, seed=seed) == _outcome(twin.reset, seed=seed)
         env.close()

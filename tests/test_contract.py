@@ -26,7 +26,7 @@ def test_contract(check: Callable[[contract.Make], None], env_id: str, options: 
     check(partial(gym.make, env_id, **options))
 
 
-@pytest.fixture(scope="module", params=["server", "worker"])
+@pytest.fixture(scope="module", params=["server", pytest.param("worker", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A server that keeps environments in its own process, and one that keeps them in workers."""
     with background_server(env_ids(), isolate=request.param == "worker") as address:

@@ -60,6 +60,16 @@ def test_every_id_is_registered_and_its_class_exists(row: agentgym_envs.registra
     assert row.summary
 
 
+def test_an_id_of_ones_own_may_be_registered_twice() -> None:
+    for _ in range(2):
+        agentgym_envs.register("Toy/Twice-v0", "tests.toy:CountEnv")  # Gymnasium would warn, which is an error here
+    assert env_class("Toy/Twice-v0").__name__ == "CountEnv"
+    for wrong in ("tests.toy", "a:b:c", env_class("Toy/Twice-v0")):
+        with pytest.raises(agentgym_envs.errors.UsageError, match="module:Class"):
+            agentgym_envs.register("Toy/Wrong-v0", wrong)  # type: ignore[arg-type]
+    assert "Toy/Wrong-v0" not in gym.registry
+
+
 def test_ids_are_unique() -> None:
     assert len(set(env_ids())) == len(env_ids()) > 0
 

@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, lost_task
-from agentgym_envs.errors import EnvError, NoOracle, SessionLost, UsageError
+from agentgym_envs.errors import EnvError, NoOracle, SessionLost, UnknownTask, UsageError
 from agentgym_envs.hosting.connection import Connection, Opened, Opener, Posted
 from agentgym_envs.hosting.host import rng_to_json, set_rng
 from agentgym_envs.task import Task, TaskSet
@@ -72,7 +72,7 @@ class TwinEnv(TextEnv):
         """Take an action there; see `TextEnv.step`."""
         self._take(action)
         try:
-            return self._stepped(self._ask("step", {"action": action}))
+            return self._stepped(self._ask("step", {"action": self._actions[-1]}))
         except EnvError as error:
             return self._failed_step(error)
 
@@ -99,7 +99,8 @@ class TwinEnv(TextEnv):
         if place is None:
             done(self._failed_step(SessionLost("the session was lost")))
             return None
-        call = Posted(place.session, "step", {"action": ask.action}, lambda reply: done(self._settle(place, reply)))
+        arguments = {"action": self._actions[-1]}
+        call = Posted(place.session, "step", arguments, lambda reply: done(self._settle(place, reply)))
         return place.connection, call
 
     def abandon(self) -> None:
@@ -193,6 +194,8 @@ class TwinEnv(TextEnv):
 
     def _reset_arguments(self, seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
         episode_seed = self._seed_episode(seed)
+        if not isinstance(options or {}, Mapping):
+            raise UsageError(f"the options of reset are a dict, got {options!r:.80}")
         chosen = dict(options or {})
         try:
             json.dumps(chosen)
@@ -311,7 +314,9 @@ class TwinTasks(TaskSet):
 
     def get(self, task_id: str) -> Task:
         """The task of that id. Raises UnknownTask."""
-        known = self._seen.get(task_id) if isinstance(task_id, str) else None
+        if not isinstance(task_id, str):
+            raise UnknownTask(f"there is no task {task_id!r} in {self.name!r}; a task's name is a string")
+        known = self._seen.get(task_id)
         return known or self.remember(Task(**self._ask("task", {"id": task_id})))
 
     def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:

@@ -57,22 +57,31 @@ class WorkerProcess(Connection):
         """Whether it can be asked."""
         return not (self._dead or self._killed)
 
-    def open(self, session: str, env_id: str, options: Mapping[str, Any]) -> Any:
-        """Make an environment in the process; returns its description. Raises what making it here would raise."""
+    def open(self, session: str, env_id: str, options: Mapping[str, Any], seconds: float | None = None) -> Any:
+        """Make an environment in the process; returns its description. Raises what making it here would raise.
+
+        One that is not ready after `seconds` ends the process, as a step that hangs does, and is an EnvError.
+        """
         self.sessions.add(session)
         try:
             _check_pickles(options)
-            known_as = {"env_id": env_id, "options": options, "entry_point": entry_point_of(env_id)}
-            return self.call(session, "open", known_as)
+            known_as = {"env_id": env_id, "options": options, "entry_point": _importable(env_id)}
+            return self._ask(session, "open", known_as, seconds)
+        except queue.Empty:
+            self.abandon(session)
+            raise EnvError(f"{env_id} was not ready within {seconds:g} s") from None
         except BaseException:
             self.sessions.discard(session)
             raise
 
     def call(self, session: str, verb: str, arguments: Mapping[str, Any]) -> Any:
         """See `Connection.call`."""
+        return self._ask(session, verb, arguments, None)
+
+    def _ask(self, session: str, verb: str, arguments: Mapping[str, Any], seconds: float | None) -> Any:
         answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.post([Posted(session, verb, arguments, answer.put)])
-        reply = answer.get()
+        reply = answer.get(timeout=seconds)
         if isinstance(reply, BaseException):
             raise reply
         return reply
@@ -94,8 +103,8 @@ class WorkerProcess(Connection):
 
     def close_session(self, session: str) -> None:
         """See `Connection.close_session`."""
-        self.sessions.discard(session)
-        self.post([Posted(session, "close", {}, lambda _: None)])
+        # It counts until it is closed: a process in which a call hangs must not look idle to the next session.
+        self.post([Posted(session, "close", {}, lambda _: self.sessions.discard(session))])
 
     def abandon(self, session: str) -> None:
         """End the process: nothing else frees a call that hangs. Its other sessions are lost with it."""
@@ -188,15 +197,15 @@ class WorkerPool:
     def __reduce__(self) -> tuple[Any, ...]:
         return _pool, (self._token, self._size)
 
-    def open(self, env_id: str, options: Mapping[str, Any]) -> Opened:
-        """See `Opener.open`."""
+    def open(self, env_id: str, options: Mapping[str, Any], seconds: float | None = None) -> Opened:
+        """See `Opener.open`; after `seconds` without success, the worker that hangs is ended."""
         session = f"s{next(self._names)}"
         worker = self._pick(session)
         try:
-            return Opened(worker, session, worker.open(session, env_id, options))
+            return Opened(worker, session, worker.open(session, env_id, options, seconds))
         except SessionLost:  # its process may have ended for another's sake, before anyone could know
             worker = self._pick(session)
-            return Opened(worker, session, worker.open(session, env_id, options))
+            return Opened(worker, session, worker.open(session, env_id, options, seconds))
 
     @property
     def workers(self) -> list[WorkerProcess]:
@@ -236,6 +245,14 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def _importable(env_id: str) -> str | None:
+    """The entry point of an id, for another process. Raises UsageError if there is none that it could import."""
+    entry_point = entry_point_of(env_id)
+    if entry_point is not None and entry_point.startswith("__main__:"):
+        raise UsageError(f"{env_id} is a class of the main program, which worker processes lack: put it in a module")
+    return entry_point
 
 
 def _check_pickles(options: Mapping[str, Any]) -> None:

@@ -317,6 +317,8 @@ def _error_response(error: BaseException) -> Response:
     response = _json({"error": error_to_json(error)}, protocol.status_of(error))
     if isinstance(error, ServerFull):
         response.headers["Retry-After"] = str(_RETRY_SECONDS)
+    if isinstance(error, Unauthorized):  # a browser then asks for it
+        response.headers["WWW-Authenticate"] = 'Bearer, Basic realm="the token is the password"'
     if isinstance(error, TooLarge | BadRequest):
         response.headers["Connection"] = "close"  # the rest of the body is not read
     return response

@@ -122,6 +122,7 @@ class Limits:
     header_seconds: float = 15.0
     option_bytes: int = 16_384
     restore_actions: int = 10_000
+    episode_bytes: int = 8 * 2**20
 
 
 class BadRequest(UsageError):

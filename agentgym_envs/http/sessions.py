@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import importlib
 import logging
 import secrets
@@ -15,8 +16,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentgym_envs.core import TextEnv
-from agentgym_envs.errors import AgentGymError, EnvError, OutOfOrder, ServerFull, SessionLost, TooLarge, UsageError
+from agentgym_envs.core import MAX_ACTION_CHARS, TextEnv
+from agentgym_envs.errors import AgentGymError, OutOfOrder, ServerFull, SessionLost, TooLarge, UsageError
 from agentgym_envs.hosting.connection import Connection, Opened, Posted, check_seconds
 from agentgym_envs.hosting.host import Host
 from agentgym_envs.hosting.worker import WorkerPool, WorkerProcess
@@ -26,6 +27,7 @@ from agentgym_envs.registration import env_class
 
 _OPENERS = 32
 """How many environments are made at a time in worker processes; some take seconds."""
+_ACTION_BYTES = 64  # what keeping an action costs beside its text
 _log = logging.getLogger(__name__)
 
 
@@ -43,8 +45,9 @@ class Session:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     closed: bool = False
     seq: int = 0
-    last: tuple[str, Mapping[str, Any]] | None = None
+    last: Any = None
     outcome: Any = None
+    spent: int = 0
 
     @property
     def lost(self) -> bool:
@@ -55,14 +58,23 @@ class Session:
         """Whether this call was carried out already. Raises OutOfOrder if it is neither that nor the next."""
         if seq is None or seq == self.seq + 1:
             return False
-        if seq == self.seq and self.last == (verb, arguments):
+        if seq == self.seq and self.last == _fingerprint(verb, arguments):
             return True
         raise OutOfOrder(f"the next call of this session has the sequence number {self.seq + 1}, not {seq}")
 
     def remember(self, seq: int | None, verb: str, arguments: Mapping[str, Any], outcome: Any) -> None:
         """Keep the outcome of a call until the next."""
         if seq is not None:
-            self.seq, self.last, self.outcome = seq, (verb, arguments), outcome
+            self.seq, self.last, self.outcome = seq, _fingerprint(verb, arguments), outcome
+
+    def spend(self, verb: str, arguments: Mapping[str, Any], most: int) -> None:
+        """Count what an episode's actions hold, for they are kept until the next begins. Raises TooLarge."""
+        if verb in ("reset", "restore"):
+            self.spent = 0
+        elif verb == "step":
+            self.spent += _ACTION_BYTES + min(len(arguments["action"]), MAX_ACTION_CHARS)
+            if self.spent > most:
+                raise TooLarge(f"the actions of an episode may hold {most} bytes in all; reset the session")
 
 
 class Sessions:
@@ -164,6 +176,7 @@ class Sessions:
                 raise SessionLost("this session was closed")
             if session.remembered(seq, verb, arguments):
                 return _result(session.outcome)
+            session.spend(verb, arguments, self.limits.episode_bytes)
             try:
                 outcome = await self._ask_worker(session, session.worker, verb, arguments)
             except asyncio.CancelledError:
@@ -177,7 +190,8 @@ class Sessions:
         try:
             if session.remembered(seq, verb, arguments):
                 return session.outcome
-        except OutOfOrder as error:
+            session.spend(verb, arguments, self.limits.episode_bytes)
+        except (OutOfOrder, TooLarge) as error:
             return error
         session.used = time.monotonic()
         outcome: Any
@@ -259,13 +273,10 @@ class Sessions:
 
     async def _open_in_worker(self, env_id: str, options: dict[str, Any]) -> Opened:
         """Make an environment in a worker; one that is ready when nobody waits any more is closed again."""
-        opening = self._openers.submit(self._pool.open, self._full_ids[env_id], options)
+        opening = self._openers.submit(self._pool.open, self._full_ids[env_id], options, self.call_seconds)
         waiter = asyncio.wrap_future(opening)
         try:
-            return await asyncio.wait_for(asyncio.shield(waiter), self.call_seconds)
-        except TimeoutError:
-            waiter.add_done_callback(_close_late)
-            raise EnvError(f"{env_id} was not ready within {self.call_seconds:g} s") from None
+            return await asyncio.shield(waiter)
         except asyncio.CancelledError:
             waiter.add_done_callback(_close_late)
             raise
@@ -324,3 +335,10 @@ def _result(outcome: Any) -> Any:
     if isinstance(outcome, Exception):
         raise outcome.with_traceback(None)  # it is kept, and would keep every request that it is raised for
     return outcome
+
+
+def _fingerprint(verb: str, arguments: Mapping[str, Any]) -> Any:
+    """What tells a call from another; small, for every session keeps one."""
+    if verb == "step" and len(arguments["action"]) <= MAX_ACTION_CHARS:
+        return arguments["action"]
+    return hashlib.blake2b(dump([verb, arguments]), digest_size=16).digest()

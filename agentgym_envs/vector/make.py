@@ -63,19 +63,14 @@ def make_vec(
         UsageError: arguments that cannot be, or that the environment refuses.
         EnvError: the machine failed to make them.
     """
-    if type(num_envs) is not int or num_envs < 1:
-        raise UsageError(f"num_envs must be a whole number of at least 1, got {num_envs!r}")
+    _check_numbers(num_envs, num_workers, step_seconds)
     check_choices(infos, autoreset_mode)
-    if step_seconds is not None:
-        check_seconds("step_seconds", step_seconds)
     spec = _spec_of(id, kwargs)
     chosen = backend or _backend_for(env_class(spec.id), kwargs)
     if chosen not in BACKENDS:
         raise UsageError(f"backend must be one of {', '.join(BACKENDS)}, got {chosen!r}")
     if (chosen == "remote") != ("base_url" in kwargs):
         raise UsageError('the backend "remote" needs base_url=..., and no other backend takes it')
-    if num_workers is not None and (type(num_workers) is not int or num_workers < 1):
-        raise UsageError(f"num_workers must be a whole number of at least 1, got {num_workers!r}")
     if num_workers is not None and chosen != "process":
         raise UsageError(f'num_workers is for the backend "process", not for {chosen!r}')
     pool = WorkerPool(num_envs if num_workers is None else num_workers) if chosen == "process" else None
@@ -92,6 +87,14 @@ def make_vec(
     )
     made.spec = spec
     return made
+
+
+def _check_numbers(num_envs: Any, num_workers: Any, step_seconds: Any) -> None:
+    for name, count in (("num_envs", num_envs), ("num_workers", 1 if num_workers is None else num_workers)):
+        if type(count) is not int or count < 1:
+            raise UsageError(f"{name} must be a whole number of at least 1, got {count!r}")
+    if step_seconds is not None:
+        check_seconds("step_seconds", step_seconds)
 
 
 def _backend_for(kind: type[TextEnv], kwargs: dict[str, Any]) -> Backend:

@@ -193,6 +193,14 @@ def test_what_cannot_be_is_one_line(refuses: Run, tmp_path: Path) -> None:
     assert "--workers" in refuses("serve", ENV, "--workers", 0).err
 
 
+def test_a_module_in_the_current_folder(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registers = "from agentgym_envs import register; register('Toy/Mine-v0', 'tests.toy:CountEnv')"
+    (tmp_path / "my_scenario.py").write_text(registers)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    outcome = run("solve", "my_scenario:Toy/Mine-v0")
+    assert (outcome.code, outcome.err) == (0, "")
+
+
 def test_a_missing_extra_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("agentgym_envs.http.")]:
         monkeypatch.delitem(sys.modules, name)
@@ -277,7 +285,7 @@ def test_what_a_server_refuses_is_one_line(refuses: Run, run: Run, server: str) 
         closed = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     outcome = run("solve", "textcraft", "--env-arg", f"base_url={closed}", "--env-arg", "patience=0")
     assert outcome.code == 1
-    assert outcome.err.startswith("agentgym: no server has room: ")
+    assert outcome.err.startswith("agentgym: no server took the environment: ")
     assert outcome.err.count("\n") == 1
 
 

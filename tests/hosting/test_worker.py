@@ -50,7 +50,18 @@ def test_sessions_go_to_the_worker_with_the_fewest(pool: WorkerPool) -> None:
     for twin in twins:
         twin.close()
         twin.close()
-    assert [len(worker.sessions) for worker in pool.workers] == [0, 0]
+    until(lambda: [len(worker.sessions) for worker in pool.workers] == [0, 0])
+
+
+def test_a_worker_in_which_a_call_hangs_is_not_taken_for_an_idle_one() -> None:
+    with contextlib.closing(WorkerPool(2)) as pool:
+        hung, other = begun(pool), begun(pool)
+        opened = hung._opened
+        assert opened is not None
+        opened.connection.post([Posted(opened.session, "step", {"action": "hang"}, lambda _: None)])
+        hung.close()
+        assert begun(pool).step("up")[0] == other.step("up")[0] == "1"
+        opened.connection.abandon(opened.session)
 
 
 def test_a_pool_needs_a_worker_and_refuses_when_closed(pool: WorkerPool) -> None:
@@ -79,6 +90,13 @@ def test_an_id_that_only_this_process_has_registered_is_known_to_workers(pool: W
     twin.close()
 
 
+def test_a_class_of_the_main_program_is_refused(pool: WorkerPool) -> None:
+    register("Toy/Main-v0", "__main__:Toy")
+    with pytest.raises(UsageError, match="put it in a module"):
+        TwinEnv("Toy/Main-v0", pool, {})
+    assert not any(worker.sessions for worker in pool.workers)
+
+
 @pytest.mark.parametrize("action", ["die", "exit", "raise", "odd"])
 def test_a_failure_ends_the_episode_and_the_next_one_is_played(pool: WorkerPool, action: str) -> None:
     twin = begun(pool)
@@ -95,12 +113,13 @@ def test_a_failure_ends_the_episode_and_the_next_one_is_played(pool: WorkerPool,
     twin.close()
 
 
-def test_an_episode_ends_with_its_worker_and_others_go_on(pool: WorkerPool) -> None:
+def test_an_episode_ends_with_its_worker_and_others_go_on(pool: WorkerPool, caplog: pytest.LogCaptureFixture) -> None:
     twins = [begun(pool), begun(pool)]
     pid = int(twins[0].step("who")[0].split()[0])
     os.kill(pid, signal.SIGKILL)
     error = twins[0].step("up")[4]["error"]
     assert error.startswith("SessionLost: the worker process")
+    assert "a worker process ended (exit status -9) with 1 environments" in caplog.text
     assert twins[1].step("up")[0] == "1"
     assert twins[0].reset(seed=0, options=NINE)[1]["stop_reason"] is None
     assert int(twins[0].step("who")[0].split()[0]) != pid
@@ -141,7 +160,7 @@ def test_a_reply_that_cannot_be_sent_takes_nobody_with_it() -> None:
 def test_a_large_call_and_a_large_reply(pool: WorkerPool) -> None:
     twin = begun(pool)
     observation, *_, info = twin.step("x" * 3_000_000)
-    assert "too long (3000000" in observation
+    assert "too long" in observation
     assert info["invalid_action"] == observation
 
 

@@ -18,7 +18,7 @@ from agentgym_envs import make_vec
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EnvError, OutOfOrder, UsageError
 from agentgym_envs.hosting.connection import Posted
-from agentgym_envs.http.client import ServerConnection
+from agentgym_envs.http.client import ServerConnection, remote_env
 from agentgym_envs.http.protocol import Limits
 from agentgym_envs.http.run import background_server
 from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, free_port
@@ -307,10 +307,46 @@ def test_a_full_server_is_waited_for():
         second.close()
 
 
-@pytest.mark.parametrize("wrong", ["", "ftp://x", [], [5], "127.0.0.1:8000"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "",
+        "ftp://x",
+        [],
+        [5],
+        "127.0.0.1:8000",
+        8000,
+        None,
+        "http://",
+        "http://x:port",
+        "http://x:70000",
+        "http://x/?a=b",
+    ],
+)
 def test_addresses_that_cannot_be(wrong):
     with pytest.raises(UsageError, match="base_url"):
-        gym.make(COUNT, base_url=wrong)
+        remote_env(COUNT, base_url=wrong)
+
+
+@pytest.mark.parametrize("url", ["HTTP://127.0.0.1:9", "https://[::1]:9/below/"])
+def test_addresses_that_can_be(url):
+    with pytest.raises(EnvError, match="cannot be reached"):
+        gym.make(COUNT, base_url=url, patience=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("timeout", 0), ("timeout", "5"), ("timeout", None), ("timeout", float("inf")), ("patience", -1),
+     ("patience", True), ("token", "a b"), ("token", "é"), ("token", "a\n"), ("token", 5)],
+)  # fmt: skip
+def test_settings_that_cannot_be(name, value):
+    with pytest.raises(UsageError, match=name):
+        gym.make(COUNT, base_url="http://127.0.0.1:1", **{"timeout": 1, "patience": 0, name: value})
+
+
+def test_an_address_below_the_servers(url):
+    with pytest.raises(EnvError, match=f"{url}/docs: there is no POST /docs/v1/sessions on this server"):
+        gym.make(COUNT, base_url=f"{url}/docs", patience=0)
 
 
 def test_a_wrong_token_is_told_at_once():

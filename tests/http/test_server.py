@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import httpx
@@ -16,7 +17,7 @@ import pytest
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.http.app import create_app
 from agentgym_envs.http.protocol import Limits
-from agentgym_envs.http.run import background_server, is_loopback
+from agentgym_envs.http.run import background_server, is_loopback, make_server
 from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, error, free_port, server_process
 from tests.waiting import SECONDS, until
 
@@ -164,6 +165,7 @@ def test_paths_and_methods(api):
     assert error(api.call(session, "fly"), 404) == "NotFound"
     assert error(api.call(session, "__class__"), 404) == "NotFound"
     assert error(api.http.get("/nowhere"), 404) == "NotFound"
+    assert "there is no GET /nowhere" in api.http.get("/nowhere").json()["error"]["message"]
     assert error(api.http.put("/health"), 405) == "BadRequest"
     assert error(api.http.get(f"/v1/sessions/{session}/step"), 405) == "BadRequest"
     assert error(api.step("no/such"), 404) == "NotFound"
@@ -235,6 +237,8 @@ def test_token():
                 assert error(api.http.get(path), 401) == "Unauthorized"
             assert error(api.http.post("/v1/sessions", content=b"\xff"), 401) == "Unauthorized"
             assert api.http.get("/health").status_code == 200
+            assert "Basic" in api.http.get("/docs").headers["WWW-Authenticate"]
+        assert httpx.get(f"{url}/docs", auth=("anybody", "sesame")).status_code == 200
         assert Api(url, headers={"Authorization": "Bearer sesame"}).create()
 
 
@@ -329,6 +333,25 @@ def test_sigterm_lets_the_running_call_finish():
         assert replies[0].json()["observation"] == "slept"
         psutil.wait_procs(workers, SECONDS)
         assert not [worker for worker in workers if worker.is_running() and worker.status() != "zombie"]
+
+
+@pytest.mark.slow
+def test_a_call_that_outlasts_the_end_is_told_in_one_line(capfd):
+    port = free_port()
+    server = make_server(create_app([TRICKY], isolate=True), "127.0.0.1", port, timeout_graceful_shutdown=1)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    until(lambda: server.started)
+    api = Api(f"http://127.0.0.1:{port}")
+    session = api.begin(TRICKY)
+    with ThreadPoolExecutor() as threads:
+        reply = threads.submit(api.step, session, "sleep 30", seq=2)
+        until(lambda: server.server_state.tasks)
+        server.should_exit = True
+        thread.join(SECONDS)
+        assert reply.result().status_code == 500
+    told = capfd.readouterr().err
+    assert "Cancel 1 running task" in told and "Traceback" not in told
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Sequence numbers, idleness, workers: what a session promises whatever its client does."""
 
 import asyncio
+import itertools
 import os
 import random
 import signal
@@ -20,7 +21,7 @@ from agentgym_envs.hosting.host import Host
 from agentgym_envs.http.protocol import Limits
 from agentgym_envs.http.run import background_server
 from agentgym_envs.http.sessions import Sessions
-from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, error
+from tests.http.tools import COUNT, LATE, SLOW, TOYS, TRICKY, Api, error
 from tests.waiting import until
 
 
@@ -135,7 +136,27 @@ def test_a_dead_workers_sessions_leave_room():
         assert api.begin(SLOW)
 
 
-def test_many_resets_of_one_session_leave_memory_flat(api):
+def test_many_resets_of_one_session_leave_memory_flat():
+    """Without the network, so that there can be really many."""
+
+    async def play() -> int:
+        sessions, seq = Sessions(TOYS), itertools.count(1)
+        token = (await sessions.open(COUNT, {})).token
+
+        async def reset(count: int) -> int:
+            for _ in range(count):
+                await sessions.call(token, "reset", {"seed": 0}, next(seq))
+            return psutil.Process().memory_info().rss
+
+        growth = -await reset(5_000) + await reset(100_000)
+        assert (len(sessions), sessions.get(token).seq) == (1, 105_000)
+        await sessions.shut_down()
+        return growth
+
+    assert asyncio.run(play()) < 4 * 2**20
+
+
+def test_many_resets_over_the_network_leave_memory_flat(api):
     sessions = [api.create() for _ in range(100)]
 
     def reset(count: int) -> None:
@@ -267,3 +288,30 @@ def test_a_fork_is_bounded_as_a_restore_is():
         api.step(session, seq=5)
         assert error(api.http.post(f"/v1/sessions/{session}/fork"), 413) == "TooLarge"
         assert api.sessions() == 2
+
+
+@pytest.mark.parametrize("env", [COUNT, SLOW])
+def test_an_episode_without_end_is_bounded_and_a_reset_goes_on(env):
+    with background_server(TOYS, workers=1, limits=Limits(episode_bytes=1_000)) as url:
+        api = Api(url)
+        session = api.begin(env)
+        replies = [api.step(session, "nonsense", seq=seq).status_code for seq in range(2, 16)]
+        allowed = replies.count(200)
+        assert allowed == 13 and replies[13] == 413, "64 bytes and the text for each"
+        assert api.step(session, "up", seq=2 + allowed).status_code == 413
+        assert api.call(session, "reset", seq=2 + allowed, seed=0).status_code == 200
+        assert api.step(session, "nonsense", seq=3 + allowed).status_code == 200
+
+
+def test_what_is_kept_of_a_call_is_small(url, api):
+    session = api.begin(COUNT)
+    long = "x" * 1_000_000
+    assert api.step(session, long, seq=2).content == api.step(session, long, seq=2).content
+    assert error(api.step(session, long[1:], seq=2), 409) == "OutOfOrder"
+
+
+def test_an_opening_that_hangs_frees_its_worker():
+    with background_server([LATE, *TOYS], workers=1, call_seconds=0.5) as url:
+        api = Api(url)
+        reply = api.http.post("/v1/sessions", json={"env": LATE})
+        assert error(reply, 500) == "EnvError" and "not ready within 0.5 s" in reply.text

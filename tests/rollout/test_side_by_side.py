@@ -467,7 +467,7 @@ class SlowPool(WorkerPool):
 
     delay = 0.0
 
-    def open(self, env_id: str, options: Any) -> Any:
+    def open(self, env_id: str, options: Any, seconds: float | None = None) -> Any:
         time.sleep(self.delay)
         return super().open(env_id, options)
 

@@ -1,5 +1,6 @@
 """`TextVectorEnv` and `make_vec`: what they are, what they refuse, and Gymnasium's own tools on top of them."""
 
+import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -188,6 +189,10 @@ def test_a_closed_one_refuses_everything(make: Make) -> None:
         ({"backend": "inline", "base_url": "http://127.0.0.1:1"}, "base_url"),
         ({"num_workers": 2}, "num_workers"),
         ({"backend": "process", "num_workers": 0}, "at least 1"),
+        ({"backend": "process", "num_workers": "2"}, "num_workers must be a whole number"),
+        ({"step_seconds": 0}, "step_seconds must be a number of seconds above 0"),
+        ({"step_seconds": "1"}, "step_seconds must be"),
+        ({"step_seconds": float("inf")}, "step_seconds must be"),
         ({"infos": "dict"}, "infos must be"),
         ({"autoreset_mode": "never"}, "autoreset_mode must be one of"),
         ({"split": "dev"}, "no split"),
@@ -197,6 +202,11 @@ def test_a_closed_one_refuses_everything(make: Make) -> None:
 def test_make_vec_refuses_what_cannot_be(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_vec(HERE + "Toy/Count-v0", **arguments)
+
+
+def test_it_is_not_pickled(make: Make) -> None:
+    with pytest.raises(TypeError, match="make_vec"):
+        pickle.dumps(make())
 
 
 def test_an_unknown_id_is_gymnasiums_error() -> None:
