@@ -43,6 +43,7 @@ class WorkerProcess(Connection):
         self._outbox: queue.SimpleQueue[list[Call] | None] = queue.SimpleQueue()
         self._dead = self._killed = False
         self.sessions: set[str] = set()
+        self._closing: set[str] = set()
         _processes.add(self)
         for target in (self._write, self._read):
             threading.Thread(target=target, daemon=True).start()
@@ -103,8 +104,17 @@ class WorkerProcess(Connection):
 
     def close_session(self, session: str) -> None:
         """See `Connection.close_session`."""
-        # It counts until it is closed: a process in which a call hangs must not look idle to the next session.
-        self.post([Posted(session, "close", {}, lambda _: self.sessions.discard(session))])
+        self._closing.add(session)
+        self.post([Posted(session, "close", {}, lambda _: self._forget(session))])
+
+    @property
+    def load(self) -> int:
+        """How many sessions there are. One that is being closed counts twice: a call of it may hang."""
+        return len(self.sessions) + len(self._closing)
+
+    def _forget(self, session: str) -> None:
+        self.sessions.discard(session)
+        self._closing.discard(session)
 
     def abandon(self, session: str) -> None:
         """End the process: nothing else frees a call that hangs. Its other sessions are lost with it."""
@@ -227,7 +237,7 @@ class WorkerPool:
             if idle is None and len(self._workers) < self._size:
                 idle = WorkerProcess()
                 self._workers.append(idle)
-            worker = idle or min(self._workers, key=lambda worker: len(worker.sessions))
+            worker = idle or min(self._workers, key=lambda worker: worker.load)
             worker.sessions.add(session)
             return worker
 

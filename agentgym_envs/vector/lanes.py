@@ -289,7 +289,6 @@ class LanePool:
         """Hand a lane back."""
         self._busy -= 1
         self._idle.append((self._maker(kind), lane))
-        self._idle.sort(key=lambda idle: idle[1].number)  # whoever ends first, the same lanes are used again in order
 
     def drop(self, lane: Lane) -> None:
         """Close a lane that was taken."""
@@ -303,10 +302,10 @@ class LanePool:
 
     def _reuse(self, make: MakeEnv) -> Lane | None:
         """An idle lane; without one, there is room for a new one afterwards."""
-        for place, (maker, lane) in enumerate(self._idle):
-            if maker is make:
-                del self._idle[place]
-                return lane
+        if fitting := [idle for idle in self._idle if idle[0] is make]:
+            oldest = min(fitting, key=lambda idle: idle[1].number)  # the same order whoever ended first
+            self._idle.remove(oldest)
+            return oldest[1]
         if len(self._idle) + self._busy >= self._size and self._idle:
             self._idle.pop(0)[1].close()
         return None
