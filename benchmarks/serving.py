@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import socket
 import statistics
@@ -79,6 +80,9 @@ def measure(repeats: int) -> dict[str, Any]:
     def note(name: str, value: float) -> None:
         samples.setdefault(name, []).append(value)
 
+    importlib.import_module("openenv.core.generic_client")
+    gc.collect()
+    gc.freeze()  # half a million objects come with that import, and no collection should walk them in our half
     with serving(SERVE) as ours, serving(SERVE_OPENENV) as theirs:
         for _ in range(repeats):
             measure_single(ours, note)
