@@ -13,6 +13,8 @@ from agentgym_envs import env_ids
 from agentgym_envs.hosting import TwinEnv, WorkerPool
 from tests import contract
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[WorkerPool]:

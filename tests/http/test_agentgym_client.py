@@ -30,6 +30,8 @@ from agentgym_envs.textcraft.book import load_book
 from tests import contract
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 TEXTCRAFT = "AgentGym/TextCraft-v0"
 Handler = Callable[[dict[str, Any]], Any]
 

@@ -26,6 +26,8 @@ from agentgym_envs.registration import register
 from agentgym_envs.task import Task, TaskSet
 from tests.waiting import SECONDS, until
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 TEXTCRAFT, TOY = "AgentGym/TextCraft-v0", "Toy/Anything-v0"
 
 

@@ -24,6 +24,8 @@ from agentgym_envs.http.dialects.agentgym.texts import TAGS
 from agentgym_envs.textcraft.book import RecipeBook, load_book
 from agentgym_envs.textcraft.names import real_names
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 GOLDEN = [
     ("inventory", "Inventory: You are not carrying anything."),
     ("inventory please", "Inventory: You are not carrying anything."),

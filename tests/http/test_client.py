@@ -24,6 +24,8 @@ from agentgym_envs.http.run import background_server
 from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, free_port
 from tests.waiting import SECONDS, until
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 
 @pytest.fixture(scope="module")
 def url():

@@ -21,6 +21,8 @@ from tests.toy_envs import HERE, RELEASE
 from tests.vector.conftest import Make
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 NINE = {"task": "count/9"}
 TRICKY = {
     "inline": "Toy/Tricky-v0",

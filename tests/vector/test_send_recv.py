@@ -11,6 +11,8 @@ from tests.toy_envs import RELEASE
 from tests.vector.conftest import Make
 from tests.waiting import SECONDS
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 NINE = {"task": "count/9"}
 NAMES = {
     "inline": "Toy/Tricky-v0",

@@ -27,6 +27,8 @@ from tests.http.openenv_dialect.tools import (
     wait_until_held,
 )
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 
 def test_episodes_are_those_of_the_local_environment(openenv: Any, server: str) -> None:
     with openenv(base_url=base(server, TEXTCRAFT)).sync() as client:

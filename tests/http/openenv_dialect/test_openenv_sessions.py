@@ -20,6 +20,8 @@ from agentgym_envs.http.run import background_server
 from tests.http.openenv_dialect.tools import COUNT, TASK, ask, ask_text, base, check_episode, held, raw, wait_until_held
 from tests.waiting import SECONDS
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 
 def worker() -> psutil.Process:
     """The worker process of the only server here that has one."""
