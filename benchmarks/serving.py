@@ -83,10 +83,11 @@ def measure(repeats: int) -> dict[str, Any]:
     importlib.import_module("openenv.core.generic_client")
     gc.collect()
     gc.freeze()  # half a million objects come with that import, and no collection should walk them in our half
-    with serving(SERVE) as ours, serving(SERVE_OPENENV) as theirs:
-        for _ in range(repeats):
-            measure_single(ours, note)
+    for _ in range(repeats):  # one server at a time: the other would share the cores even when nobody asks it
+        with serving(SERVE_OPENENV) as theirs:
             asyncio.run(measure_openenv(theirs, note))
+        with serving(SERVE) as ours:
+            measure_single(ours, note)
             for size in BATCHES:
                 measure_batch(ours, size, note)
             measure_load(ours, note)
