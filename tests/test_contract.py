@@ -46,6 +46,7 @@ def test_the_remote_twin_is_the_same_byte_for_byte(env_id: str, options: dict[st
     contract.twins_agree(partial(gym.make, env_id, **options), partial(gym.make, env_id, base_url=url, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("env_id", "options"), CASES, ids=NAMES)
 def test_processes_agree(env_id: str, options: dict[str, Any]) -> None:
     contract.processes_agree(env_id, options)

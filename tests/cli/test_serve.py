@@ -26,6 +26,8 @@ from tests.waiting import SECONDS, until
 
 from .conftest import ROOT, Run, command, environment
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 OUT = "out.txt"
 ENV = "AgentGym/TextCraft-v0"
 Start = Callable[..., tuple[subprocess.Popen[str], str]]

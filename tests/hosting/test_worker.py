@@ -26,6 +26,8 @@ from agentgym_envs.hosting import Posted, TwinEnv, WorkerPool, WorkerProcess
 from tests.toy_envs import HERE
 from tests.waiting import SECONDS, until
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 TRICKY = HERE + "Toy/Tricky-v0"
 NINE = {"task": "count/9"}
 REPO = Path(__file__).parents[2]

@@ -24,6 +24,8 @@ from agentgym_envs.http.sessions import Sessions
 from tests.http.tools import COUNT, LATE, SLOW, TOYS, TRICKY, Api, error
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 
 @pytest.fixture(scope="module")
 def url():

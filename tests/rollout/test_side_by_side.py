@@ -43,6 +43,8 @@ from tests.rollout.families import FAMILIES
 from tests.toy import CountEnv
 from tests.waiting import SECONDS, until
 
+pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+
 CODEC = ChatCodec(FAMILIES["qwen2.5"].tokenizer())
 LIMITS = Limits(max_turns=20)
 WORKERS = 6
