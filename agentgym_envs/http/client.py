@@ -125,11 +125,6 @@ class ServerConnection(Connection):
         """How many sessions this process holds there."""
         return len(self._numbers)
 
-    def health(self) -> Mapping[str, Any]:
-        """How full the server is. Raises SessionLost if it cannot be reached."""
-        reply: Mapping[str, Any] = _value(self._request("GET", "/health", None, tries=1))
-        return reply
-
     def _start(self) -> None:
         self._base = httpx.URL(self.url)
         self._transports = Transports(self._base)
