@@ -34,7 +34,7 @@ class StopReason(StrEnum):
     FAILURE = "failure"
     """The environment ended the episode short of the goal."""
     TURN_LIMIT = "turn_limit"
-    """The limit of turns was reached."""
+    """The limit of turns was reached, or the environment's own limit of steps."""
     TOKEN_LIMIT = "token_limit"
     """The token budget of the trajectory was used up."""
     ENV_ERROR = "env_error"
@@ -47,7 +47,8 @@ class Transition(NamedTuple):
     """What a command did. `reward` is what the score gained; the rewards of an episode lie in [0, 1] in sum.
 
     `success` says whether a terminated episode reached its goal; by default, whether the score is 1.
-    `info` is JSON and is merged into the step's info.
+    `info` is JSON and is merged into the step's info. `truncated` says that the environment's own limit of steps cut
+    the episode short, which is told as `turn_limit`.
     """
 
     observation: str
@@ -55,15 +56,24 @@ class Transition(NamedTuple):
     terminated: bool = False
     success: bool | None = None
     info: Mapping[str, Any] = {}
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An episode up to now: enough to bring any environment of the same configuration to the same state."""
+    """An episode up to now: enough to bring any environment of the same configuration to the same state.
+
+    `kept` is what a scenario that can copy its state keeps besides, so that nothing need be played again. It stays in
+    this process: a pickled snapshot goes without it.
+    """
 
     task_id: str
     seed: int
     actions: tuple[str, ...] = field(default=())
+    kept: Any = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Snapshot, (self.task_id, self.seed, self.actions)
 
 
 class TextEnv(gym.Env[str, str], ABC):
@@ -196,10 +206,17 @@ class TextEnv(gym.Env[str, str], ABC):
         """The running episode as task, seed and actions. Raises EpisodeOver if none was begun."""
         if self.task is None:
             raise EpisodeOver("no episode was begun, so there is nothing to save; call reset() first")
-        return Snapshot(self.task.id, self.episode_seed, tuple(self._actions))
+        state = None if self._stop is StopReason.ENV_ERROR else self._save()
+        kept = None if state is None else (self.task, self._progress(), state)
+        return Snapshot(self.task.id, self.episode_seed, tuple(self._actions), kept)
 
     def restore(self, snapshot: Snapshot) -> str:
-        """Bring the environment to a snapshot's state by playing it again; returns the last observation."""
+        """Bring the environment to a snapshot's state; returns the last observation.
+
+        It is played again, unless the environment can copy its state and the snapshot is of this process.
+        """
+        if snapshot.kept is not None:
+            return self._restore_copy(snapshot)
         observation, _ = self.reset(seed=snapshot.seed, options={"task": snapshot.task_id})
         for action in snapshot.actions:
             observation, *_ = self.step(action)
@@ -216,8 +233,8 @@ class TextEnv(gym.Env[str, str], ABC):
             "stop_reason": None if self._stop is None else self._stop.value,
         }
 
-    def render(self) -> str | None:
-        """The state as text if the render mode is "ansi", else None."""
+    def render(self) -> Any:
+        """The state as text if the render mode is "ansi"; None without one. A scenario may know further modes."""
         return self._draw() if self.render_mode == "ansi" else None
 
     def close(self) -> None:
@@ -243,6 +260,17 @@ class TextEnv(gym.Env[str, str], ABC):
     async def _act_async(self, command: str) -> Transition:
         """`_act` for an environment that is `native_async`."""
         return self._act(command)
+
+    def _save(self) -> Any:
+        """A copy of the scenario's state for `_load`, of this or another environment of the same options; or None.
+
+        Nothing may change it afterwards, and it may be loaded more than once.
+        """
+        return None
+
+    def _load(self, state: Any) -> None:
+        """Go to a state that `_save` gave."""
+        raise NotImplementedError
 
     def _state(self) -> str:
         """A canonical text of the state, hashed into `state_key`; by default all that was done so far."""
@@ -281,6 +309,17 @@ class TextEnv(gym.Env[str, str], ABC):
         self._turn, self._score, self._success, self._stop = 0, 0.0, False, None
         self._actions = []
 
+    def _progress(self) -> tuple[float, bool, StopReason | None, str]:
+        return self._score, self._success, self._stop, self._observation
+
+    def _restore_copy(self, snapshot: Snapshot) -> str:
+        task, progress, state = snapshot.kept
+        self._start(task, self._seed_episode(snapshot.seed))
+        self._actions, self._turn = list(snapshot.actions), len(snapshot.actions)
+        self._score, self._success, self._stop, self._observation = progress
+        self._load(state)
+        return self._observation
+
     def _take(self, action: str) -> None:
         """Note an action down. Raises EpisodeOver or UsageError if none can be taken, or not this one."""
         if self._stop is not None:
@@ -315,15 +354,17 @@ class TextEnv(gym.Env[str, str], ABC):
     def _finish_step(
         self, transition: Transition, invalid: str | None
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, success, details = transition
+        observation, reward, terminated, success, details, truncated = transition
         self._observation = observation
         self._score += reward
         if terminated:
             self._success = self._score >= 1.0 - 1e-9 if success is None else success
             self._stop = StopReason.SUCCESS if self._success else StopReason.FAILURE
+        elif truncated:
+            self._stop = StopReason.TURN_LIMIT
         info = self._info(details)
         info["invalid_action"] = invalid
-        return observation, reward, terminated, False, info
+        return observation, reward, terminated, truncated and not terminated, info
 
     def _failed_reset(self, error: EnvError) -> tuple[str, dict[str, Any]]:
         self._stop, self._observation = StopReason.ENV_ERROR, ENV_FAILED

@@ -175,6 +175,24 @@ def canonical_hash(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def scramble(ticket: int) -> int:
+    """The SplitMix64 step: neighbouring tickets fall on worlds and goals that have nothing to do with each other.
+
+    Source: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
+    """
+    mask = 2**64 - 1
+    value = (ticket + 0x9E3779B97F4A7C15) & mask
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & mask
+    return value ^ (value >> 31)
+
+
+def plain_number(word: str) -> int:
+    """A whole number in its one plain spelling, else -1."""
+    plain = word.isascii() and word.isdigit() and len(word) <= 9 and (word == "0" or word[0] != "0")
+    return int(word) if plain else -1
+
+
 def _parse_task(line: str, where: str) -> Task:
     try:
         row = json.loads(line)

@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_envs.errors import UnknownTask, UsageError
-from agentgym_envs.task import SPLITS, Split, Task, TaskSet, TaskTable, canonical_hash, check_selection, in_order
+from agentgym_envs.task import (
+    SPLITS,
+    Split,
+    Task,
+    TaskSet,
+    TaskTable,
+    canonical_hash,
+    check_selection,
+    in_order,
+    plain_number,
+    scramble,
+)
 from agentgym_envs.textcraft.book import RecipeBook
 from agentgym_envs.textcraft.names import Names, Worlds, make_names, real_names
 from agentgym_envs.textcraft.oracle import make_plan
@@ -68,7 +79,7 @@ class FictionalTasks(TaskSet):
     def get(self, task_id: str) -> Task:
         """The task of that id. Raises UnknownTask, also for a world out of range or a number written another way."""
         prefix, _, rest = task_id.partition("/") if isinstance(task_id, str) else ("", "", "")
-        world, goal = (_number(word) for word in (rest.split("/") if rest.count("/") == 1 else ("", "")))
+        world, goal = (plain_number(word) for word in (rest.split("/") if rest.count("/") == 1 else ("", "")))
         if prefix != self.name or not 0 <= world < 3 * WORLDS_PER_SPLIT or not 0 <= goal < len(self.base):
             raise UnknownTask(
                 f"there is no task {task_id!r:.120}; ids are '{self.name}/<world>/<goal>' with a world below "
@@ -80,7 +91,7 @@ class FictionalTasks(TaskSet):
         """The world and goal that a hash of `ticket` picks; without a split, from all worlds."""
         goals = self._goals(split, groups)
         first, count = _world_range(split)
-        world, place = divmod(_scramble(ticket), len(goals))
+        world, place = divmod(scramble(ticket), len(goals))
         return self._task(first + world % count, goals[place])
 
     def take(
@@ -191,21 +202,3 @@ def _world_range(split: str | None) -> tuple[int, int]:
     if split is None:
         return 0, 3 * WORLDS_PER_SPLIT
     return SPLITS.index(split) * WORLDS_PER_SPLIT, WORLDS_PER_SPLIT
-
-
-def _scramble(ticket: int) -> int:
-    """The SplitMix64 step: neighbouring tickets fall on worlds and goals that have nothing to do with each other.
-
-    Source: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
-    """
-    mask = 2**64 - 1
-    value = (ticket + 0x9E3779B97F4A7C15) & mask
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & mask
-    return value ^ (value >> 31)
-
-
-def _number(word: str) -> int:
-    """A whole number in its one plain spelling, else -1."""
-    plain = word.isascii() and word.isdigit() and len(word) <= 9 and (word == "0" or word[0] != "0")
-    return int(word) if plain else -1

@@ -1,0 +1,1 @@
+"""BabyAI: a grid world of rooms, doors and objects, told in words."""

@@ -1,0 +1,55 @@
+"""Commands as text: `pick up Red  Ball 1` is the order to pick up `red ball 1`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+CHECK = "check available actions"
+
+
+class Verb(StrEnum):
+    """What can be ordered, by the words that the list of available actions uses."""
+
+    LEFT = "turn left"
+    RIGHT = "turn right"
+    FORWARD = "move forward"
+    PICKUP = "pickup"
+    DROP = "drop"
+    TOGGLE = "toggle"
+    DONE = "done"
+    GO_TO = "go to"
+    GO_THROUGH = "go through"
+    TOGGLE_THROUGH = "toggle and go through"
+    CHECK = CHECK
+
+
+class Order(NamedTuple):
+    """A verb and the name of a thing, or "" where none is given."""
+
+    verb: Verb
+    target: str
+
+
+_SPELLINGS = {
+    **{verb.value: verb for verb in Verb},
+    "left": Verb.LEFT,
+    "right": Verb.RIGHT,
+    "forward": Verb.FORWARD,
+    "go forward": Verb.FORWARD,
+    "pick up": Verb.PICKUP,
+    "check actions": Verb.CHECK,
+}
+_LONGEST_FIRST = sorted(_SPELLINGS, key=len, reverse=True)
+
+
+def parse(command: str) -> Order | None:
+    """The order that a command is, in whatever case and spacing, with or without an article and a final dot."""
+    words = " ".join(command.lower().split()).rstrip(".! ")
+    for spelling in _LONGEST_FIRST:
+        if words == spelling:
+            return Order(_SPELLINGS[spelling], "")
+        if words.startswith(f"{spelling} "):
+            target = words[len(spelling) + 1 :].removeprefix("the ").removeprefix("a ")
+            return Order(_SPELLINGS[spelling], target)
+    return None

@@ -1,0 +1,117 @@
+"""The levels: their names, the groups that evaluation reports, AgentGym's forty, and how one is made."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import gymnasium as gym
+
+from agentgym_envs.errors import MissingExtra, UnknownTask, UsageError, missing_extra
+
+MINIGRID = "3.2"
+"""The minor version of minigrid whose generator the task ids stand for: another one makes other worlds."""
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "GoTo": (
+        *("GoToRedBallGrey", "GoToRedBall", "GoToRedBallNoDists", "GoToRedBlueBall", "GoToDoor", "GoToObjDoor"),
+        *("GoToObj", "GoToObjS4", "GoToObjS6", "GoToLocal", "GoToLocalS5N2", "GoToLocalS6N2", "GoToLocalS6N3"),
+        *("GoToLocalS6N4", "GoToLocalS7N4", "GoToLocalS7N5", "GoToLocalS8N2", "GoToLocalS8N3", "GoToLocalS8N4"),
+        *("GoToLocalS8N5", "GoToLocalS8N6", "GoToLocalS8N7", "GoTo", "GoToOpen", "GoToObjMaze", "GoToObjMazeOpen"),
+        *("GoToObjMazeS4R2", "GoToObjMazeS4", "GoToObjMazeS5", "GoToObjMazeS6", "GoToObjMazeS7"),
+    ),
+    "Open": ("Open", "OpenRedDoor", "OpenDoor", "OpenDoorDebug", "OpenDoorColor", "OpenDoorLoc"),
+    "PickUp": (
+        *("Pickup", "UnblockPickup", "PickupLoc", "PickupDist", "PickupDistDebug", "PickupAbove"),
+        *("FindObjS5", "FindObjS6", "FindObjS7", "OneRoomS8", "OneRoomS12", "OneRoomS16", "OneRoomS20"),
+    ),
+    "PutNext": (
+        *("PutNextLocal", "PutNextLocalS5N3", "PutNextLocalS6N4", "PutNextS4N1", "PutNextS5N1", "PutNextS5N2"),
+        *("PutNextS6N3", "PutNextS7N4", "PutNextS5N2Carrying", "PutNextS6N3Carrying", "PutNextS7N4Carrying"),
+    ),
+    "Unlock": (
+        *("Unlock", "UnlockLocal", "UnlockLocalDist", "KeyInBox", "UnlockPickup", "UnlockPickupDist"),
+        *("BlockedUnlockPickup", "UnlockToUnlock", "GoToImpUnlock", "KeyCorridor", "KeyCorridorS3R1"),
+        *("KeyCorridorS3R2", "KeyCorridorS3R3", "KeyCorridorS4R3", "KeyCorridorS5R3", "KeyCorridorS6R3"),
+    ),
+    "Sequence": (
+        *("GoToSeq", "GoToSeqS5R2", "OpenTwoDoors", "OpenRedBlueDoors", "OpenRedBlueDoorsDebug", "OpenDoorsOrderN2"),
+        *("OpenDoorsOrderN4", "OpenDoorsOrderN2Debug", "OpenDoorsOrderN4Debug", "MoveTwoAcrossS5N2"),
+        "MoveTwoAcrossS8N9",
+    ),
+    "Synth": ("ActionObjDoor", "Synth", "SynthS5R2", "SynthLoc", "SynthSeq"),
+    "Boss": ("MiniBossLevel", "BossLevel", "BossLevelNoUnlock"),
+}
+"""Each level in one group: by what its missions ask for, and where they ask for several things, by how they do.
+
+`Unlock` is every level built around a locked door, whatever its verb; `Sequence` has fixed patterns of two clauses,
+`Synth` draws the verb too, `Boss` draws everything.
+"""
+LEVELS = tuple(level for levels in GROUPS.values() for level in levels)
+"""Every BabyAI level that minigrid registers, by its id without `BabyAI-` and the version."""
+GROUP_OF: Mapping[str, str] = {level: group for group, levels in GROUPS.items() for level in levels}
+
+AGENTGYM_LEVELS = (
+    *("GoToRedBallGrey", "GoToRedBall", "GoToRedBallNoDists", "GoToObjS4", "GoToLocalS8N7", "GoToObjMazeS7"),
+    *("GoToImpUnlock", "GoToSeqS5R2", "GoToRedBlueBall", "GoToDoor", "GoToObjDoor", "Open", "OpenRedDoor"),
+    *("OpenDoorLoc", "OpenRedBlueDoorsDebug", "OpenDoorsOrderN4Debug", "Pickup", "UnblockPickup", "PickupLoc"),
+    *("PickupDistDebug", "PickupAbove", "PutNextLocalS6N4", "PutNextS7N4Carrying", "Unlock", "UnlockLocalDist"),
+    *("KeyInBox", "UnlockPickupDist", "BlockedUnlockPickup", "UnlockToUnlock", "ActionObjDoor", "FindObjS7"),
+    *("KeyCorridorS6R3", "OneRoomS20", "MoveTwoAcrossS8N9", "SynthS5R2", "SynthLoc", "SynthSeq", "MiniBossLevel"),
+    *("BossLevel", "BossLevelNoUnlock"),
+)
+"""AgentGym's forty, in the order of its ids: `data_idx` is level `data_idx % 40` here with seed `data_idx // 40`.
+
+Its fourth is minigrid 2.3's `GoToObjS6-v0`, whose rooms are of size 4: the level that is now called GoToObjS4.
+"""
+NAMED: Mapping[str, tuple[str, ...]] = {"all": LEVELS, "agentgym": AGENTGYM_LEVELS}
+
+
+def agentgym_task(data_idx: int) -> str:
+    """The task id of AgentGym's `data_idx` (at least 0). Raises UnknownTask."""
+    if type(data_idx) is not int or data_idx < 0:
+        raise UnknownTask(f"AgentGym numbers its BabyAI tasks from 0, got {data_idx!r:.80}")
+    seed, place = divmod(data_idx, len(AGENTGYM_LEVELS))
+    return f"babyai/{AGENTGYM_LEVELS[place]}/{seed}"
+
+
+def choose_levels(levels: str | Sequence[str]) -> tuple[str, ...]:
+    """The levels of a name ("all", "agentgym", a level) or of several levels, in the order of `LEVELS`.
+
+    Raises UsageError, naming the choices.
+    """
+    chosen = NAMED.get(levels, (levels,)) if isinstance(levels, str) else tuple(levels)
+    if unknown := [level for level in chosen if level not in GROUP_OF]:
+        raise UsageError(f"there is no BabyAI level {unknown[0]!r:.80}; choose from all, agentgym, {', '.join(LEVELS)}")
+    if not chosen:
+        raise UsageError("at least one BabyAI level is needed")
+    return tuple(level for level in LEVELS if level in chosen)
+
+
+@cache
+def blank_level(level: str) -> Any:
+    """The minigrid environment of a level before its first reset, made once; copy it before use."""
+    _load_minigrid()
+    version = "v1" if level == "GoToObjS6" else "v0"
+    spec = gym.spec(f"BabyAI-{level}-{version}")
+    assert isinstance(spec.entry_point, str)
+    module, name = spec.entry_point.split(":")
+    return getattr(importlib.import_module(module), name)(**spec.kwargs)
+
+
+@cache
+def _load_minigrid() -> None:
+    """Import minigrid quietly. Raises MissingExtra, also if it is another version."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # minigrid imports pygame, which prints an advertisement
+    try:
+        import minigrid
+    except ImportError as error:
+        raise missing_extra("BabyAI", "minigrid", "babyai") from error
+    if minigrid.__version__.split(".")[:2] != MINIGRID.split("."):
+        raise MissingExtra(
+            f"BabyAI's tasks are worlds of minigrid {MINIGRID}, and minigrid {minigrid.__version__} makes others. "
+            "Run: pip install 'agentgym-envs[babyai]'"
+        )

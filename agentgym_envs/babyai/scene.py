@@ -1,0 +1,257 @@
+"""One state in words: what is in sight and by which names, which actions are possible, and what each would do.
+
+The sentences are those of AgentGym's BabyAI server (commit 3ef9235), which is why some of them end in two spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, get_args
+
+from agentgym_envs.babyai.commands import CHECK, Order, Verb
+from agentgym_envs.babyai.view import HOME, SIZE, Seen, beside, look
+from agentgym_envs.babyai.world import Action, Thing, World
+
+Actions = Literal["macro", "primitive"]
+Numbering = Literal["nearest", "stable"]
+ACTIONS: tuple[Actions, ...] = get_args(Actions)
+NUMBERINGS: tuple[Numbering, ...] = get_args(Numbering)
+FRONT = HOME + SIZE
+"""The cell of the view right before the agent."""
+
+_PRIMITIVES = {
+    Verb.LEFT: Action.LEFT,
+    Verb.RIGHT: Action.RIGHT,
+    Verb.FORWARD: Action.FORWARD,
+    Verb.PICKUP: Action.PICKUP,
+    Verb.DROP: Action.DROP,
+    Verb.TOGGLE: Action.TOGGLE,
+    Verb.DONE: Action.DONE,
+}
+Plan = list[Action] | str
+"""The primitive actions that carry out an order, or why it cannot be carried out."""
+
+
+class Names:
+    """Gives things in sight their names, such as `red closed door 1`.
+
+    The number counts things of the same name from the nearest on, or, if `stable`, things of the same colour and type
+    in the order in which they were first seen in the episode.
+    """
+
+    def __init__(self, numbering: Numbering, known: dict[int, int] | None = None) -> None:
+        self.numbering = numbering
+        self.known: dict[int, int] = {} if known is None else dict(known)
+        self._last: dict[str, int] = {}
+
+    def copy(self) -> Names:
+        """The same memory, to go on with apart."""
+        names = Names(self.numbering, self.known)
+        names._last = dict(self._last)
+        return names
+
+    def give(self, seen: Sequence[Seen]) -> dict[str, Seen]:
+        """The things by their names, in the same order."""
+        if self.numbering == "stable":
+            return {f"{kind(s.thing)} {self._number(s.thing)}": s for s in seen}
+        counts: dict[str, int] = {}
+        named = {}
+        for s in seen:
+            name = kind(s.thing)
+            counts[name] = number = counts.get(name, 0) + 1
+            named[f"{name} {number}"] = s
+        return named
+
+    def _number(self, thing: Thing) -> int:
+        number = self.known.get(thing.serial)
+        if number is None:
+            like = f"{thing.color} {thing.type}"
+            number = self.known[thing.serial] = self._last[like] = self._last.get(like, 0) + 1
+        return number
+
+
+class Scene:
+    """What is told of a world as it is now; it does not change with the world."""
+
+    def __init__(self, world: World, names: Names, actions: Actions) -> None:
+        self.view = look(world)
+        self.named = names.give(self.view.seen)
+        self.carrying: Thing | None = world.carrying
+        self.front: Thing | None = world.in_front()
+        self.actions = actions
+        self.near = beside(self.view.reach())
+        self.available = list(self._offer()) if actions == "macro" else [verb.value for verb in _PRIMITIVES]
+
+    def describe(self) -> str:
+        """What is in sight, the wall or box ahead, and what is carried."""
+        things = "".join([f"There is a {name} {_PLACE[seen.cell]} " for name, seen in self.named.items()])
+        if things:
+            things = f"In front of you in this room, you can see several objects: {things}"
+        else:
+            things = "You cannot see any objects within sight. "
+        barrier = self.view.barrier
+        facing = f"You are facing a {barrier[0]} {barrier[1]} steps away. " if barrier else ""
+        held = "not carrying anything" if self.carrying is None else f"carrying a {kind(self.carrying)}"
+        return f"{things}The room has walls around you. {facing}You are {held}."
+
+    def offer(self) -> str:
+        """The line with the actions that are possible."""
+        return 'Available actions: ["' + '", "'.join(self.available) + '"]'
+
+    def plan(self, order: Order) -> Plan | None:
+        """How to carry out an order, or why that cannot be; None if it is none of this scene's actions."""
+        if self.actions == "primitive":
+            action = None if order.target else _PRIMITIVES.get(order.verb)
+            return None if action is None else [action]
+        if order.target:
+            return self._plan_with(order.verb, order.target)
+        return self._plan_alone(order.verb)
+
+    def find(self, name: str) -> tuple[str, Seen] | None:
+        """The thing of a name and its full name; the number may be left out where only one is of that kind."""
+        if name in self.named:
+            return name, self.named[name]
+        alike = [full for full in self.named if full.rpartition(" ")[0] == name]
+        return (alike[0], self.named[alike[0]]) if len(alike) == 1 else None
+
+    def _offer(self) -> Iterator[str]:
+        yield from ("turn left", "turn right")
+        front, free = self.front, self.carrying is None
+        if self._is_open(front):
+            yield "move forward"
+        if free:
+            for name, seen in self.named.items():
+                if seen.thing.type != "door" and self._reachable(seen):
+                    yield f"pickup {name}"
+        elif front is None:
+            yield "drop"
+        for name, seen in self.named.items():
+            if seen.thing.type == "door" and self._reachable(seen):
+                if self._unlockable(seen.thing):
+                    yield f"{'go' if seen.thing.is_open else 'toggle and go'} through {name}"
+                if seen.cell == FRONT and self._unlockable(seen.thing):
+                    yield "toggle"
+        if front is not None and front.type == "box":
+            yield "toggle"
+        for name, seen in self.named.items():
+            if self._reachable(seen):
+                yield f"go to {name}"
+        yield CHECK
+
+    def _plan_alone(self, verb: Verb) -> Plan | None:
+        front = self.front
+        match verb:
+            case Verb.LEFT | Verb.RIGHT:
+                return [_PRIMITIVES[verb]]
+            case Verb.FORWARD:
+                return [Action.FORWARD] if self._is_open(front) else _BARRIER
+            case Verb.PICKUP:
+                return self._pick_up_front(front)
+            case Verb.DROP:
+                return self._drop(front)
+            case Verb.TOGGLE:
+                return self._toggle_front(front)
+        return None
+
+    def _pick_up_front(self, front: Thing | None) -> Plan:
+        if front is None or not front.can_pickup():
+            return "There is nothing in front of you that you could pickup."
+        if self.carrying is not None:
+            return f"You cannot pickup anything, as you are carrying a {kind(self.carrying)}. Drop it first."
+        return [Action.PICKUP]
+
+    def _drop(self, front: Thing | None) -> Plan:
+        if self.carrying is None:
+            return "You cannot drop the object, as you are not carrying anything."
+        if front is not None:
+            return "You cannot drop the object, as there is already an object in front of you."
+        return [Action.DROP]
+
+    def _toggle_front(self, front: Thing | None) -> Plan:
+        if front is None or front.type not in ("door", "box"):
+            return "There is no door or box in front of you to toggle."
+        if front.type == "door" and not self._unlockable(front):
+            return f"You cannot toggle the {kind(front)}{self._why_locked(front)}"
+        return [Action.TOGGLE]
+
+    def _plan_with(self, verb: Verb, target: str) -> Plan | None:
+        if verb not in _WITH_TARGET:
+            return None
+        found = self.find(target)
+        if found is None:
+            return f"There is no {target:.80} in sight."
+        name, seen = found
+        if why := self._forbids(verb, seen):
+            return f"You cannot {verb} {name}{why}"
+        onto = verb is Verb.GO_THROUGH
+        path = self.view.path(seen.cell, onto=onto) if self._reachable(seen) else None
+        if path is None:
+            return f"You cannot {verb} {name}, as there is no path leading to it."
+        return path + _WITH_TARGET[verb] or "No change in state."
+
+    def _forbids(self, verb: Verb, seen: Seen) -> str | None:
+        """Why a verb does not go with a thing, wherever it lies."""
+        thing, is_door = seen.thing, seen.thing.type == "door"
+        if verb is Verb.PICKUP:
+            if is_door:
+                return ", as a door cannot be carried."
+            held = self.carrying
+            return None if held is None else f", as you are carrying a {kind(held)}. Drop it first."
+        if verb is Verb.TOGGLE:
+            if not is_door and thing.type != "box":
+                return ", as it is neither a door nor a box."
+            if seen.cell != FRONT:
+                return ", as it is not right in front of you. Go to it first."
+            return self._why_locked(thing) if is_door and not self._unlockable(thing) else None
+        if verb in (Verb.GO_THROUGH, Verb.TOGGLE_THROUGH) and not is_door:
+            return ", as it is not a door."
+        if verb is Verb.GO_THROUGH and not thing.is_open:
+            return ", as it is closed. You should toggle it first."
+        if verb is Verb.TOGGLE_THROUGH:
+            if thing.is_open:
+                return ", as it is open already. You can go through it."
+            return None if self._unlockable(thing) else self._why_locked(thing)
+        return None
+
+    def _is_open(self, front: Thing | None) -> bool:
+        return front is None or front.can_overlap()
+
+    def _reachable(self, seen: Seen) -> bool:
+        return bool(self.near >> seen.cell & 1)
+
+    def _unlockable(self, door: Thing) -> bool:
+        held = self.carrying
+        return not door.is_locked or (held is not None and held.type == "key" and held.color == door.color)
+
+    def _why_locked(self, door: Thing) -> str:
+        if self.carrying is None or self.carrying.type != "key":
+            return ", as you are not carrying a key."
+        return ", as the color of the key you are carrying does not match the color of door."
+
+
+def kind(thing: Thing) -> str:
+    """A thing by colour, state if it is a door, and type: `red closed door`."""
+    if thing.type != "door":
+        return f"{thing.color} {thing.type}"
+    state = "open" if thing.is_open else "locked" if thing.is_locked else "closed"
+    return f"{thing.color} {state} door"
+
+
+def _place(cell: int) -> str:
+    ahead, column = divmod(cell, SIZE)
+    if column == HOME:
+        return f"right in front of you {ahead} steps away. "
+    side = f"{column - HOME} steps to your right" if column > HOME else f"{HOME - column} steps to your left"
+    return f"{ahead} steps in front of you and {side}. "
+
+
+_PLACE = [_place(cell) for cell in range(SIZE * SIZE)]
+_BARRIER = "There is a barrier in front of you, you can't move forward."
+_WITH_TARGET: dict[Verb, list[Action]] = {
+    Verb.GO_TO: [],
+    Verb.PICKUP: [Action.PICKUP],
+    Verb.TOGGLE: [Action.TOGGLE],
+    Verb.GO_THROUGH: [],
+    Verb.TOGGLE_THROUGH: [Action.TOGGLE, Action.FORWARD],
+}
+"""The verbs that take a thing, and what follows once the agent stands before it (or on it, to go through)."""

@@ -1,0 +1,135 @@
+"""BabyAI's tasks: every level with every seed. The seed decides the split, so no seed is in two."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from itertools import count as counting
+from typing import Any, cast
+
+from agentgym_envs.babyai.levels import GROUP_OF, GROUPS, LEVELS, MINIGRID
+from agentgym_envs.babyai.world import World, make_world
+from agentgym_envs.errors import UnknownTask, UsageError
+from agentgym_envs.task import Split, Task, TaskSet, canonical_hash, check_selection, plain_number, scramble
+
+SEEDS: dict[Split, range] = {
+    "train": range(20_000, 1_020_000),
+    "validation": range(10_000, 20_000),
+    "test": range(0, 10_000),
+}
+"""The seeds of each split. The first ones are for test, since all of AgentGym's published tasks lie there."""
+VERSION = 1
+_CLAUSES_IN_ORDER = {"BeforeInstr": ("instr_a", "instr_b"), "AfterInstr": ("instr_b", "instr_a")}
+
+
+class BabyTasks(TaskSet):
+    """The tasks `babyai/<level>/<seed>` of some levels; each is drawn as often, whatever its group.
+
+    A task's `goal` is the mission, and `data` holds `level`, `seed`, `max_steps` and `solvable`. To look a task up is
+    to generate its world, which takes up to some milliseconds. Tasks that cannot be solved (see `unsolvable`) are never
+    drawn or taken; asked for by their id, they are there.
+    """
+
+    name, version = "babyai", VERSION
+
+    def __init__(self, levels: Sequence[str] = LEVELS) -> None:
+        """`levels`: what is drawn from."""
+        self.levels = tuple(levels)
+
+    def get(self, task_id: str) -> Task:
+        """The task of that id, of any level. Raises UnknownTask, also for a number written another way."""
+        parts = task_id.split("/") if isinstance(task_id, str) else []
+        level, seed = (parts[1], plain_number(parts[2])) if len(parts) == 3 and parts[0] == self.name else ("", -1)
+        if level not in GROUP_OF or not 0 <= seed < SEEDS["train"].stop:
+            raise UnknownTask(
+                f"there is no task {task_id!r:.120}; ids are 'babyai/<level>/<seed>' with a seed below "
+                f"{SEEDS['train'].stop}, for example 'babyai/GoToRedBall/0'"
+            )
+        return _describe(make_world(level, seed))
+
+    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """The level and seed that a hash of `ticket` picks; the next seed, where that task cannot be solved."""
+        levels, seeds = self._select(split, groups)
+        place, number = divmod(scramble(ticket), len(seeds))
+        level = levels[place % len(levels)]
+        following = (seeds[(number + step) % len(seeds)] for step in counting())
+        return next(_solvable(level, following))
+
+    def take(
+        self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
+    ) -> list[Task]:
+        """`count` tasks of as many different seeds, with every level used before one is used again."""
+        levels, seeds = self._select(split, groups)
+        most = len(seeds) // 2
+        if count is None or not 0 <= count <= most:
+            asked = "all" if count is None else count
+            raise UsageError(f"{asked} tasks were asked for; {self.name!r} gives a count of at most {most} at once")
+        rng = random.Random(seed)
+        fresh, tasks = _distinct(rng, seeds), list[Task]()
+        while len(tasks) < count:
+            chosen = rng.sample(levels, len(levels))[: count - len(tasks)]
+            tasks += [next(_solvable(level, fresh)) for level in chosen]
+        return tasks
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Those of the levels that are drawn from."""
+        present = {GROUP_OF[level] for level in self.levels}
+        return tuple(group for group in GROUPS if group in present)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the levels and their groups, the splits, minigrid's version and what some tickets draw."""
+        groups = [[level, GROUP_OF[level]] for level in self.levels]
+        splits = [[split, seeds.start, seeds.stop] for split, seeds in SEEDS.items()]
+        drawn = [asdict(self.draw(ticket, split=split)) for ticket in range(4) for split in SEEDS]
+        return canonical_hash([self.name, self.version, MINIGRID, groups, splits, drawn])
+
+    def _select(self, split: str | None, groups: Sequence[str] | None) -> tuple[list[str], range]:
+        check_selection(self, split, groups)
+        levels = [level for level in self.levels if groups is None or GROUP_OF[level] in groups]
+        return levels, _ALL_SEEDS if split is None else SEEDS[cast(Split, split)]
+
+
+def unsolvable(world: World) -> bool:
+    """Whether no sequence of actions solves a world as it was generated.
+
+    That is so where a door must be opened before (or after) another one and the second clause is strict: the toggle
+    that fulfils the first clause is shown to the second one as well, for which it opens a wrong door, and the episode
+    ends as failed. These are the missions of two clauses in OpenDoorsOrderN2Debug and OpenDoorsOrderN4Debug.
+    """
+    mission: Any = world.level.instrs
+    order = _CLAUSES_IN_ORDER.get(type(mission).__name__)
+    if order is None:
+        return False
+    first, second = (getattr(mission, clause) for clause in order)
+    if not type(first).__name__ == type(second).__name__ == "OpenInstr":
+        return False
+    return bool(second.strict) and not any(door in first.desc.obj_set for door in second.desc.obj_set)
+
+
+def _describe(world: World) -> Task:
+    level, seed = world.levelname, world.seed
+    split = next(split for split, seeds in SEEDS.items() if seed in seeds)
+    data = {"level": level, "seed": seed, "max_steps": world.max_steps, "solvable": not unsolvable(world)}
+    return Task(f"babyai/{level}/{seed}", split, GROUP_OF[level], world.mission, data)
+
+
+def _solvable(level: str, seeds: Iterable[int]) -> Iterator[Task]:
+    tasks = (_describe(make_world(level, seed)) for seed in seeds)
+    return (task for task in tasks if task.data["solvable"])
+
+
+def _distinct(rng: random.Random, seeds: range) -> Iterator[int]:
+    """Seeds in a random order without repetition."""
+    used = set[int]()
+    while True:
+        seed = rng.choice(seeds)
+        if seed not in used:
+            used.add(seed)
+            yield seed
+
+
+_ALL_SEEDS = range(min(seeds.start for seeds in SEEDS.values()), max(seeds.stop for seeds in SEEDS.values()))
