@@ -3,8 +3,7 @@
     python -m benchmarks.soak [--env ID ...] [--episodes 50000] [--isolated-env ID ...] [--isolated-episodes 5000]
 
 Two parts, each with a server of its own (`agentgym serve`): in the first the environments live in the server's process,
-in the second in worker processes (`--isolate`). BabyAI is to be the second part's environment; until there is one,
-TextCraft stands in for it. Seven kinds of clients play at the same time, each a process:
+in the second in worker processes (`--isolate`). Seven kinds of clients play at the same time, each a process:
 
     batches    32 environments behind `make_vec`, one request for many steps
     steady     `gym.make(base_url=...)`, episode after episode
@@ -46,7 +45,7 @@ from rich.table import Table
 from benchmarks.common import machine
 from benchmarks.soak_clients import Script, client, make_scripts
 
-TEXTCRAFT = "AgentGym/TextCraft-v0"
+TEXTCRAFT, BABYAI = "AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0"
 MOST_GROWTH = 0.05
 SHARES = {
     "batches": 0.58,
@@ -79,7 +78,7 @@ class Sample(NamedTuple):
 def main() -> int:
     arguments = parse()
     parts = [Part("in the server", arguments.env or [TEXTCRAFT], arguments.episodes, ())]
-    isolated = arguments.isolated_env or [TEXTCRAFT]
+    isolated = arguments.isolated_env or [BABYAI]
     flags = ("--isolate", "--workers", str(arguments.workers))
     parts.append(Part("in worker processes", isolated, arguments.isolated_episodes, flags))
     console = Console(stderr=True)
@@ -88,8 +87,6 @@ def main() -> int:
     if arguments.out:
         arguments.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     Console().print(table_of(results))
-    if arguments.isolated_episodes and not arguments.isolated_env:
-        Console().print("TextCraft stands in for BabyAI in the part with worker processes: BabyAI is not there yet.")
     for result in results:
         for line in result["wrong"]:
             Console().print(f"wrong, {result['name']}: {line}", style="red", markup=False)
@@ -100,7 +97,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", action="append", help=f"an id for the first part (default: {TEXTCRAFT})")
     parser.add_argument("--episodes", type=int, default=50_000)
-    parser.add_argument("--isolated-env", action="append", help=f"an id for the second part (default: {TEXTCRAFT})")
+    parser.add_argument("--isolated-env", action="append", help=f"an id for the second part (default: {BABYAI})")
     parser.add_argument("--isolated-episodes", type=int, default=5_000)
     parser.add_argument("--workers", type=int, default=2, help="worker processes of the second part (default: 2)")
     parser.add_argument("--idle-seconds", type=float, default=10.0, help="when the servers close unused sessions")

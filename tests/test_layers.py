@@ -48,6 +48,8 @@ THIRD_PARTY = {
     "cli": {"httpx", "rich", "typer", "click"},
     "multiagent": {"pettingzoo"},
 }
+MAY_NAME = {"multiagent": {"textcraft"}, "http": {"babyai"}}
+"""Parts that know a scenario by name: the cooperative form of one, and the translation of AgentGym's task numbers."""
 
 
 class Import(NamedTuple):
@@ -147,7 +149,7 @@ def test_imports_point_down_the_layers(path: Path) -> None:
 @each([path for path in FILES if RANK.get(part_of(module_name(path)), 9) < RANK["cli"]])
 def test_nothing_but_a_scenario_imports_it(path: Path) -> None:
     part = part_of(module_name(path))
-    allowed = {part, "textcraft"} if part == "multiagent" else {part}
+    allowed = {part, *MAY_NAME.get(part, ())}
     foreign = [i for i in imports(path) if i.top == PACKAGE and part_of(i.module) in SCENARIOS - allowed]
     assert not foreign
 

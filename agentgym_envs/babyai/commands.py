@@ -39,13 +39,15 @@ _SPELLINGS = {
     "go forward": Verb.FORWARD,
     "pick up": Verb.PICKUP,
     "check actions": Verb.CHECK,
+    "check valid actions": Verb.CHECK,
+    "check": Verb.CHECK,
 }
 _LONGEST_FIRST = sorted(_SPELLINGS, key=len, reverse=True)
 
 
 def parse(command: str) -> Order | None:
-    """The order that a command is, in whatever case and spacing, with or without an article and a final dot."""
-    words = " ".join(command.lower().split()).rstrip(".! ")
+    """The order that a command is, in whatever case and spacing, with or without quotes, an article and a final dot."""
+    words = " ".join(command.lower().split()).strip("\"'`*.! ")
     for spelling in _LONGEST_FIRST:
         if words == spelling:
             return Order(_SPELLINGS[spelling], "")

@@ -14,7 +14,7 @@ from agentgym_envs.babyai.levels import blank_level, choose_levels
 from agentgym_envs.babyai.oracle import solve
 from agentgym_envs.babyai.scene import ACTIONS, NUMBERINGS, Actions, Names, Numbering, Scene
 from agentgym_envs.babyai.tasks import BabyTasks
-from agentgym_envs.babyai.world import Action, Outcome, World, make_world
+from agentgym_envs.babyai.world import Action, World, make_world
 from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import InvalidAction, UsageError
 from agentgym_envs.grammar import ActionGrammar
@@ -94,10 +94,11 @@ class BabyAIEnv(TextEnv):
     | `toggle and go through <object> <number>` | go to a closed door (a locked one with its key), open it, enter it |
     | `check available actions` | list what is possible now |
 
-    `pick up` is `pickup`; case, spaces, an article and a final dot do not matter; the number may be left out where one
-    object only is of that kind. Every action but the last row costs as many steps as it takes. A way leads over cells
-    in sight only, so nothing can block it but the end of the episode, at which every action stops. What cannot be done
-    is refused in words, costs nothing and changes nothing; what is no command also sets `info["invalid_action"]`.
+    `pick up` is `pickup`; case, spaces, quotes, an article and a final dot do not matter; an object's number and a
+    door's state may be left out where only one object fits. Every action but the last row costs as many steps as it
+    takes. A way leads over cells in sight only, so nothing can block it but the end of the episode, at which every
+    action stops. What cannot be done is refused in words, costs nothing and changes nothing; what is no command also
+    sets `info["invalid_action"]`.
 
     With `actions="primitive"` there are BabyAI's seven actions alone: `turn left`, `turn right`, `move forward`,
     `pickup`, `drop`, `toggle` and `done`. Each costs a step, also where it does nothing.
@@ -144,6 +145,7 @@ class BabyAIEnv(TextEnv):
     - An invalid action counted the last reward again; here it changes nothing.
     - What is impossible though the object is in sight (a second object to carry, a door to pick up) was "not
       recognized"; here the reply says why.
+    - `go to` what the agent faces already was offered, though it does nothing.
     - After the last turn the list of available actions is left out.
     - `go to goal` is not there, since no BabyAI level has such a cell.
 
@@ -239,11 +241,7 @@ class BabyAIEnv(TextEnv):
 
     def _carry_out(self, plan: Sequence[Action]) -> Transition:
         """Take the actions one by one, until the episode ends."""
-        outcome = Outcome(0.0, False, False)
-        for action in plan:
-            outcome = self.world.step(action)
-            if outcome.terminated or outcome.truncated:
-                break
+        outcome = self.world.take(plan)
         self._observe(_CHANGES_THINGS.intersection(plan))
         if not (outcome.terminated or outcome.truncated):
             return Transition(self._tell())
@@ -254,7 +252,7 @@ class BabyAIEnv(TextEnv):
             outcome.reward if success else 0.0,
             outcome.terminated,
             success,
-            truncated=outcome.truncated and not outcome.terminated,
+            truncated=outcome.truncated,
         )
 
     def _observe(self, changed: Set[Action]) -> None:
@@ -275,7 +273,7 @@ class BabyAIEnv(TextEnv):
 
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
         info = super()._info(details)
-        info["available_actions"] = list(self.scene.available)
+        info["available_actions"] = [] if self._stop else list(self.scene.available)
         info["steps"], info["max_steps"] = self.world.steps, self.world.max_steps
         return info
 

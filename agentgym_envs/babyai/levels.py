@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -83,8 +83,9 @@ def choose_levels(levels: str | Sequence[str]) -> tuple[str, ...]:
 
     Raises UsageError, naming the choices.
     """
-    chosen = NAMED.get(levels, (levels,)) if isinstance(levels, str) else tuple(levels)
-    if unknown := [level for level in chosen if level not in GROUP_OF]:
+    given = (levels,) if isinstance(levels, str) or not isinstance(levels, Iterable) else tuple(levels)
+    chosen = NAMED.get(levels, given) if isinstance(levels, str) else given
+    if unknown := [level for level in chosen if not isinstance(level, str) or level not in GROUP_OF]:
         raise UsageError(f"there is no BabyAI level {unknown[0]!r:.80}; choose from all, agentgym, {', '.join(LEVELS)}")
     if not chosen:
         raise UsageError("at least one BabyAI level is needed")
@@ -115,3 +116,7 @@ def _load_minigrid() -> None:
             f"BabyAI's tasks are worlds of minigrid {MINIGRID}, and minigrid {minigrid.__version__} makes others. "
             "Run: pip install 'agentgym-envs[babyai]'"
         )
+    from minigrid.envs.babyai.core import verifier
+
+    if verifier.use_done_actions:
+        raise UsageError("BABYAI_DONE_ACTIONS is set, with which minigrid ends no mission by itself; unset it")

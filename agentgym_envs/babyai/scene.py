@@ -108,10 +108,10 @@ class Scene:
         return self._plan_alone(order.verb)
 
     def find(self, name: str) -> tuple[str, Seen] | None:
-        """The thing of a name and its full name; the number may be left out where only one is of that kind."""
+        """The thing of a name and its full name; number and state may be left out where only one fits."""
         if name in self.named:
             return name, self.named[name]
-        alike = [full for full in self.named if full.rpartition(" ")[0] == name]
+        alike = [full for full in self.named if name in _shorter(full)]
         return (alike[0], self.named[alike[0]]) if len(alike) == 1 else None
 
     def _offer(self) -> Iterator[str]:
@@ -134,7 +134,7 @@ class Scene:
         if front is not None and front.type == "box":
             yield "toggle"
         for name, seen in self.named.items():
-            if self._reachable(seen):
+            if seen.cell != FRONT and self._reachable(seen):
                 yield f"go to {name}"
         yield CHECK
 
@@ -167,6 +167,12 @@ class Scene:
             return "You cannot drop the object, as there is already an object in front of you."
         return [Action.DROP]
 
+    def _drop_named(self, name: str) -> Plan:
+        held = self.carrying
+        if held is not None and name not in ("it", kind(held)) and name.rpartition(" ")[0] != kind(held):
+            return f"You cannot drop {name:.80}, as you are carrying a {kind(held)}."
+        return self._drop(self.front)
+
     def _toggle_front(self, front: Thing | None) -> Plan:
         if front is None or front.type not in ("door", "box"):
             return "There is no door or box in front of you to toggle."
@@ -175,6 +181,8 @@ class Scene:
         return [Action.TOGGLE]
 
     def _plan_with(self, verb: Verb, target: str) -> Plan | None:
+        if verb is Verb.DROP:
+            return self._drop_named(target)
         if verb not in _WITH_TARGET:
             return None
         found = self.find(target)
@@ -235,6 +243,13 @@ def kind(thing: Thing) -> str:
         return f"{thing.color} {thing.type}"
     state = "open" if thing.is_open else "locked" if thing.is_locked else "closed"
     return f"{thing.color} {state} door"
+
+
+def _shorter(name: str) -> list[str]:
+    """A thing's full name without its number, without the state of a door, and without both."""
+    words = name.split()
+    stateless = [words[0], *words[-2:]]
+    return [" ".join(form) for form in (words[:-1], stateless, stateless[:-1])]
 
 
 def _place(cell: int) -> str:

@@ -7,9 +7,8 @@ bits.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from agentgym_envs.babyai.world import AHEAD, Action, Thing, World
@@ -71,26 +70,23 @@ class View(NamedTuple):
 
         Of equally short ways, the one that goes forward early, else turns left early.
         """
-        start = HOME, 0
-        came: dict[Pose, tuple[Pose, Action]] = {}
-        queue, known = deque([start]), {start}
-        while queue:
-            pose = queue.popleft()
-            if (pose[0] if onto else next_cell(*pose)) == target:
+        start, free = (HOME, 0), self.free
+        came: dict[Pose, tuple[Pose, Action] | None] = {start: None}
+        queue = [start]
+        for pose in queue:
+            ahead, left, right = _MOVES[pose]
+            if (pose[0] if onto else ahead) == target:
                 return _trace(came, pose)
-            for action, successor in self._moves(*pose):
-                if successor not in known:
-                    known.add(successor)
-                    came[successor] = pose, action
-                    queue.append(successor)
+            if ahead is not None and free >> ahead & 1 and (step := (ahead, pose[1])) not in came:
+                came[step] = pose, Action.FORWARD
+                queue.append(step)
+            if left not in came:
+                came[left] = pose, Action.LEFT
+                queue.append(left)
+            if right not in came:
+                came[right] = pose, Action.RIGHT
+                queue.append(right)
         return None
-
-    def _moves(self, cell: int, facing: int) -> Iterator[tuple[Action, Pose]]:
-        ahead = next_cell(cell, facing)
-        if ahead is not None and self.free >> ahead & 1:
-            yield Action.FORWARD, (ahead, facing)
-        yield Action.LEFT, (cell, (facing - 1) % 4)
-        yield Action.RIGHT, (cell, (facing + 1) % 4)
 
 
 def look(world: World) -> View:
@@ -137,15 +133,10 @@ def next_cell(cell: int, facing: int) -> int | None:
 
 def _rows(world: World) -> Iterator[tuple[list[Thing | None], int]]:
     """The rows of the view from the agent on: what lies in each cell, and the set of columns that light passes."""
-    level = world.level
-    cells, width, height = level.grid.grid, level.width, level.height
-    x, y = world.position
-    for offsets in _OFFSETS[world.direction]:
-        row, clear = [], 0
-        for column, (dx, dy) in enumerate(offsets):
-            i, j = x + dx, y + dy
-            thing = cells[j * width + i] if 0 <= i < width and 0 <= j < height else cells[0]  # a corner: a wall
-            row.append(thing)
+    cells = world.cells
+    for places in _places(world.size, world.position, world.direction):
+        row, clear = [cells[place] for place in places], 0
+        for column, thing in enumerate(row):
             if thing is None or thing.see_behind():
                 clear |= 1 << column
         yield row, clear
@@ -167,19 +158,25 @@ def _spread(lit: int, clear: int) -> tuple[int, int]:
     return lit, ahead
 
 
-def _trace(came: dict[Pose, tuple[Pose, Action]], pose: Pose) -> list[Action]:
+def _trace(came: Mapping[Pose, tuple[Pose, Action] | None], pose: Pose) -> list[Action]:
     actions = []
-    while pose in came:
-        pose, action = came[pose]
+    while before := came[pose]:
+        pose, action = before
         actions.append(action)
     return actions[::-1]
 
 
-def _offsets(direction: int) -> list[list[tuple[int, int]]]:
-    """For each cell of the view, by row and column, how far it lies from the agent in x and y."""
+@lru_cache(maxsize=4096)
+def _places(size: tuple[int, int], position: tuple[int, int], direction: int) -> list[list[int]]:
+    """For each cell of the view, by row and column, its place in the grid; outside it that of a corner, a wall."""
+    (width, height), (x, y) = size, position
     (fx, fy), (rx, ry) = AHEAD[direction], AHEAD[(direction + 1) % 4]
-    sides = range(-HOME, HOME + 1)
-    return [[(fx * ahead + rx * side, fy * ahead + ry * side) for side in sides] for ahead in range(SIZE)]
+
+    def place(ahead: int, side: int) -> int:
+        i, j = x + fx * ahead + rx * side, y + fy * ahead + ry * side
+        return j * width + i if 0 <= i < width and 0 <= j < height else 0
+
+    return [[place(ahead, side) for side in range(-HOME, HOME + 1)] for ahead in range(SIZE)]
 
 
 def _nearness(cell: int) -> tuple[int, int, int]:
@@ -187,6 +184,11 @@ def _nearness(cell: int) -> tuple[int, int, int]:
     return ahead + abs(column - HOME), -ahead, column
 
 
-_OFFSETS = [_offsets(direction) for direction in range(4)]
+_MOVES = {
+    (cell, facing): (next_cell(cell, facing), (cell, (facing - 1) % 4), (cell, (facing + 1) % 4))
+    for cell in range(SIZE * SIZE)
+    for facing in range(4)
+}
+"""For each pose, the cell ahead of it (None outside the view), and the poses after a turn to the left and right."""
 _BITS = [[column for column in range(SIZE) if lit >> column & 1] for lit in range(1 << SIZE)]
 _RANK = {cell: rank for rank, cell in enumerate(sorted(range(SIZE * SIZE), key=_nearness))}

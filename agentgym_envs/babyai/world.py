@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -109,6 +109,14 @@ class World:
         _, reward, terminated, truncated, _ = self.level.step(action)
         return Outcome(float(reward), bool(terminated), bool(truncated))
 
+    def take(self, actions: Sequence[int]) -> Outcome:
+        """Take primitive actions, at least one, until the episode ends; the last one's outcome."""
+        for action in actions:
+            outcome = self.step(action)
+            if outcome.terminated or outcome.truncated:
+                break
+        return outcome
+
     def copy(self) -> World:
         """A world of its own in the same state; walls are shared, since nothing changes them."""
         level, clones = _shallow(self.level), dict[int, Thing]()
@@ -199,10 +207,11 @@ def _doorstate(thing: Thing) -> str:
 
 def _progress(instruction: Any) -> str:
     if hasattr(instruction, "instr_a"):
-        done = f"{instruction.a_done} {instruction.b_done}"
-        return f"({done} {_progress(instruction.instr_a)} {_progress(instruction.instr_b)})"
+        done = ["+" if part == "success" else "-" for part in (instruction.a_done, instruction.b_done)]
+        return f"({''.join(done)} {_progress(instruction.instr_a)} {_progress(instruction.instr_b)})"
     held = getattr(instruction, "preCarrying", None)
-    return "" if held is None else str(held.serial)
+    places = [getattr(instruction, name).obj_poss for name in _DESCRIPTIONS if hasattr(instruction, name)]
+    return f"{'' if held is None else held.serial}{places}"  # the places are as of the last drop
 
 
 def _clone(thing: Thing, clones: dict[int, Thing]) -> Thing:

@@ -38,7 +38,8 @@ Out = Annotated[Path | None, typer.Option(help="Append the games to this file, o
 _HELP = """\
 [bold]:hint[/]   the next action of the oracle      [bold]:undo[/]   take the last action back
 [bold]:solve[/]  let the oracle play to the end     [bold]:look[/]   show the task again
-[bold]:help[/]   the rules, and these commands      [bold]:quit[/]   leave (also Ctrl-D)"""
+[bold]:map[/]    show the whole state               [bold]:quit[/]   leave (also Ctrl-D)
+[bold]:help[/]   the rules, and these commands"""
 
 
 def play_command(
@@ -51,9 +52,9 @@ def play_command(
     env_arg: EnvArgs = None,
     out: Out = None,
 ) -> None:
-    """Play a task yourself. Type actions; :hint, :undo, :solve, :help and :quit help along."""
+    """Play a task yourself. Type actions; :hint, :undo, :map, :solve, :help and :quit help along."""
     env_id = find_env(env)
-    made, console = make_env(env_id, parse_env_args(env_arg)), stdout()
+    made, console = make_env(env_id, {"render_mode": "ansi", **parse_env_args(env_arg)}), stdout()
     writer = None if out is None else TrajectoryWriter(out)
     game = Game(made, console, env_id, max_turns)
     try:
@@ -91,6 +92,7 @@ class Game:
             ":solve": self._solve,
             ":undo": self._undo,
             ":look": self._look,
+            ":map": self._map,
             ":help": self._help,
             ":quit": self._quit,
         }
@@ -122,8 +124,9 @@ class Game:
 
     @property
     def words(self) -> list[str]:
-        """What Tab completes: the words of the task, and the commands of the game."""
-        return sorted({*self._opening.replace(",", " ").replace(".", " ").split(), *self._commands, "inventory"})
+        """What Tab completes: the words of the possible actions or else of the task, and the commands of the game."""
+        text = " ".join(self._info.get("available_actions", [self._opening, "inventory"]))
+        return sorted({*text.replace(",", " ").replace(".", " ").split(), *self._commands})
 
     def take(self, line: str) -> None:
         """Do what a line says; an unknown :command says which there are."""
@@ -187,8 +190,13 @@ class Game:
 
     def _look(self) -> None:
         assert self._base.task is not None
-        note = f"at most {self._max_turns} turns · :hint :undo :solve :help :quit"
+        note = f"at most {self._max_turns} turns · :hint :undo :map :solve :help :quit"
         show.opening(self._console, self._env_id, self._base.task, self._opening, note)
+
+    def _map(self) -> None:
+        from rich.text import Text
+
+        self._console.print(Text(str(self._env.render())), soft_wrap=True)
 
     def _help(self) -> None:
         self._console.print(show.coloured(self._base.rules))

@@ -16,6 +16,7 @@ import gymnasium as gym
 from agentgym_envs import errors
 from agentgym_envs.core import Snapshot, StopReason, TextEnv, describe, text_env
 from agentgym_envs.errors import AgentGymError, EnvError, SessionLost, UsageError
+from agentgym_envs.hosting.pictures import picture_to_json
 from agentgym_envs.task import Task
 
 _log = logging.getLogger(__name__)
@@ -125,6 +126,7 @@ def describe_env(env: TextEnv) -> dict[str, Any]:
         "instructions": env.instructions,
         "split": env.split,
         "groups": None if env.groups is None else list(env.groups),
+        "render_modes": list(env.metadata["render_modes"]),
         "tasks": {"name": tasks.name, "version": tasks.version, "digest": tasks.digest, "groups": list(tasks.groups)},
     }
 
@@ -215,7 +217,7 @@ def _random_command(env: Env, arguments: Mapping[str, Any]) -> Any:
 
 
 def _render(env: Env, arguments: Mapping[str, Any]) -> Any:
-    return env.render()
+    return picture_to_json(env.render())
 
 
 def _task(env: Env, arguments: Mapping[str, Any]) -> Any:

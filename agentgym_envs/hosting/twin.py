@@ -16,6 +16,7 @@ from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, lost_t
 from agentgym_envs.errors import EnvError, NoOracle, SessionLost, UnknownTask, UsageError
 from agentgym_envs.hosting.connection import Connection, Opened, Opener, Posted
 from agentgym_envs.hosting.host import rng_to_json, set_rng
+from agentgym_envs.hosting.pictures import picture_from_json
 from agentgym_envs.task import Task, TaskSet
 
 ResetResult = tuple[str, dict[str, Any]]
@@ -49,6 +50,7 @@ class TwinEnv(TextEnv):
         self._open()
         what = self._place.description
         self.rules = what["rules"]
+        self.metadata = TextEnv.metadata | {"render_modes": what["render_modes"]}
         self.tasks = TwinTasks(self._ask_anew, what["tasks"])
         super().__init__(
             grammar=self._options.get("grammar", "bare"),
@@ -135,12 +137,9 @@ class TwinEnv(TextEnv):
         self._note(reply["observation"], reply)
         return self._observation
 
-    def render(self) -> str | None:
+    def render(self) -> Any:
         """See `TextEnv.render`."""
-        if self.render_mode is None:
-            return None
-        text: str = self._ask_anew("render", {})
-        return text
+        return None if self.render_mode is None else picture_from_json(self._ask_anew("render", {}))
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()

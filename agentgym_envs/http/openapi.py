@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -54,6 +54,7 @@ class Description(msgspec.Struct):
     instructions: str
     split: str | None
     groups: list[str] | None
+    render_modes: list[str]
     tasks: TaskSet
 
 
@@ -148,6 +149,13 @@ class Command(msgspec.Struct):
     rng: list[Any]
 
 
+class Picture(msgspec.Struct):
+    """Pixels of red, green and blue, row by row: `shape` is height, width, 3, and `zlib` the bytes, zlib in base64."""
+
+    shape: Annotated[list[int], msgspec.Meta(min_length=3, max_length=3)]
+    zlib: Annotated[str, msgspec.Meta(extra_json_schema={"contentEncoding": "base64"})]
+
+
 class Problem(msgspec.Struct):
     """The class of an error, and one line that says what is wrong."""
 
@@ -212,7 +220,7 @@ _VERB_ROWS: dict[str, tuple[str, Any, tuple[type[AgentGymError], ...]]] = {
     "restore": ("Go to a snapshot", Restored, (errors.UnknownTask, errors.OutOfOrder, errors.EnvError)),
     "oracle": ("The commands that solve the current state", list[str], (errors.NoOracle,)),
     "random_command": ("A command at random", Command, (errors.UsageError,)),
-    "render": ("The state as text, with the render mode ansi", str | None, ()),
+    "render": ("The state in the session's render mode, which may be a picture", str | Picture | None, ()),
     "task": ("A task by its id", Task, (errors.UnknownTask,)),
     "draw": ("The task that a number stands for", Task, (errors.UsageError, errors.UnknownTask)),
     "take": ("Several different tasks, chosen by a seed", list[Task], (errors.UsageError, errors.UnknownTask)),

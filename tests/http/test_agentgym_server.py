@@ -461,9 +461,3 @@ def test_numberings() -> None:
     assert [part.first for part in ids.SEARCH] == [0, 3610, 14923, 29190, 36595, 49171, 51588, 51713, 130881]
     assert ids.size(ids.SEARCH) == 221328
     assert ids.find(ids.SEARCH, 130880).part[::3] == ("nq", "train")
-    assert len(set(ids.BABYAI_LEVELS)) == 40
-    assert [ids.babyai(index) for index in (0, 39, 40)] == [
-        ("GoToRedBallGrey", 0),
-        ("BossLevelNoUnlock", 0),
-        ("GoToRedBallGrey", 1),
-    ]

@@ -1,4 +1,4 @@
-"""AgentGym's numberings of its tasks, as tables: which index means what.
+"""AgentGym's numberings of its tasks, as tables: which index means what. BabyAI's is in `babyai.levels`.
 
 Source: the servers of AgentGym at commit 3ef9235; ScienceWorld's variations are those of scienceworld 1.2.3.
 """
@@ -25,50 +25,6 @@ TEXTCRAFT_GOALS = 544
 
 WEBARENA_TASKS = 812
 """An index is the task's own number."""
-
-BABYAI_LEVELS = (
-    "GoToRedBallGrey",
-    "GoToRedBall",
-    "GoToRedBallNoDists",
-    "GoToObjS6",
-    "GoToLocalS8N7",
-    "GoToObjMazeS7",
-    "GoToImpUnlock",
-    "GoToSeqS5R2",
-    "GoToRedBlueBall",
-    "GoToDoor",
-    "GoToObjDoor",
-    "Open",
-    "OpenRedDoor",
-    "OpenDoorLoc",
-    "OpenRedBlueDoorsDebug",
-    "OpenDoorsOrderN4Debug",
-    "Pickup",
-    "UnblockPickup",
-    "PickupLoc",
-    "PickupDistDebug",
-    "PickupAbove",
-    "PutNextLocalS6N4",
-    "PutNextS7N4Carrying",
-    "Unlock",
-    "UnlockLocalDist",
-    "KeyInBox",
-    "UnlockPickupDist",
-    "BlockedUnlockPickup",
-    "UnlockToUnlock",
-    "ActionObjDoor",
-    "FindObjS7",
-    "KeyCorridorS6R3",
-    "OneRoomS20",
-    "MoveTwoAcrossS8N9",
-    "SynthS5R2",
-    "SynthLoc",
-    "SynthSeq",
-    "MiniBossLevel",
-    "BossLevel",
-    "BossLevelNoUnlock",
-)
-"""The level of an index is `BABYAI_LEVELS[index % 40]`, its seed `index // 40`. The names are minigrid 2.3's."""
 
 _SCIWORLD = (
     ("boil", 30),
@@ -160,8 +116,3 @@ def find(parts: Sequence[Part], index: int) -> Found:
         if part.first <= index < part.first + part.length:
             return Found(part, index - part.first)
     raise UnknownTask(f"there is no index {index}; they go from 0 to {size(parts) - 1}")
-
-
-def babyai(index: int) -> tuple[str, int]:
-    """Level and seed of an index; like Python's `%` and `//` for an index below 0."""
-    return BABYAI_LEVELS[index % len(BABYAI_LEVELS)], index // len(BABYAI_LEVELS)

@@ -7,12 +7,17 @@ changing a protocol is done here and nowhere else.
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
+from agentgym_envs.babyai.levels import agentgym_task
 from agentgym_envs.core import StopReason
 from agentgym_envs.errors import AgentGymError, UnknownTask
+from agentgym_envs.hosting.pictures import picture_from_json, to_png
 from agentgym_envs.http.dialects.agentgym import ids
 from agentgym_envs.http.dialects.agentgym.texts import Account, refused
 from agentgym_envs.http.protocol import BadRequest
@@ -90,6 +95,8 @@ class Scenario:
     seed: ClassVar[int] = 0
     """Of every episode: an index alone decides it, as in AgentGym."""
     error_status: ClassVar[int] = 200
+    render_mode: ClassVar[str | None] = None
+    """Of its environments, if they know it."""
     questions: ClassVar[tuple[str, ...]] = ()
     """Further paths that are asked with GET; `answer` answers them."""
     orders: ClassVar[tuple[str, ...]] = ()
@@ -133,7 +140,7 @@ class Scenario:
         """The reply to a close. Raises Refused."""
         return was_open
 
-    def answer(self, path: str, slot: Slot) -> Any:
+    async def answer(self, path: str, slot: Slot, call: Call) -> Any:
         """The reply to a further path. Raises Refused."""
         raise Refused(f"this server does not reproduce /{path}")
 
@@ -198,7 +205,7 @@ class TextCraft(Scenario):
         """Also after the end."""
         return slot.observation
 
-    def answer(self, path: str, slot: Slot) -> Any:
+    async def answer(self, path: str, slot: Slot, call: Call) -> Any:
         """/detail: the last reply."""
         return {**self._told(slot), "deleted": False}
 
@@ -210,12 +217,11 @@ class BabyAI(Scenario):
     """BabyAI. `score` is the sum of the rewards, and what AgentGym's client takes for its reward."""
 
     name, kind, greeting = "babyai", "babyai", "This is environment BabyAI."
-    orders = ("render",)
+    orders, render_mode = ("render",), "rgb_array"
 
     def options_of(self, index: int) -> dict[str, Any]:
         """The index goes round the levels; the seed is the number of the round."""
-        level, seed = ids.babyai(index)
-        return {"task": f"babyai/{level}/{seed}"}
+        return {"task": agentgym_task(index)}
 
     def began(self, slot: Slot) -> Any:
         """The observation begins with the goal."""
@@ -234,6 +240,13 @@ class BabyAI(Scenario):
             goal = f"Your goal: {slot.task['goal']}\n"
             told = {**self._told(slot), "observation": goal + slot.observation.removeprefix(goal)}
         return {**told, "deleted": False}
+
+    async def answer(self, path: str, slot: Slot, call: Call) -> Any:
+        """/render: the world as a PNG, in a data URL."""
+        picture = picture_from_json(await call("render", {}))
+        if not isinstance(picture, np.ndarray):
+            return await super().answer(path, slot, call)
+        return f"data:image/png;base64,{base64.b64encode(to_png(picture)).decode()}"
 
     def _told(self, slot: Slot) -> dict[str, Any]:
         return {
@@ -295,7 +308,7 @@ class SciWorld(Scenario):
             raise Refused(f"The environment {number} is not there, or was closed before.")
         return True
 
-    def answer(self, path: str, slot: Slot) -> Any:
+    async def answer(self, path: str, slot: Slot, call: Call) -> Any:
         """What the environment tells in the info of its steps; the rest is not reproduced."""
         if path == "detail":
             self.refuse_if_over(slot)

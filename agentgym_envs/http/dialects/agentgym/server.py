@@ -96,7 +96,7 @@ class Desk:
 
     async def _create(self, body: Body) -> Any:
         self._forget_the_lost()
-        session = await self._server.sessions.open(self._env_id, {})
+        session = await self._server.sessions.open(self._env_id, self._options())
         slot = Slot(self._next, session.token)
         self._next += 1
         try:
@@ -108,6 +108,12 @@ class Desk:
             raise
         self._slots[slot.number] = slot
         return self._scenario.created(slot)
+
+    def _options(self) -> dict[str, Any]:
+        """What an environment is made with."""
+        mode = self._scenario.render_mode
+        known = self._server.sessions.classes[self._env_id].metadata["render_modes"]
+        return {"render_mode": mode} if mode in known else {}
 
     async def _reset(self, body: Body) -> Any:
         slot, scenario = self._slot(body), self._scenario
@@ -143,7 +149,9 @@ class Desk:
 
     def _asker(self, path: str) -> Work:
         async def ask(body: Body) -> Any:
-            return self._scenario.answer(path, self._slot(body))
+            slot = self._slot(body)
+            async with slot.lock:
+                return await self._scenario.answer(path, slot, self._caller(slot))
 
         return ask
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from agentgym_envs.babyai.levels import AGENTGYM_LEVELS
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.http.dialects.agentgym import ids
 from agentgym_envs.task import Split, Task, TaskSet, canonical_hash, check_selection
@@ -90,7 +91,7 @@ class IndexTasks(TaskSet):
 def rows_of(scenario: str) -> tuple[Row, ...]:
     """The numbering of a scenario of AgentGym."""
     if scenario == "babyai":
-        levels, size = ids.BABYAI_LEVELS, len(ids.BABYAI_LEVELS) * BABYAI_SEEDS
+        levels, size = AGENTGYM_LEVELS, len(AGENTGYM_LEVELS) * BABYAI_SEEDS
         return tuple(Row(level, "test", range(n, size, len(levels))) for n, level in enumerate(levels))
     if scenario in ("sciworld", "searchqa"):
         parts = ids.SCIWORLD_4639 if scenario == "sciworld" else ids.SEARCH

@@ -1,0 +1,79 @@
+"""Pictures on their way: what `render` returns, as JSON and back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+import zlib
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from agentgym_envs.errors import EnvError
+
+MAX_BYTES = 2**26
+"""The most that a picture may hold: more than a screen of 4096 by 4096 pixels does."""
+_LEVEL = 1  # the worlds' pictures are flat, so that a stronger one takes long and gains little
+
+
+def picture_to_json(picture: Any) -> Any:
+    """An array (height, width, 3) of bytes as `{"shape", "zlib"}`; anything else is JSON already, such as a text.
+
+    Raises EnvError for any other array, and for one of more than `MAX_BYTES`.
+    """
+    if not isinstance(picture, np.ndarray):
+        return picture
+    if picture.dtype != np.uint8 or not _is_shape(list(picture.shape)):
+        raise EnvError(f"render gave an array {picture.shape} of {picture.dtype}; only {_FORM} can be sent")
+    data = zlib.compress(picture.tobytes(), _LEVEL)
+    return {"shape": list(picture.shape), "zlib": base64.b64encode(data).decode()}
+
+
+def picture_from_json(data: Any) -> Any:
+    """The way back. Raises EnvError if it is an object, but no picture."""
+    if not isinstance(data, dict):
+        return data
+    shape, packed = data.get("shape"), data.get("zlib")
+    if not _is_shape(shape) or not isinstance(packed, str):
+        raise EnvError(f"this is no picture, which is {_FORM}: {data!r:.200}")
+    pixels = _unpack(packed, math.prod(shape))
+    return np.frombuffer(pixels, np.uint8).reshape(shape)
+
+
+_FORM = f"(height, width, 3) of uint8 with at most {MAX_BYTES} bytes"
+
+
+def _is_shape(shape: Any) -> TypeGuard[list[int]]:
+    if not isinstance(shape, list) or len(shape) != 3 or not all(type(length) is int for length in shape):
+        return False
+    return shape[2] == 3 and min(shape) > 0 and math.prod(shape) <= MAX_BYTES
+
+
+def _unpack(packed: str, size: int) -> bytearray:
+    """Exactly `size` bytes, which can be written to. No more are unpacked, whatever was packed."""
+    unpacker = zlib.decompressobj()
+    try:
+        pixels = bytearray(unpacker.decompress(base64.b64decode(packed, validate=True), size + 1))
+    except (zlib.error, binascii.Error, ValueError) as error:
+        raise EnvError(f"this is no picture: {error}") from None
+    if len(pixels) != size or not unpacker.eof:
+        raise EnvError(f"this is no picture: it should hold {size} bytes")
+    return pixels
+
+
+def to_png(picture: np.ndarray[Any, np.dtype[np.uint8]]) -> bytes:
+    """An array (height, width, 3) of bytes as a PNG file. Source: the PNG specification, third edition, W3C 2025."""
+    height, width, _ = picture.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), picture.reshape(height, width * 3)], axis=1)  # no filter
+    chunks = (
+        (b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress(rows.tobytes(), _LEVEL)),
+        (b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

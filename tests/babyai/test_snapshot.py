@@ -1,0 +1,145 @@
+import pickle
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.babyai.env import BabyAIEnv
+from agentgym_envs.babyai.levels import LEVELS
+from agentgym_envs.core import Snapshot
+from agentgym_envs.errors import EpisodeOver
+
+MIX = ("GoToSeq", "KeyInBox", "UnlockPickup", "PutNextS5N2Carrying", "OpenDoorsOrderN4", "PickupDistDebug", "BossLevel")
+OTHER_COMMANDS = ("", "go to nowhere", "check available actions", "drop")
+
+
+def walk(env: BabyAIEnv, seed: int, turns: int) -> list[tuple[Any, ...]]:
+    """What random play from here on tells, to the end of the episode at most."""
+    rng, told = random.Random(seed), list[tuple[Any, ...]]()
+    for _ in range(turns):
+        odd = rng.random() < 0.2
+        told.append(env.step(rng.choice(OTHER_COMMANDS) if odd else env.random_command(rng)))
+        if told[-1][2] or told[-1][3]:
+            break
+    return told
+
+
+def begin(task: str, turns: int = 0, **options: Any) -> BabyAIEnv:
+    env = BabyAIEnv(**options)
+    env.reset(seed=3, options={"task": task})
+    walk(env, 0, turns)
+    return env
+
+
+def replayed(snapshot: Snapshot) -> Snapshot:
+    """Without the copy, so that restoring plays the episode again."""
+    bare = pickle.loads(pickle.dumps(snapshot))
+    assert snapshot.kept is not None and bare.kept is None and bare == snapshot
+    return bare
+
+
+def check_restored_alike(env: BabyAIEnv, future: int) -> None:
+    snapshot = env.snapshot()
+    options: dict[str, Any] = {"numbering": env.numbering, "actions": env.actions}
+    copied, again = BabyAIEnv(**options), BabyAIEnv(**options)
+    assert copied.restore(snapshot) == again.restore(replayed(snapshot)) == env._observation
+    assert copied.status() == again.status() == env.status()
+    assert copied.snapshot() == again.snapshot() == snapshot
+    if env.status()["stop_reason"] is None:
+        assert walk(copied, future, 12) == walk(again, future, 12)
+    assert copied.reset() == again.reset()  # the next task is drawn from the environment's own generator
+    assert walk(copied, future, 3) == walk(again, future, 3)
+
+
+@pytest.mark.parametrize("level", MIX)
+@pytest.mark.parametrize("options", [{}, {"numbering": "stable"}, {"actions": "primitive"}], ids=str)
+def test_a_copy_is_as_good_as_a_replay(level: str, options: dict[str, Any]) -> None:
+    check_restored_alike(begin(f"babyai/{level}/4", 7, **options), 1)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=300)
+@given(
+    level=st.sampled_from(LEVELS),
+    seed=st.integers(0, 3),
+    turns=st.integers(0, 40),
+    future=st.integers(0, 2**32),
+    numbering=st.sampled_from(["nearest", "stable"]),
+    actions=st.sampled_from(["macro", "primitive"]),
+)
+def test_a_copy_is_as_good_as_a_replay_in_any_state(
+    level: str, seed: int, turns: int, future: int, numbering: Any, actions: Any
+) -> None:
+    check_restored_alike(begin(f"babyai/{level}/{seed}", turns, numbering=numbering, actions=actions), future)
+
+
+def test_a_snapshot_can_be_gone_back_to_again_and_again() -> None:
+    env = begin("babyai/BossLevel/1", 5)
+    snapshot = env.snapshot()
+    futures = []
+    for _ in range(3):
+        env.restore(snapshot)
+        futures.append(walk(env, 2, 15))
+    other = BabyAIEnv()
+    other.restore(snapshot)
+    assert walk(other, 2, 15) == futures[0] == futures[1] == futures[2]
+    assert len(futures[0]) == 15
+
+
+def test_the_original_goes_on_untouched() -> None:
+    env, twin, other = begin("babyai/PutNextLocal/2", 4), begin("babyai/PutNextLocal/2", 4), BabyAIEnv()
+    other.restore(env.snapshot())
+    told = env.scene.describe(), env.world.describe_things(), env.world.progress(), env.status()
+    walk(other, 9, 30)
+    assert (env.scene.describe(), env.world.describe_things(), env.world.progress(), env.status()) == told
+    assert walk(env, 5, 20) == walk(twin, 5, 20)
+
+
+def test_what_is_played_later_does_not_reach_a_snapshot() -> None:
+    env = begin("babyai/UnlockPickup/0", 6)
+    snapshot, here = env.snapshot(), env.world.describe_things()
+    walk(env, 1, 30)
+    env.restore(snapshot)
+    assert env.world.describe_things() == here
+
+
+def test_stable_numbers_are_kept() -> None:
+    env = begin("babyai/GoToLocalS8N7/1", 6, numbering="stable")
+    numbers = dict(env._names.known)
+    assert len(numbers) > 2
+    for snapshot in (env.snapshot(), replayed(env.snapshot())):
+        other = BabyAIEnv(numbering="stable")
+        other.restore(snapshot)
+        assert other._names.known == numbers and list(other.scene.named) == list(env.scene.named)
+
+
+@pytest.mark.parametrize(
+    ("task", "commands", "reason"),
+    [
+        ("babyai/GoToRedBallNoDists/6", ["go to red ball 1"], "success"),
+        ("babyai/PickupDistDebug/0", ["pickup red ball 1"], "failure"),
+        ("babyai/GoToRedBallNoDists/2", ["turn left"] * 64, "turn_limit"),
+    ],
+)
+def test_an_episode_that_is_over_is_over_when_restored(task: str, commands: list[str], reason: str) -> None:
+    env = begin(task)
+    for command in commands:
+        env.step(command)
+    for snapshot in (env.snapshot(), replayed(env.snapshot())):
+        other = BabyAIEnv()
+        assert other.restore(snapshot) == env._observation
+        assert other.status() == env.status() and env.status()["stop_reason"] == reason
+        with pytest.raises(EpisodeOver):
+            other.step("turn left")
+
+
+def test_a_closed_environment_restores_nothing() -> None:
+    env = begin("babyai/GoToRedBall/0")
+    snapshot = env.snapshot()
+    env.close()
+    with pytest.raises(EpisodeOver):
+        env.restore(snapshot)
+    with pytest.raises(EpisodeOver):
+        BabyAIEnv().snapshot()

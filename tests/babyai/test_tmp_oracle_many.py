@@ -1,0 +1,249 @@
+"""The oracle through the real environment, and the worlds that it says cannot be solved."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.babyai.env import BabyAIEnv
+from agentgym_envs.babyai.levels import LEVELS
+from agentgym_envs.babyai.oracle import solve
+from agentgym_envs.babyai.reach import hopeless
+from agentgym_envs.babyai.scene import Actions, Names, Numbering
+from agentgym_envs.babyai.tasks import unsolvable
+from agentgym_envs.babyai.world import Action, World, make_world
+from agentgym_envs.errors import NoOracle
+
+PRIMITIVES = {"turn left", "turn right", "move forward", "pickup", "drop", "toggle"}
+VARIED = (
+    *("GoToRedBall", "GoToObjMazeS7", "OpenDoorDebug", "PickupDist", "UnblockPickup", "PutNextS6N3Carrying"),
+    *("KeyInBox", "BlockedUnlockPickup", "UnlockToUnlock", "OpenRedBlueDoorsDebug", "MoveTwoAcrossS5N2", "SynthSeq"),
+)
+ENVS: dict[tuple[Actions, Numbering], BabyAIEnv] = {}
+STATE = st.tuples(st.sampled_from(LEVELS), st.integers(0, 10_000), st.integers(0, 40), st.integers(0, 999))
+
+
+def make(actions: Actions, numbering: Numbering = "nearest") -> BabyAIEnv:
+    key = actions, numbering
+    if key not in ENVS:
+        env = gym.make("AgentGym/BabyAI-v0", actions=actions, numbering=numbering, split=None).unwrapped
+        assert isinstance(env, BabyAIEnv)
+        ENVS[key] = env
+    return ENVS[key]
+
+
+def begin(env: BabyAIEnv, level: str, seed: int) -> BabyAIEnv:
+    env.reset(seed=0, options={"task": f"babyai/{level}/{seed}"})
+    return env
+
+
+def wander(env: BabyAIEnv, count: int, seed: int) -> None:
+    """Random commands, but none that ends the episode."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        before = env.snapshot()
+        _, _, terminated, truncated, _ = env.step(env.random_command(rng))
+        if terminated or truncated:
+            env.restore(before)
+            return
+
+
+def everything(env: BabyAIEnv) -> tuple[Any, ...]:
+    world = env.world
+    agent = world.position, world.direction, world.steps
+    return *agent, world.describe_things(), world.progress(), dict(env._names.known), env._names.copy()._last
+
+
+def solve_in(env: BabyAIEnv) -> list[str]:
+    """Carry out the oracle's plan; each of its commands is possible, and the last one succeeds."""
+    before = everything(env)
+    plan = list(env.oracle())
+    assert everything(env) == before, "planning changed the state"
+    for number, command in enumerate(plan, 1):
+        steps = env.world.steps
+        _, _, terminated, _, info = env.step(command)
+        assert info["invalid_action"] is None
+        assert info["steps"] > steps, f"{command} did nothing"
+        assert terminated == (number == len(plan)), command
+    assert info["success"], env.task
+    assert info["score"] == pytest.approx(1 - 0.9 * info["steps"] / info["max_steps"])
+    return plan
+
+
+@pytest.mark.parametrize("level", VARIED)
+def test_varied_levels_are_solved(level: str) -> None:
+    for seed in range(2):
+        solve_in(begin(make("macro"), level, seed))
+        assert set(solve_in(begin(make("primitive"), level, seed))) <= PRIMITIVES
+
+
+@given(STATE)
+@settings(max_examples=2000, deadline=None)
+def test_any_state_that_random_play_leads_to_is_solved_or_proven_hopeless(state: tuple[str, int, int, int]) -> None:
+    level, seed, moves, rng = state
+    for env in (make("macro", "stable"), make("primitive")):
+        wander(begin(env, level, seed), moves, rng)
+        try:
+            solve_in(env)
+        except NoOracle as none:
+            few = "too few steps" in str(none) and env.world.max_steps - env.world.steps < 150
+            assert few or hopeless(env.world), (level, seed, str(none))
+
+
+def test_a_plan_reads_like_an_agents() -> None:
+    env = make("macro")
+    assert solve_in(begin(env, "KeyInBox", 0))[-1] == "toggle and go through purple locked door 1"
+    plan = solve_in(begin(env, "UnlockToUnlock", 0))
+    assert plan[-1] == "pickup red ball 1"
+    assert "toggle and go through green locked door 1" in plan
+    assert "pickup purple key 1" in plan
+    assert solve_in(begin(env, "GoToLocal", 0)) == ["go to green ball 1"]
+
+
+def test_planning_twice_gives_the_same_plan() -> None:
+    world = make_world("BossLevel", 4)
+    plans = [solve(world, Names("nearest"), "macro") for _ in range(2)]
+    assert plans[0] == plans[1] == solve(world.copy(), Names("nearest"), "macro")
+
+
+def test_macros_cost_hardly_a_step_more_than_primitives() -> None:
+    for seed in range(5):
+        env = begin(make("macro"), "Unlock", seed)
+        commands, primitives = solve_in(env), solve(make_world("Unlock", seed), Names("nearest"), "primitive")
+        assert env.world.steps <= len(primitives) + 4
+        assert len(commands) <= len(primitives) / 2
+
+
+def test_a_thing_that_is_held_already_is_put_down_and_picked_up_again() -> None:
+    env = begin(make("macro"), "PickupDistDebug", 1)
+    solve_in(env)
+    world = make_world("PickupLoc", 0)
+    target = world.level.instrs.desc.obj_set[0]
+    world.level.grid.set(*target.cur_pos, None)
+    world.level.carrying, world.level.instrs.preCarrying = target, target
+    plan = solve(world, Names("nearest"), "primitive")
+    assert plan[-2:] == ["drop", "pickup"]
+
+
+def test_a_door_that_is_open_already_is_closed_first() -> None:
+    world = make_world("OpenRedDoor", 0)
+    world.level.instrs.desc.obj_set[0].is_open = True
+    assert solve(world, Names("nearest"), "primitive")[-2:] == ["toggle", "toggle"]
+
+
+def test_what_the_agent_faces_already_is_gone_to_in_one_step() -> None:
+    env = begin(make("primitive"), "GoToObj", 0)
+    plan = list(env.oracle())
+    for command in plan[:-1]:
+        env.step(command)
+    world = env.world.copy()
+    world.level.step_count = 0
+    world.level.agent_pos, world.level.agent_dir = after(world, plan[-1])
+    assert solve(world, Names("nearest"), "primitive") == ["move forward"]
+    assert solve(world, Names("nearest"), "macro")[0].startswith("pickup")
+
+
+def after(world: World, command: str) -> tuple[tuple[int, int], int]:
+    """Where the agent is after a command, without the mission knowing."""
+    trial = world.copy()
+    trial.step({"turn left": Action.LEFT, "turn right": Action.RIGHT, "move forward": Action.FORWARD}[command])
+    return trial.position, trial.direction
+
+
+def test_no_plan_without_steps() -> None:
+    world = make_world("GoToLocal", 3)
+    world.level.step_count = world.max_steps - 1
+    with pytest.raises(NoOracle, match="too few steps are left"):
+        solve(world, Names("nearest"), "macro")
+
+
+def test_no_plan_when_the_goal_is_gone() -> None:
+    world = make_world("FindObjS5", 0)
+    target = world.level.instrs.desc.obj_set[0]
+    assert target.type == "box"
+    x, y = target.cur_pos
+    world.level.agent_pos, world.level.agent_dir = (x - 1, y), 0
+    world.step(Action.TOGGLE)
+    with pytest.raises(NoOracle, match="is gone"):
+        solve(world, Names("nearest"), "macro")
+
+
+def outcomes(world: World) -> tuple[int, int]:
+    """How many ways to succeed and to fail there are from all states that can be reached."""
+    known, waiting, successes, failures = {state(world)}, [world], 0, 0
+    while waiting:
+        here = waiting.pop()
+        for action in range(6):
+            there = here.copy()
+            outcome = there.step(action)
+            if outcome.terminated:
+                successes, failures = successes + (outcome.reward > 0), failures + (outcome.reward <= 0)
+            elif state(there) not in known:
+                known.add(state(there))
+                waiting.append(there)
+    return successes, failures
+
+
+def state(world: World) -> tuple[Any, ...]:
+    return world.position, world.direction, world.describe_things(), world.progress()
+
+
+@pytest.mark.parametrize("level", ["OpenDoorsOrderN2Debug", "OpenDoorsOrderN4Debug"])
+def test_two_strict_doors_cannot_be_opened_in_any_way(level: str) -> None:
+    worlds = [make_world(level, seed) for seed in range(6)]
+    hard = [world for world in worlds if unsolvable(world)]
+    assert len(hard) >= 2
+    for world in hard:
+        successes, failures = outcomes(world)
+        assert successes == 0
+        assert failures > 0
+        with pytest.raises(NoOracle, match="failure"):
+            solve(world, Names("nearest"), "macro")
+    for world in worlds:
+        if world not in hard:
+            assert outcomes(world)[0] > 0
+
+
+@pytest.mark.parametrize(("level", "seed"), [("Unlock", 63), ("GoToImpUnlock", 6), ("GoToImpUnlock", 14)])
+def test_a_room_whose_only_key_is_inside_cannot_be_entered(level: str, seed: int) -> None:
+    world = make_world(level, seed)
+    assert unsolvable(world)
+    locked = [thing for _, _, thing in world.things() if thing.type == "door" and thing.is_locked]
+    assert len(locked) == 1
+    keys = [(x, y) for x, y, thing in world.things() if fits(thing, locked[0])]
+    rooms = {world.level.room_from_pos(*place).top for place in keys}
+    assert len(rooms) == 1
+    room = world.level.room_from_pos(*keys[0])
+    assert [door.serial for door in room.doors if door] == [locked[0].serial]
+    assert not room.pos_inside(*world.position)
+    with pytest.raises(NoOracle, match="behind locked doors"):
+        solve(world, Names("nearest"), "macro")
+
+
+def fits(key: Any, door: Any) -> bool:
+    things = [key, key.contains]
+    return any(thing and thing.type == "key" and thing.color == door.color for thing in things)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [0, 20_000])
+@pytest.mark.parametrize("actions", ["macro", "primitive"])
+def test_every_level_is_solved(first: int, actions: Actions) -> None:
+    env, tried, failed = make(actions), 0, []
+    for level in LEVELS:
+        for seed in range(first, first + 25):
+            begin(env, level, seed)
+            if env.task is None or not env.task.data["solvable"]:
+                continue
+            tried += 1
+            try:
+                solve_in(env)
+            except (NoOracle, AssertionError) as error:
+                failed.append(f"{level} {seed}: {error}"[:200])
+    assert tried > 2_300
+    assert len(failed) <= tried / 100, "\n".join(failed)

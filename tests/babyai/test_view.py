@@ -1,0 +1,200 @@
+import random
+from collections import deque
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.babyai.levels import LEVELS
+from agentgym_envs.babyai.view import HOME, SIZE, Seen, View, beside, look, next_cell
+from agentgym_envs.babyai.world import AHEAD, Action, World, make_world
+from tests.babyai.tools import stroll
+
+CELLS = range(SIZE * SIZE)
+Pose = tuple[int, int, int]
+"""Row ahead, column and facing (0 ahead, 1 right, 2 back, 3 left): another notation than that of the code tested."""
+START: Pose = (0, 3, 0)
+FORWARD = ((1, 0), (0, 1), (-1, 0), (0, -1))
+FREE = st.lists(st.sampled_from(CELLS), min_size=15, max_size=60).map(lambda cells: bits({*cells, HOME}))
+
+
+def bits(cells: set[int]) -> int:
+    return sum(1 << cell for cell in cells)
+
+
+def is_in(cell: int, cells: int) -> bool:
+    return bool(cells >> cell & 1)
+
+
+def compare(world: World) -> View:
+    """What we see is what minigrid shows, for every cell but the agent's own."""
+    view = look(world)
+    grid, mask = world.level.gen_obs_grid()
+    told = {seen.cell: seen.thing for seen in view.seen}
+    blocked = []
+    for cell in CELLS:
+        ahead, column = divmod(cell, SIZE)
+        thing = grid.get(column, SIZE - 1 - ahead)
+        visible = bool(mask[column, SIZE - 1 - ahead])
+        assert is_in(cell, view.lit) == visible
+        if cell == HOME:
+            continue
+        is_thing = thing is not None and thing.type != "wall"
+        assert told.get(cell) is (thing if is_thing and visible else None)
+        assert is_in(cell, view.free) == (visible and (thing is None or thing.can_overlap()))
+        if visible and column == 3 and thing is not None and thing.type in ("wall", "box"):
+            blocked.append((thing.type, ahead))
+    assert HOME not in told and is_in(HOME, view.free)
+    assert view.barrier == (blocked[0] if blocked else None)
+    return view
+
+
+def count_cells(world: World, views: int, number: int) -> int:
+    return sum(len(compare(after).seen) for after in stroll(world, random.Random(number), views))
+
+
+def test_what_is_in_sight_is_what_minigrid_shows() -> None:
+    things = sum(count_cells(make_world(level, 5), 16, number) for number, level in enumerate(LEVELS))
+    assert things > 1_500, "the comparison hardly compared anything"
+
+
+@pytest.mark.slow
+def test_what_is_in_sight_is_what_minigrid_shows_100_000_times() -> None:
+    for number, level in enumerate(LEVELS):
+        for seed in range(5):
+            count_cells(make_world(level, seed), 210, 5 * number + seed)
+
+
+def test_things_are_told_from_the_nearest_on() -> None:
+    for level in LEVELS[::5]:
+        for world in stroll(make_world(level, 6), random.Random(6), 20):
+            seen = look(world).seen
+            order = [(s.ahead + abs(s.right), -s.ahead, s.right) for s in seen]
+            assert order == sorted(order) and len({s.cell for s in seen}) == len(seen)
+            assert [s.rank for s in seen] == sorted(s.rank for s in seen)
+
+
+def absolute(world: World, ahead: int, right: int) -> tuple[int, int]:
+    (x, y), (fx, fy), (rx, ry) = world.position, AHEAD[world.direction], AHEAD[(world.direction + 1) % 4]
+    return x + fx * ahead + rx * right, y + fy * ahead + ry * right
+
+
+def test_where_a_thing_is_told_to_be_is_where_it_lies() -> None:
+    for level in LEVELS[::5]:
+        for world in stroll(make_world(level, 8), random.Random(8), 20):
+            assert all(world.at(*absolute(world, s.ahead, s.right)) is s.thing for s in look(world).seen)
+
+
+def test_a_cell_of_the_view() -> None:
+    seen = Seen(0, 2 * SIZE + 1, None)
+    assert (seen.ahead, seen.right) == (2, -2)
+
+
+def test_next_cell() -> None:
+    for cell in CELLS:
+        ahead, column = divmod(cell, SIZE)
+        for facing, (up, across) in enumerate(FORWARD):
+            inside = 0 <= ahead + up < SIZE and 0 <= column + across < SIZE
+            assert next_cell(cell, facing) == ((ahead + up) * SIZE + column + across if inside else None)
+
+
+@settings(max_examples=50)
+@given(st.sets(st.sampled_from(CELLS)))
+def test_beside(cells: set[int]) -> None:
+    neighbours = {next_cell(cell, facing) for cell in cells for facing in range(4)} - {None}
+    assert beside(bits(cells)) == bits({cell for cell in neighbours if cell is not None})
+
+
+def neighbours_of(pose: Pose, free: int) -> list[tuple[Action, Pose]]:
+    row, column, facing = pose
+    up, across = FORWARD[facing]
+    turns = [(Action.LEFT, (row, column, (facing + 3) % 4)), (Action.RIGHT, (row, column, (facing + 1) % 4))]
+    row, column = row + up, column + across
+    open_ahead = 0 <= row < SIZE and 0 <= column < SIZE and is_in(row * SIZE + column, free)
+    return [(Action.FORWARD, (row, column, facing)), *turns] if open_ahead else turns
+
+
+def arrives(pose: Pose, target: int, onto: bool) -> bool:
+    row, column, facing = pose
+    up, across = (0, 0) if onto else FORWARD[facing]
+    return divmod(target, SIZE) == (row + up, column + across)
+
+
+def distances(free: int) -> dict[Pose, int]:
+    """How many actions each pose is away from the start."""
+    found, queue = {START: 0}, deque([START])
+    while queue:
+        pose = queue.popleft()
+        for _, after in neighbours_of(pose, free):
+            if after not in found:
+                found[after] = found[pose] + 1
+                queue.append(after)
+    return found
+
+
+def first_of_shortest(free: int, target: int, onto: bool) -> list[Action] | None:
+    """Of the shortest ways, the first in the order forward, left, right: by trying all, to the known depth."""
+    ends = [steps for pose, steps in distances(free).items() if arrives(pose, target, onto)]
+    if not ends:
+        return None
+    dead = set[tuple[Pose, int]]()
+
+    def extend(pose: Pose, left: int) -> list[Action] | None:
+        if left == 0:
+            return [] if arrives(pose, target, onto) else None
+        if (pose, left) in dead:
+            return None
+        for action, after in neighbours_of(pose, free):
+            if (rest := extend(after, left - 1)) is not None:
+                return [action, *rest]
+        dead.add((pose, left))
+        return None
+
+    return extend(START, min(ends))
+
+
+def view_of(free: int) -> View:
+    return View([], free, None, free)
+
+
+@settings(max_examples=40)
+@given(FREE)
+def test_reach_is_what_can_be_walked_to(free: int) -> None:
+    walked = {row * SIZE + column for row, column, _ in distances(free)}
+    assert view_of(free).reach() == bits(walked)
+
+
+@settings(max_examples=60)
+@given(FREE, st.sampled_from(CELLS), st.booleans())
+def test_paths_are_the_first_of_the_shortest(free: int, target: int, onto: bool) -> None:
+    assert view_of(free).path(target, onto=onto) == first_of_shortest(free, target, onto)
+
+
+@settings(max_examples=60)
+@given(FREE, st.sampled_from(CELLS))
+def test_there_is_a_path_where_reach_says_so(free: int, target: int) -> None:
+    view = view_of(free)
+    assert (view.path(target, onto=True) is not None) == is_in(target, view.reach())
+    assert (view.path(target, onto=False) is not None) == is_in(target, beside(view.reach()))
+
+
+@settings(max_examples=50)
+@given(st.sampled_from(LEVELS), st.integers(0, 100), st.integers(0, 2**32), st.booleans())
+def test_a_path_leads_there_in_the_world(level: str, seed: int, number: int, onto: bool) -> None:
+    rng = random.Random(number)
+    *_, world = stroll(make_world(level, seed), rng, rng.randint(1, 30))
+    view = look(world)
+    reachable = [cell for cell in CELLS if is_in(cell, view.reach() if onto else beside(view.reach()))]
+    reachable = [cell for cell in reachable if is_in(cell, view.lit)]
+    if not reachable:
+        return
+    target = rng.choice(reachable)
+    place = absolute(world, target // SIZE, target % SIZE - HOME)
+    path = view.path(target, onto=onto)
+    assert path is not None
+    walker = world.copy()
+    for action in path:
+        before = walker.position
+        walker.step(action)
+        assert (walker.position != before) == (action == Action.FORWARD)
+    assert (walker.position if onto else absolute(walker, 1, 0)) == place

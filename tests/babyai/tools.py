@@ -1,0 +1,121 @@
+"""What the tests of BabyAI share: untouched minigrid environments, keys of states, plans found by searching."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import gymnasium as gym
+
+from agentgym_envs.babyai.levels import LEVELS, blank_level
+from agentgym_envs.babyai.world import Action, World, make_world
+
+ACTIONS = tuple(Action)
+
+
+def minigrid_id(level: str) -> str:
+    return f"BabyAI-{level}-{'v1' if level == 'GoToObjS6' else 'v0'}"
+
+
+def reference(level: str, seed: int) -> Any:
+    """minigrid's own environment after its own reset, which prints."""
+    blank_level(level)
+    env: Any = gym.make(minigrid_id(level)).unwrapped
+    with contextlib.redirect_stdout(io.StringIO()):
+        env.reset(seed=seed)
+    return env
+
+
+def code(thing: Any) -> tuple[int, ...]:
+    """Type, colour and state of a cell, and of what is in the box."""
+    if thing is None:
+        return ()
+    return (*(int(part) for part in thing.encode()), *code(thing.contains))
+
+
+def layout(env: Any) -> tuple[Any, ...]:
+    """All of a minigrid environment that can be looked at from outside."""
+    place = tuple(int(part) for part in env.agent_pos)
+    cells = tuple(code(cell) for cell in env.grid.grid)
+    return env.mission, env.max_steps, env.step_count, place, int(env.agent_dir), code(env.carrying), cells
+
+
+def behaviour(world: World) -> tuple[Any, ...]:
+    """All that decides what will happen, told by which thing it is rather than by how it looks."""
+    cells = tuple(None if cell is None else (id_of(cell), code(cell)) for cell in world.cells)
+    return world.position, world.direction, id_of(world.carrying), cells, memory(world.level.instrs)
+
+
+def id_of(thing: Any) -> int | None:
+    return None if thing is None else getattr(thing, "serial", -1)
+
+
+def memory(instruction: Any) -> tuple[Any, ...]:
+    """What a verifier remembers: clauses that are fulfilled, what was carried, where it takes its things to be."""
+    if hasattr(instruction, "instr_a"):
+        parts = instruction.instr_a, instruction.instr_b
+        done = instruction.a_done == "success", instruction.b_done == "success"
+        return (*done, *(memory(part) for part in parts))
+    described = [getattr(instruction, name, None) for name in ("desc", "desc_move", "desc_fixed")]
+    places = [None if one is None else tuple(map(tuple, one.obj_poss)) for one in described]
+    return id_of(getattr(instruction, "preCarrying", None)), *places
+
+
+def key(world: World) -> tuple[Any, ...]:
+    """A state as `state_key` tells states apart."""
+    return world.position, world.direction, world.describe_things(), world.progress()
+
+
+def random_actions(rng: random.Random, count: int) -> list[Action]:
+    """Mostly forward, so that the agent gets somewhere; all seven kinds."""
+    return rng.choices(ACTIONS, weights=(2, 2, 5, 2, 2, 2, 1), k=count)
+
+
+def stroll(world: World, rng: random.Random, count: int) -> Iterator[World]:
+    """The world as it changes in random play; now and then the agent is put somewhere else, to see more of it."""
+    free = [place for place, cell in enumerate(world.cells) if cell is None]
+    for number, action in enumerate(random_actions(rng, count)):
+        if number % 8 == 7 and (places := [place for place in free if world.cells[place] is None]):
+            y, x = divmod(rng.choice(places), world.size[0])
+            world.level.agent_pos = x, y
+        world.step(action)
+        yield world
+
+
+def search(world: World, most: int) -> list[Action] | None:
+    """The fewest actions that succeed, found by copying the world; None if no more than `most` states are known."""
+    queue = deque([(world, list[Action]())])
+    known = {key(world)}
+    while queue and len(known) < most:
+        state, plan = queue.popleft()
+        for action in ACTIONS[:-1]:
+            after = state.copy()
+            outcome = after.step(action)
+            if outcome.terminated and outcome.reward > 0:
+                return [*plan, action]
+            if not outcome.terminated and key(after) not in known:
+                known.add(key(after))
+                queue.append((after, [*plan, action]))
+    return None
+
+
+def bot_plan(level: str, seed: int) -> list[Action]:
+    """What minigrid's own bot does on minigrid's own environment, if it succeeds."""
+    from minigrid.utils.baby_ai_bot import BabyAIBot
+
+    env = reference(level, seed)
+    bot, plan, terminated = BabyAIBot(env), list[Action](), False
+    while not terminated:
+        plan.append(Action(int(bot.replan(plan[-1] if plan else None))))
+        _, reward, terminated, truncated, _ = env.step(plan[-1])
+        assert not truncated
+    assert reward > 0
+    return plan
+
+
+def worlds_of_every_level(seeds: Sequence[int] = (0,)) -> Iterator[World]:
+    return (make_world(level, seed) for level in LEVELS for seed in seeds)
