@@ -258,7 +258,7 @@ def oracle_solves(make: Make) -> None:
                     assert info["invalid_action"] is None, (task.id, command)
                 assert plan, "a task that is solved from the start"
                 assert info["success"] and info["stop_reason"] == "success", (task.id, plan)
-                assert info["score"] == pytest.approx(1.0)
+                assert 0.0 < info["score"] <= 1.0 + 1e-9  # a scenario may pay less for a longer way
                 assert info["state_key"] != before["state_key"]
 
 

@@ -15,6 +15,7 @@ from tests import contract
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "AgentGym/TextCraft-v0": [{"worlds": "fictional"}, {"worlds": "invented", "max_distractors": 0}],
+    "AgentGym/BabyAI-v0": [{"actions": "primitive", "levels": "agentgym"}, {"numbering": "stable"}],
 }
 CASES = [(env_id, options) for env_id in env_ids() for options in ({}, *VARIANTS.get(env_id, []))]
 NAMES = [" ".join([env_id, *(str(value) for value in options.values())]) for env_id, options in CASES]

@@ -94,7 +94,7 @@ class Decision:
     def _put_next(self) -> Route:
         fixed = [self.places[thing.serial] for thing in self.clause.desc_fixed.obj_set if thing.serial in self.places]
         if not fixed and self._holds(self.clause.desc_fixed.obj_set):
-            return self._put_down(Chain())
+            return self._put_down(self._deeper(self.hand, Chain()))
         sides = {cell + stride for cell in fixed for stride in self.strides}
         faces = {cell: self._drop_price(cell) for cell in sides}
         faces = {cell: price for cell, price in faces.items() if price >= 0}
@@ -157,11 +157,13 @@ class Decision:
         return self._carry(keys, {self.places[door.serial]: 0}, Action.TOGGLE, chain)
 
     def _put_down(self, chain: Chain, *, anywhere: bool = False) -> Route:
-        """Put down what is held, so that the kept cells stay free; or, if it is picked up again at once, anywhere."""
+        """Put down what is held where it is least in the way; anywhere, if it is picked up again at once."""
         self.detour |= not anywhere
-        drops = self._drops(chain)
-        route = self._walk(dict.fromkeys(drops, 0) if anywhere else drops, chain)
-        if route is None or route.blocked:
+        drops, ground = self._drops(chain), self._ground(self.hand, chain)
+        free = [-1 if cell in ground.blocked else price for cell, price in enumerate(ground.enter)]
+        search = Search(self.strides, [ground._replace(enter=free)])
+        route = search.find(self.start, dict.fromkeys(drops, 0) if anywhere else drops)
+        if route is None:
             raise Stuck("there is no room to put a thing down")
         return route.then(Action.DROP)
 

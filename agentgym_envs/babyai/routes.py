@@ -155,10 +155,10 @@ def _chain(came: Sequence[int], goal: int) -> list[int]:
 
 def spots(world: World, keep: Collection[int]) -> dict[int, int]:
     """The empty cells where a thing may be put down, each with a price for being in the way there."""
-    steps, cells, here = strides(world), world.cells, pose_of(world) >> 2
+    steps, cells = strides(world), world.cells
     prices = {}
     for cell, thing in enumerate(cells):
-        if thing is None and cell != here:
+        if thing is None:
             by_door = any(_is_door(cells[cell + step]) for step in steps)
             prices[cell] = 4 * by_door + 4 * _pinches(cells, cell, steps) + 20 * (cell in keep)
     return prices

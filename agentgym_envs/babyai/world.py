@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache, partial
+from itertools import count as counting
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 """Where a direction leads: right, down, left, up."""
 _INSTRUCTION_PARTS = ("instr_a", "instr_b")
 _DESCRIPTIONS = ("desc", "desc_move", "desc_fixed")
+_MOST_PLACEMENTS = 10_000
 _log = logging.getLogger(__name__)
 
 
@@ -174,11 +176,16 @@ def _see_nothing() -> None:
 
 
 def _generate_quietly(level: Any, width: int, height: int) -> None:
-    """What `RoomGridLevel._gen_grid` does, which prints each mission that it rejects."""
+    """What `RoomGridLevel._gen_grid` does, which prints each mission that it rejects.
+
+    It also looks for ever for a place for the agent where all places are taken, as in SynthS5R2 with seed 9736. Here
+    that is a reason to reject a mission.
+    """
     from minigrid.core.roomgrid import RoomGrid
     from minigrid.envs.babyai.core.roomgrid_level import RejectSampling
 
     while True:
+        level.place_obj = _bounded(partial(type(level).place_obj, level))
         try:
             RoomGrid._gen_grid(level, width, height)  # type: ignore[no-untyped-call]
             level.gen_mission()
@@ -186,7 +193,20 @@ def _generate_quietly(level: Any, width: int, height: int) -> None:
             break
         except (RejectSampling, RecursionError) as error:
             _log.debug("minigrid rejected a mission: %s", error)
+    del level.place_obj
     level.surface = level.mission = level.instrs.surface(level)
+
+
+def _bounded(place: Callable[..., Any]) -> Callable[..., Any]:
+    """`place`, which raises RecursionError from a number of calls on that no mission needs."""
+    calls = counting()
+
+    def place_or_give_up(*arguments: Any, **options: Any) -> Any:
+        if next(calls) > _MOST_PLACEMENTS:
+            raise RecursionError("there is no room for everything")
+        return place(*arguments, **options)
+
+    return place_or_give_up
 
 
 def _number(world: World) -> None:
@@ -215,6 +235,8 @@ def _progress(instruction: Any) -> str:
 
 
 def _clone(thing: Thing, clones: dict[int, Thing]) -> Thing:
+    if thing.type == "wall":  # a mission on "a grey object" counts the walls among them
+        return thing
     found = clones.get(id(thing))
     if found is None:
         found = clones[id(thing)] = _shallow(thing)

@@ -330,3 +330,8 @@ def test_what_a_world_tells() -> None:
         assert world.direction == direction
         assert world.in_front() is world.at(world.position[0] + dx, world.position[1] + dy)
     assert world.picture(8).shape == (32, 32, 3)
+
+
+def test_a_mission_that_has_no_room_for_the_agent_is_rejected() -> None:
+    # minigrid itself never returns from this reset.
+    assert make_world("SynthS5R2", 9736).mission
