@@ -206,8 +206,8 @@ class TextEnv(gym.Env[str, str], ABC):
         """The running episode as task, seed and actions. Raises EpisodeOver if none was begun."""
         if self.task is None:
             raise EpisodeOver("no episode was begun, so there is nothing to save; call reset() first")
-        state = None if self._stop is StopReason.ENV_ERROR else self._save()
-        kept = None if state is None else (self.task, self._progress(), state)
+        state = None if self._stop in (StopReason.ENV_ERROR, StopReason.CLOSED) else self._save()
+        kept = None if state is None else (type(self), self.task, self._progress(), state)
         return Snapshot(self.task.id, self.episode_seed, tuple(self._actions), kept)
 
     def restore(self, snapshot: Snapshot) -> str:
@@ -269,7 +269,7 @@ class TextEnv(gym.Env[str, str], ABC):
         return None
 
     def _load(self, state: Any) -> None:
-        """Go to a state that `_save` gave."""
+        """Go to a state that `_save` gave. Raises UsageError, with nothing changed, if its options were others."""
         raise NotImplementedError
 
     def _state(self) -> str:
@@ -313,11 +313,13 @@ class TextEnv(gym.Env[str, str], ABC):
         return self._score, self._success, self._stop, self._observation
 
     def _restore_copy(self, snapshot: Snapshot) -> str:
-        task, progress, state = snapshot.kept
+        kind, task, progress, state = snapshot.kept
+        if kind is not type(self):
+            raise UsageError(f"the snapshot is of a {kind.__name__}, this environment is a {type(self).__name__}")
+        self._load(state)
         self._start(task, self._seed_episode(snapshot.seed))
         self._actions, self._turn = list(snapshot.actions), len(snapshot.actions)
         self._score, self._success, self._stop, self._observation = progress
-        self._load(state)
         return self._observation
 
     def _take(self, action: str) -> None:

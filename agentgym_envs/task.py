@@ -155,12 +155,23 @@ class TaskTable(TaskSet):
 
 
 def check_selection(tasks: TaskSet, split: str | None, groups: Sequence[str] | None) -> None:
-    """Raise UnknownTask, naming the choices, if `split` or one of `groups` does not exist."""
+    """Raise UnknownTask, naming the choices, if `split` or one of `groups` does not exist; UsageError for no names."""
     if split is not None and split not in SPLITS:
         raise UnknownTask(f"there is no split {split!r}; choose one of {', '.join(SPLITS)}")
-    unknown = sorted(set(groups or ()) - set(tasks.groups))
-    if unknown or (groups is not None and not groups):
-        raise UnknownTask(f"{tasks.name!r} has no group {', '.join(unknown)!r}; choose from {', '.join(tasks.groups)}")
+    if groups is None:
+        return
+    if isinstance(groups, str) or not isinstance(groups, Sequence) or not all(isinstance(g, str) for g in groups):
+        raise UsageError(
+            f"groups are given as a list of names, such as {list(tasks.groups[:2])}, not as {groups!r:.80}"
+        )
+    unknown = sorted(set(groups) - set(tasks.groups))
+    if unknown or not groups:
+        wrong = (
+            f"{tasks.name!r} has no group {', '.join(unknown)!r}"
+            if unknown
+            else f"no group of {tasks.name!r} was named"
+        )
+        raise UnknownTask(f"{wrong}; choose from {', '.join(tasks.groups)}")
 
 
 def in_order(tasks: TaskSet, groups: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -37,21 +37,27 @@ _SPELLINGS = {
     "right": Verb.RIGHT,
     "forward": Verb.FORWARD,
     "go forward": Verb.FORWARD,
+    "goto": Verb.GO_TO,
     "pick up": Verb.PICKUP,
     "check actions": Verb.CHECK,
     "check valid actions": Verb.CHECK,
     "check": Verb.CHECK,
 }
+_QUOTES = "\"'`*.! "
+"""What may stand around a command or a target: quotes, marks of emphasis, and what ends a sentence."""
+_ARTICLES = ("the", "a", "an")
 _LONGEST_FIRST = sorted(_SPELLINGS, key=len, reverse=True)
 
 
 def parse(command: str) -> Order | None:
     """The order that a command is, in whatever case and spacing, with or without quotes, an article and a final dot."""
-    words = " ".join(command.lower().split()).strip("\"'`*.! ")
+    words = " ".join(command.lower().split()).strip(_QUOTES)
     for spelling in _LONGEST_FIRST:
         if words == spelling:
             return Order(_SPELLINGS[spelling], "")
         if words.startswith(f"{spelling} "):
-            target = words[len(spelling) + 1 :].removeprefix("the ").removeprefix("a ")
-            return Order(_SPELLINGS[spelling], target)
+            target = words[len(spelling) + 1 :].strip(_QUOTES).split()
+            if target and target[0] in _ARTICLES:
+                del target[0]
+            return Order(_SPELLINGS[spelling], " ".join(target).strip(_QUOTES))
     return None

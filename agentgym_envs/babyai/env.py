@@ -23,41 +23,54 @@ from agentgym_envs.task import Task
 _WORLD = """\
 You are in a grid world of rooms, with doors, keys, balls and boxes in six colours. You are told a goal, and at each \
 turn what you see, how far away it is, and which actions are possible. You see a part of the room ahead of you, and \
-nothing behind walls and closed doors: turn and move to see more. A locked door opens with the key of its colour. You \
-can carry one object at a time. Fewer steps are better."""
+nothing behind walls and closed doors: turn and move to see more. "0 steps in front of you" is beside you.
+
+To go to an object is to stand right before it and face it. To put an object next to another one is to drop it into \
+one of the four cells beside that one, not diagonally. "In front of you", "behind you", "on your left" and "on your \
+right" in a goal mean that side of the room as you see it at the start. Where a goal has an order, keep to it.
+A locked door opens with the key of its colour. You can carry one object at a time. A box that is opened is gone; what \
+was in it, for example a key, lies in its place. To open a wrong door or take a wrong object may fail the goal."""
 _MACROS = """\
 Your actions are:
 turn left
 turn right
 move forward
+    Into a free cell or an open door.
 go to <object> <number>
-    Walk up to an object, for example: go to red ball 1
+    Walk up to an object and face it, for example: go to red ball 1
 pickup <object> <number>
     Walk up to an object and take it.
 drop
-    Put down what you carry, right in front of you.
+    Put down what you carry, into the free cell in front of you.
 toggle
     Open or close the door in front of you, or open the box there.
 go through <door> <number>
-    Walk into an open door, for example: go through blue open door 1
+    Walk into the doorway of an open door, for example: go through blue open door 1
 toggle and go through <door> <number>
-    Walk up to a closed door, open it and walk into it. For a locked door you must carry its key.
+    Walk up to a closed door, open it and walk into the doorway. For a locked door you must carry its key.
 check available actions
 
-Name objects and their numbers as you were told at this turn."""
+An action takes as many steps as it turns, moves and does. The steps are limited, and fewer are better."""
 _PRIMITIVES = """\
 Your actions are:
 turn left
 turn right
 move forward
+    Into a free cell or an open door.
 pickup
     Take the object in front of you.
 drop
-    Put down what you carry, right in front of you.
+    Put down what you carry, into the free cell in front of you.
 toggle
     Open or close the door in front of you, or open the box there.
 done
-    Do nothing."""
+    Do nothing.
+
+Each action takes a step, also where it does nothing. The steps are limited, and fewer are better."""
+_NUMBERS = {
+    "nearest": "Objects are numbered anew at each turn, the nearest first: name them as you were told at this turn.",
+    "stable": "An object keeps its number for the whole episode.",
+}
 _RULES = {"macro": f"{_WORLD}\n\n{_MACROS}", "primitive": f"{_WORLD}\n\n{_PRIMITIVES}"}
 _UNKNOWN = "The action is not recognized. Please check valid actions."
 _NO_SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>'
@@ -94,8 +107,8 @@ class BabyAIEnv(TextEnv):
     | `toggle and go through <object> <number>` | go to a closed door (a locked one with its key), open it, enter it |
     | `check available actions` | list what is possible now |
 
-    `pick up` is `pickup`; case, spaces, quotes, an article and a final dot do not matter; an object's number and a
-    door's state may be left out where only one object fits. Every action but the last row costs as many steps as it
+    `pick up` is `pickup`; case, spaces, quotes, an article and a final dot do not matter; all but the type of an
+    object may be left out where only one fits. Every action but the last row costs as many steps as it
     takes. A way leads over cells in sight only, so nothing can block it but the end of the episode, at which every
     action stops. What cannot be done is refused in words, costs nothing and changes nothing; what is no command also
     sets `info["invalid_action"]`.
@@ -119,7 +132,8 @@ class BabyAIEnv(TextEnv):
     ## Arguments
     - `grammar`: how an action is written; see `agentgym_envs.grammar`.
     - `split`, `groups`: what a reset without a task draws from.
-    - `levels`: which levels it draws from: "all", "agentgym" (the forty that AgentGym uses), a level, or several.
+    - `levels`: which levels it draws from: "all", "agentgym" (the forty that AgentGym uses), a level, or several (a
+      list, or names with commas between).
     - `actions`: "macro" (the table above) or "primitive".
     - `numbering`: "nearest" counts objects of the same name from the nearest on, anew at every turn; with "stable" an
       object keeps its number, in the order in which objects of its colour and type were first seen.
@@ -183,7 +197,7 @@ class BabyAIEnv(TextEnv):
         super().__init__(
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
-        self.rules = _RULES[actions]
+        self.rules = f"{_RULES[actions]} {_NUMBERS[numbering]}"
         self.actions, self.numbering = actions, numbering
         self._world: World | None = None
         self._names = Names(numbering)
@@ -278,12 +292,19 @@ class BabyAIEnv(TextEnv):
         return info
 
     def _save(self) -> Any:
-        return self.world.copy(), self._names.copy()
+        return self._options, self.world.copy(), self._names.copy()
 
-    def _load(self, kept: Any) -> None:
-        world, names = kept
+    def _load(self, state: Any) -> None:
+        options, world, names = state
+        if options != self._options:
+            raise UsageError(f"the snapshot is of an environment with {options}, this one has {self._options}")
         self._world, self._names = world.copy(), names.copy()
         self._observe(_CHANGES_THINGS)
+
+    @property
+    def _options(self) -> dict[str, str]:
+        """What decides how actions are read and things are named."""
+        return {"actions": self.actions, "numbering": self.numbering}
 
     def _draw(self) -> str:
         return "No episode was begun." if self._world is None else draw_text(self.world, self.scene)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -79,17 +80,29 @@ def agentgym_task(data_idx: int) -> str:
 
 
 def choose_levels(levels: str | Sequence[str]) -> tuple[str, ...]:
-    """The levels of a name ("all", "agentgym", a level) or of several levels, in the order of `LEVELS`.
+    """The levels that are named: "all", "agentgym", a level, several with commas between, or a list of levels.
 
-    Raises UsageError, naming the choices.
+    They come in the order of `LEVELS`. Raises UsageError, with similar names.
     """
-    given = (levels,) if isinstance(levels, str) or not isinstance(levels, Iterable) else tuple(levels)
-    chosen = NAMED.get(levels, given) if isinstance(levels, str) else given
-    if unknown := [level for level in chosen if not isinstance(level, str) or level not in GROUP_OF]:
-        raise UsageError(f"there is no BabyAI level {unknown[0]!r:.80}; choose from all, agentgym, {', '.join(LEVELS)}")
+    given = levels.split(",") if isinstance(levels, str) else list(levels) if isinstance(levels, Iterable) else [levels]
+    chosen: set[str] = set()
+    for name in given:
+        level = name.strip() if isinstance(name, str) else name
+        if not isinstance(level, str) or (level not in NAMED and level not in GROUP_OF):
+            raise UsageError(f"there is no BabyAI level {level!r:.80}; {similar_levels(level)}")
+        chosen.update(NAMED.get(level, (level,)))
     if not chosen:
         raise UsageError("at least one BabyAI level is needed")
     return tuple(level for level in LEVELS if level in chosen)
+
+
+def similar_levels(name: object) -> str:
+    """What could have been meant by a name that is no level's, as a hint."""
+    known = {level.lower(): level for level in (*NAMED, *LEVELS)}
+    plain = str(name)[:80].lower().removeprefix("babyai-").removesuffix("-v0").removesuffix("-v1")
+    near = [known[match] for match in difflib.get_close_matches(plain, known, n=3, cutoff=0.5)]
+    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return f"{hint}There are 'all', 'agentgym' and {len(LEVELS)} levels, which docs/babyai.md lists, as {LEVELS[0]!r}"
 
 
 @cache

@@ -131,10 +131,16 @@ class _Player:
             yield self._stay()
         while done < len(steps):
             found = self._shortcut(route, done, last) if self.actions == "macro" else None
-            command, done = found or (_SAY[steps[done].action].value, done + 1)
+            command, done = found or (self._say(steps[done].action), done + 1)
             yield command
             if pose_of(self.world) != steps[done - 1].pose:
                 return
+
+    def _say(self, action: Action) -> str:
+        """A single action; what is picked up by name, as it is offered."""
+        if action is Action.PICKUP and self.actions == "macro":
+            return f"{Verb.PICKUP.value} {self._name(self.world.in_front())}"
+        return _SAY[action].value
 
     def _shortcut(self, route: Route, done: int, last: bool) -> tuple[str, int] | None:
         """The macro that leads farthest along the way without a step more, and how many of its steps are done then."""

@@ -107,12 +107,9 @@ class Scene:
             return self._plan_with(order.verb, order.target)
         return self._plan_alone(order.verb)
 
-    def find(self, name: str) -> tuple[str, Seen] | None:
-        """The thing of a name and its full name; number and state may be left out where only one fits."""
-        if name in self.named:
-            return name, self.named[name]
-        alike = [full for full in self.named if name in _shorter(full)]
-        return (alike[0], self.named[alike[0]]) if len(alike) == 1 else None
+    def find(self, name: str) -> list[str]:
+        """The full names of the things in sight that a name fits: all but the type may be left out."""
+        return [name] if name in self.named else [full for full in self.named if _fits(name, full)]
 
     def _offer(self) -> Iterator[str]:
         yield from ("turn left", "turn right")
@@ -186,9 +183,10 @@ class Scene:
         if verb not in _WITH_TARGET:
             return None
         found = self.find(target)
-        if found is None:
-            return f"There is no {target:.80} in sight."
-        name, seen = found
+        if len(found) != 1:
+            which = f"Several things fit {target:.80}: {', '.join(found)}. Say which."
+            return which if found else f"There is no {target:.80} in sight."
+        name, seen = found[0], self.named[found[0]]
         if why := self._forbids(verb, seen):
             return f"You cannot {verb} {name}{why}"
         onto = verb is Verb.GO_THROUGH
@@ -245,11 +243,10 @@ def kind(thing: Thing) -> str:
     return f"{thing.color} {state} door"
 
 
-def _shorter(name: str) -> list[str]:
-    """A thing's full name without its number, without the state of a door, and without both."""
-    words = name.split()
-    stateless = [words[0], *words[-2:]]
-    return [" ".join(form) for form in (words[:-1], stateless, stateless[:-1])]
+def _fits(name: str, full: str) -> bool:
+    """Whether a name is a full one with its colour, state or number left out."""
+    words, rest = name.split(), iter(full.split())
+    return full.split()[-2] in words and all(word in rest for word in words)
 
 
 def _place(cell: int) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from functools import cached_property
+from functools import lru_cache
 from itertools import count as counting
 from typing import cast
 
-from agentgym_envs.babyai.levels import GROUP_OF, GROUPS, LEVELS, MINIGRID
+from agentgym_envs.babyai.levels import GROUP_OF, GROUPS, LEVELS, MINIGRID, similar_levels
 from agentgym_envs.babyai.reach import hopeless
 from agentgym_envs.babyai.world import World, make_world
 from agentgym_envs.errors import UnknownTask, UsageError
@@ -22,7 +22,6 @@ SEEDS: dict[Split, range] = {
 }
 """The seeds of each split. The first ones are for test, since all of AgentGym's published tasks lie there."""
 VERSION = 1
-_CLAUSES_IN_ORDER = {"BeforeInstr": ("instr_a", "instr_b"), "AfterInstr": ("instr_b", "instr_a")}
 
 
 class BabyTasks(TaskSet):
@@ -44,10 +43,11 @@ class BabyTasks(TaskSet):
         parts = task_id.split("/") if isinstance(task_id, str) else []
         level, seed = (parts[1], plain_number(parts[2])) if len(parts) == 3 and parts[0] == self.name else ("", -1)
         if level not in GROUP_OF or not 0 <= seed < SEEDS["train"].stop:
-            raise UnknownTask(
-                f"there is no task {task_id!r:.120}; ids are 'babyai/<level>/<seed>' with a seed below "
-                f"{SEEDS['train'].stop}, for example 'babyai/GoToRedBall/0'"
+            form = (
+                f"'babyai/<level>/<seed>' with a seed below {SEEDS['train'].stop}, for example 'babyai/GoToRedBall/0'"
             )
+            wrong = f"; of the level, {similar_levels(level)}" if level and level not in GROUP_OF else ""
+            raise UnknownTask(f"there is no task {task_id!r:.120}; ids are {form}{wrong}")
         return _describe(make_world(level, seed))
 
     def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
@@ -80,18 +80,24 @@ class BabyTasks(TaskSet):
         present = {GROUP_OF[level] for level in self.levels}
         return tuple(group for group in GROUPS if group in present)
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """SHA-256 of the levels and their groups, the splits, minigrid's version and what some tickets draw."""
-        groups = [[level, GROUP_OF[level]] for level in self.levels]
-        splits = [[split, seeds.start, seeds.stop] for split, seeds in SEEDS.items()]
-        drawn = [asdict(self.draw(ticket, split=split)) for ticket in range(4) for split in SEEDS]
-        return canonical_hash([self.name, self.version, MINIGRID, groups, splits, drawn])
+        return _digest(self.levels)
 
     def _select(self, split: str | None, groups: Sequence[str] | None) -> tuple[list[str], range]:
         check_selection(self, split, groups)
         levels = [level for level in self.levels if groups is None or GROUP_OF[level] in groups]
         return levels, _ALL_SEEDS if split is None else SEEDS[cast(Split, split)]
+
+
+@lru_cache(maxsize=256)  # a server tells it of every environment that it makes, and it takes a dozen worlds
+def _digest(levels: tuple[str, ...]) -> str:
+    tasks = BabyTasks(levels)
+    groups = [[level, GROUP_OF[level]] for level in levels]
+    splits = [[split, seeds.start, seeds.stop] for split, seeds in SEEDS.items()]
+    drawn = [asdict(tasks.draw(ticket, split=split)) for ticket in range(4) for split in SEEDS]
+    return canonical_hash([tasks.name, tasks.version, MINIGRID, groups, splits, drawn])
 
 
 def unsolvable(world: World) -> bool:

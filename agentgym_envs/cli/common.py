@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Env = gym.Env[str, str]
 
-EnvId = Annotated[str, typer.Argument(metavar="ENV", help="An environment id, or its name: textcraft.")]
+EnvId = Annotated[str, typer.Argument(metavar="ENV", help="An environment id, or its name: textcraft, babyai.")]
 EnvArgs = Annotated[
     list[str] | None,
     typer.Option(

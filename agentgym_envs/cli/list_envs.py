@@ -7,6 +7,7 @@ from typing import Any
 
 from agentgym_envs.cli.common import Json, make_env, print_json, stdout
 from agentgym_envs.core import text_env
+from agentgym_envs.errors import AgentGymError
 from agentgym_envs.registration import REGISTRATIONS, Registration
 from agentgym_envs.task import SPLITS, TaskTable
 
@@ -18,21 +19,31 @@ def list_command(as_json: Json = False) -> None:
         print_json(rows)
         return
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("environment", "groups", *SPLITS, "tasks sha256"):
         table.add_column(name, justify="right" if name in SPLITS else "left")
     for row in rows:
-        counts = [f"{row['tasks'][split]:,}" if row["tasks"] else "∞" for split in SPLITS]
         name = f"[bold]{row['id']}[/]\n[dim]{row['summary']}[/]"
+        if "error" in row:
+            table.add_row(name, f"[yellow]{escape(row['error'])}[/]")
+            continue
+        counts = [f"{row['tasks'][split]:,}" if row["tasks"] else "∞" for split in SPLITS]
         table.add_row(name, "\n".join(row["groups"]), *counts, f"[dim]{row['digest'][:12]}[/]")
     stdout().print(table)
 
 
 def describe(row: Registration) -> dict[str, Any]:
-    """What `list` tells of an environment; `tasks` is a number for each split, or None if there is no end of them."""
-    env = make_env(row.id, {})
+    """What `list` tells of an environment; `tasks` is a number for each split, or None if there is no end of them.
+
+    Of one that cannot be made, for example without its extra, it tells the `error` instead.
+    """
+    try:
+        env = make_env(row.id, {})
+    except AgentGymError as error:
+        return {"id": row.id, "summary": row.summary, "error": str(error)}
     tasks = text_env(env).tasks
     counts = Counter(task.split for task in tasks) if isinstance(tasks, TaskTable) else None
     env.close()

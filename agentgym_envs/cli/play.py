@@ -27,6 +27,7 @@ from agentgym_envs.cli.common import (
 from agentgym_envs.cli.solve import Group, TaskId, reset_options
 from agentgym_envs.core import Snapshot, StopReason, text_env
 from agentgym_envs.errors import NoOracle
+from agentgym_envs.registration import entry_point_of
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
 from agentgym_envs.wrappers import make_trajectory
 
@@ -54,7 +55,7 @@ def play_command(
 ) -> None:
     """Play a task yourself. Type actions; :hint, :undo, :map, :solve, :help and :quit help along."""
     env_id = find_env(env)
-    made, console = make_env(env_id, {"render_mode": "ansi", **parse_env_args(env_arg)}), stdout()
+    made, console = make_env(env_id, _with_map(env_id, parse_env_args(env_arg))), stdout()
     writer = None if out is None else TrajectoryWriter(out)
     game = Game(made, console, env_id, max_turns)
     try:
@@ -196,7 +197,11 @@ class Game:
     def _map(self) -> None:
         from rich.text import Text
 
-        self._console.print(Text(str(self._env.render())), soft_wrap=True)
+        picture = self._env.render()
+        if isinstance(picture, str):
+            self._console.print(Text(picture), soft_wrap=True)
+        else:
+            self._say("this environment has no map that is text")
 
     def _help(self) -> None:
         self._console.print(show.coloured(self._base.rules))
@@ -212,6 +217,11 @@ class Game:
         from rich.text import Text
 
         self._console.print(Text(text, "dim"))
+
+
+def _with_map(env_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """With the render mode that `:map` needs; what is not of this suite is refused later, and may not know it."""
+    return {"render_mode": "ansi", **arguments} if entry_point_of(env_id) else arguments
 
 
 def _play_one(game: Game, writer: TrajectoryWriter | None) -> bool:

@@ -17,7 +17,7 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
 
     shows_score = any(row.score != row.success for row in (*evaluation.groups, evaluation.overall))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
+    table.add_column("", no_wrap=True, min_width=max((len(row.group or "") for row in evaluation.groups), default=0))
     for name in _columns(shows_score):
         table.add_column(name, justify="right", no_wrap=True)
     several = len(evaluation.environments) > 1

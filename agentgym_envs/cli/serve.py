@@ -33,7 +33,9 @@ _TOKEN = "AGENTGYM_TOKEN"
 
 EnvIds = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ENV", help="Environment ids, or names: textcraft. By default all that are installed."),
+    typer.Argument(
+        metavar="ENV", help="Environment ids, or names: textcraft, babyai. By default all that are installed."
+    ),
 ]
 Host = Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 is every network of this machine.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]

@@ -27,6 +27,8 @@ from agentgym_envs.registration import env_class
 
 _OPENERS = 32
 """How many environments are made at a time in worker processes; some take seconds."""
+_TAKERS = 2
+"""How many lists of tasks are made at a time beside the loop, which they slow down."""
 _ACTION_BYTES = 64  # what keeping an action costs beside its text
 _log = logging.getLogger(__name__)
 
@@ -110,6 +112,7 @@ class Sessions:
         self._table: dict[str, Session] = {}
         self._described: dict[str, Mapping[str, Any]] = {}
         self._openers = ThreadPoolExecutor(_OPENERS, thread_name_prefix="agentgym-open")
+        self._takers = ThreadPoolExecutor(_TAKERS, thread_name_prefix="agentgym-take")
         self._opening = 0
         self._outboxes: dict[Connection, list[Posted]] = {}
 
@@ -169,6 +172,8 @@ class Sessions:
     async def call(self, token: str, verb: str, arguments: Mapping[str, Any], seq: int | None = None) -> Any:
         """Carry out a verb, or answer from memory if it was. Raises what it raised, or OutOfOrder."""
         session = self.get(token)
+        if verb == "take" and session.worker is None:
+            return _result(await self._take_here(session, arguments, seq))
         if session.worker is None:
             return _result(self.call_here(session, verb, arguments, seq))
         async with session.lock:
@@ -200,6 +205,21 @@ class Sessions:
         except AgentGymError as error:
             outcome = error
         session.remember(seq, verb, arguments, outcome)
+        return outcome
+
+    async def _take_here(self, session: Session, arguments: Mapping[str, Any], seq: int | None) -> Any:
+        """As `call_here`, but in a thread: some tasks take minutes to make, and they touch no episode."""
+        if session.remembered(seq, "take", arguments):
+            return session.outcome
+        session.used = time.monotonic()
+        loop = asyncio.get_running_loop()
+        outcome: Any
+        try:
+            outcome = await loop.run_in_executor(self._takers, self._host.call, session.name, "take", arguments)
+        except AgentGymError as error:
+            outcome = error
+        if seq == session.seq + 1:  # else another call of that number was carried out meanwhile
+            session.remember(seq, "take", arguments, outcome)
         return outcome
 
     async def fork(self, token: str) -> Session:
@@ -250,6 +270,7 @@ class Sessions:
         for token in list(self._table):
             self.close(token)
         self._openers.shutdown(wait=False, cancel_futures=True)
+        self._takers.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self._pool.close)
 
     def _check(self, env_id: str, options: dict[str, Any]) -> None:

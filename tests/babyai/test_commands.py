@@ -39,11 +39,16 @@ SPACES = st.text(" \t\n\u3000", min_size=1, max_size=3)
         ("check", (Verb.CHECK, "")),
         ("check valid actions", (Verb.CHECK, "")),
         ('"go to red ball 1"', (Verb.GO_TO, "red ball 1")),
+        ('go to "red ball 1"', (Verb.GO_TO, "red ball 1")),
+        ("pick up the 'red ball 1'.", (Verb.PICKUP, "red ball 1")),
+        ('go to "the red ball"', (Verb.GO_TO, "red ball")),
+        ("toggle and go through **red closed door 1**", (Verb.TOGGLE_THROUGH, "red closed door 1")),
         ("`turn left`.", (Verb.LEFT, "")),
         ("**drop**", (Verb.DROP, "")),
         ("done", (Verb.DONE, "")),
         ("turn left twice", (Verb.LEFT, "twice")),
-        ("go to the", (Verb.GO_TO, "the")),
+        ("go to the", (Verb.GO_TO, "")),
+        ("goto an apple", (Verb.GO_TO, "apple")),
     ],
 )
 def test_what_a_text_orders(text: str, order: tuple[Verb, str]) -> None:

@@ -155,6 +155,16 @@ def test_success_pays_minigrids_reward_and_ends_the_episode(seed: int, wasted: i
         env.step("turn left")
 
 
+@pytest.mark.parametrize("actions", ["macro", "primitive"])
+def test_nothing_can_be_done_after_the_end(actions: Any) -> None:
+    env = begin(f"{RED_BALL}/2", actions=actions)
+    *_, info = play(env, *["turn left"] * 63)
+    assert len(info["available_actions"]) > 2
+    observation, *_, info = env.step("turn left")
+    assert info["stop_reason"] == "turn_limit" and info["available_actions"] == []
+    assert "Available actions" not in observation
+
+
 def test_success_with_the_very_last_step() -> None:
     env = begin(f"{RED_BALL}/6")
     _, reward, terminated, truncated, info = play(env, *["turn left", "turn right"] * 31, "go to red ball 1")
@@ -270,8 +280,9 @@ def test_in_primitive_mode_nothing_else_is_known() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"levels": "GoToMars"}, "there is no BabyAI level 'GoToMars'; choose from all, agentgym, GoToRedBallGrey"),
-        ({"levels": ["GoToRedBall", "all"]}, "there is no BabyAI level 'all'"),
+        ({"levels": "GoToMars"}, "there is no BabyAI level 'GoToMars'; "),
+        ({"levels": "GoToRedball"}, "did you mean 'GoToRedBall' or "),
+        ({"levels": "BabyAI-BossLevel-v0"}, "did you mean 'BossLevel'"),
         ({"levels": 5}, "there is no BabyAI level 5"),
         ({"levels": None}, "there is no BabyAI level None"),
         ({"levels": [["GoToRedBall"]]}, r"there is no BabyAI level \['GoToRedBall'\]"),

@@ -102,13 +102,15 @@ def test_choosing_levels() -> None:
     assert choose_levels(["KeyInBox", "GoToObj", "KeyInBox"]) == ("GoToObj", "KeyInBox")
     assert choose_levels("agentgym") == tuple(level for level in LEVELS if level in AGENTGYM_LEVELS)
     assert len(choose_levels("agentgym")) == 40
+    assert choose_levels("BossLevel, GoToObj") == choose_levels(["GoToObj", "BossLevel"]) == ("GoToObj", "BossLevel")
+    assert len(choose_levels(["agentgym", "GoToObjS6"])) == 41
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ("gotoobj", "no BabyAI level 'gotoobj'; choose from all, agentgym, GoToRedBallGrey,"),
-        (["GoToObj", "all"], "no BabyAI level 'all'"),
+        ("gotoobj", "no BabyAI level 'gotoobj'; did you mean 'GoToObj'"),
+        ("GoToObj,Nothing", "no BabyAI level 'Nothing'; "),
         (["GoToObj", 3], "no BabyAI level 3"),
         ([["GoToObj"]], "no BabyAI level .'GoToObj'.;"),
         (5, "no BabyAI level 5;"),

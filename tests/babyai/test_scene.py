@@ -202,9 +202,12 @@ def test_the_number_may_be_left_out_where_it_is_plain() -> None:
     play = Play((Ball("red"), 3, 0), (Key("red"), 2, 1), (Key("red"), 4, 1), (Door("grey"), 3, -3))
     assert play.plan("go to red ball") == play.plan("go to red ball 1") == [Action.FORWARD] * 2
     assert play.plan("go to the grey closed door") == play.plan("go to grey closed door 1")
-    assert play.plan("go to red key") == "There is no red key in sight."
+    assert play.plan("go to red key") == "Several things fit red key: red key 1, red key 2. Say which."
     assert play.plan("go to red ball 2") == "There is no red ball 2 in sight."
-    assert play.plan("pickup ball") == "There is no ball in sight."
+    assert play.plan("pickup ball") == play.plan("pickup red ball 1")
+    assert play.plan("go to key") == "Several things fit key: red key 1, red key 2. Say which."
+    for name in ("red", "1", "ball red", "red red ball", "balls"):
+        assert play.plan(f"go to {name}") == f"There is no {name} in sight."
     assert play.plan(f"go to {'x' * 500}") == f"There is no {'x' * 80} in sight."
 
 
@@ -306,4 +309,5 @@ def test_a_doors_state_may_be_left_out_where_only_one_fits(name: str) -> None:
     play = Play((Door("red"), 3, 0), (Door("blue"), 3, 2))
     assert play.plan(f"go to {name}") == [Action.FORWARD, Action.FORWARD]
     both = Play((Door("red"), 3, 0), (Door("red", True), 3, 2))
-    assert both.plan("go to red door 1") == "There is no red door 1 in sight."
+    which = "Several things fit red door 1: red closed door 1, red open door 1. Say which."
+    assert both.plan("go to red door 1") == which

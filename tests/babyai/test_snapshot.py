@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from agentgym_envs.babyai.env import BabyAIEnv
 from agentgym_envs.babyai.levels import LEVELS
 from agentgym_envs.core import Snapshot
-from agentgym_envs.errors import EpisodeOver
+from agentgym_envs.errors import EpisodeOver, UsageError
+from agentgym_envs.textcraft.env import TextCraftEnv
 
 MIX = ("GoToSeq", "KeyInBox", "UnlockPickup", "PutNextS5N2Carrying", "OpenDoorsOrderN4", "PickupDistDebug", "BossLevel")
 OTHER_COMMANDS = ("", "go to nowhere", "check available actions", "drop")
@@ -115,6 +116,27 @@ def test_stable_numbers_are_kept() -> None:
         assert other._names.known == numbers and list(other.scene.named) == list(env.scene.named)
 
 
+def test_stable_numbers_begin_anew_with_an_episode() -> None:
+    env, task = BabyAIEnv(numbering="stable"), {"task": "babyai/GoToLocalS8N7/1"}
+    first = env.reset(seed=3, options=task)
+    numbers = dict(env._names.known)
+    walk(env, 5, 12)
+    assert len(env._names.known) > len(numbers)
+    env.reset(seed=3, options={"task": "babyai/GoToLocalS8N7/2"})
+    walk(env, 6, 12)
+    assert env.reset(seed=3, options=task) == first and env._names.known == numbers
+
+
+def test_numbers_that_are_given_later_do_not_reach_a_snapshot() -> None:
+    env = begin("babyai/GoToLocalS8N7/1", numbering="stable")
+    snapshot, numbers = env.snapshot(), dict(env._names.known)
+    for future in (5, 6):
+        walk(env, future, 12)
+        assert len(env._names.known) > len(numbers)
+        env.restore(snapshot)
+        assert env._names.known == numbers
+
+
 @pytest.mark.parametrize(
     ("task", "commands", "reason"),
     [
@@ -143,3 +165,27 @@ def test_a_closed_environment_restores_nothing() -> None:
         env.restore(snapshot)
     with pytest.raises(EpisodeOver):
         BabyAIEnv().snapshot()
+
+
+@pytest.mark.parametrize("options", [{"numbering": "stable"}, {"actions": "primitive"}])
+def test_a_snapshot_of_other_options_is_refused_and_changes_nothing(options: dict[str, Any]) -> None:
+    env, other = begin("babyai/GoToLocal/3", 2), begin("babyai/BossLevel/4", 1, **options)
+    before = other.status()
+    with pytest.raises(UsageError, match="the snapshot is of an environment with"):
+        other.restore(env.snapshot())
+    assert other.status() == before and other.world.levelname == "BossLevel"
+
+
+def test_a_snapshot_of_another_scenario_is_refused() -> None:
+    env = TextCraftEnv()
+    with pytest.raises(UsageError, match="of a BabyAIEnv, this environment is a TextCraftEnv"):
+        env.restore(begin("babyai/GoToLocal/3").snapshot())
+
+
+def test_a_snapshot_of_a_closed_environment_is_played_again() -> None:
+    env = begin("babyai/BossLevel/4", 2)
+    seen = env._observation
+    env.close()
+    again = BabyAIEnv()
+    assert again.restore(env.snapshot()) == seen
+    assert again.status()["stop_reason"] is None

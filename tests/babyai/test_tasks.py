@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from dataclasses import asdict
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from agentgym_envs.babyai.levels import AGENTGYM_LEVELS, GROUP_OF, GROUPS, LEVELS, agentgym_task, choose_levels
 from agentgym_envs.babyai.tasks import SEEDS, BabyTasks, unsolvable
-from agentgym_envs.babyai.world import make_world
+from agentgym_envs.babyai.world import _generated, make_world
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import SPLITS, Task
 from tests.babyai.tools import random_actions, search
@@ -61,6 +62,14 @@ def level_of(task: Task) -> str:
 def test_digests_are_frozen(levels: str) -> None:
     """If this fails, tasks have changed: raise their version, put the new digest here, and say so in CHANGELOG.md."""
     assert BabyTasks(choose_levels(levels)).digest == DIGESTS[levels]
+
+
+def test_a_digest_is_worked_out_once() -> None:
+    """A server tells it of every environment that it makes."""
+    digest = BabyTasks(CHEAP).digest
+    assert digest != BabyTasks(CHEAP[1:]).digest
+    before = _generated.cache_info()
+    assert BabyTasks(CHEAP).digest == digest and _generated.cache_info() == before
 
 
 @pytest.mark.slow
@@ -255,8 +264,14 @@ def test_selections_that_cannot_be(cheap: BabyTasks) -> None:
         cheap.draw(0, split="dev")
     with pytest.raises(UnknownTask, match="no group 'Boss'; choose from GoTo, Open, PickUp, PutNext, Unlock"):
         cheap.take(1, groups=("Boss",))
-    with pytest.raises(UnknownTask, match="no group ''"):
+    with pytest.raises(UnknownTask, match="no group of 'babyai' was named; choose from"):
         cheap.draw(0, groups=())
+
+
+@pytest.mark.parametrize("groups", ["GoTo", 5, [3], {"GoTo": 1}])
+def test_groups_are_a_list_of_names(cheap: BabyTasks, groups: Any) -> None:
+    with pytest.raises(UsageError, match="as a list of names"):
+        cheap.draw(0, groups=groups)
 
 
 def test_groups_are_those_of_the_levels(tasks: BabyTasks) -> None:
@@ -270,3 +285,9 @@ def test_sets_are_pickled_small(tasks: BabyTasks) -> None:
     copied = pickle.loads(pickle.dumps(tasks))
     assert copied.levels == tasks.levels and copied.digest == tasks.digest
     assert len(pickle.dumps(tasks)) < 4_000
+
+
+def test_few_worlds_are_kept(cheap: BabyTasks) -> None:
+    for seed in range(80):
+        cheap.get(f"babyai/GoToObj/{seed}")
+    assert _generated.cache_info().currsize <= 64

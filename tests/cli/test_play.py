@@ -152,3 +152,11 @@ def test_in_a_terminal_with_tab_another_game_and_ctrl_c(tmp_path: Path) -> None:
     assert game.returncode == 130
     assert err.decode() == "agentgym: interrupted; the turns that were played are kept in games.jsonl\n"
     assert [t.stop_reason for t in read_trajectories(tmp_path / "games.jsonl")] == ["success", "closed"]
+
+
+def test_a_map_of_the_world_and_a_game_without_one(play) -> None:
+    out = play(":map", ":solve", words=("babyai", "--task", "babyai/GoToRedBallNoDists/3")).out
+    assert "Step 0 of 64, carrying nothing\n" in out and "██" in out and "you, ● ball" in out
+    assert "Solved in" in out
+    bare = play(":map", ":quit", words=("babyai", "--task", "babyai/GoToObj/3", "--env-arg", "render_mode=rgb_array"))
+    assert "no map that is text" in bare.out

@@ -1,10 +1,12 @@
 """`list`, `solve`, `demos` and `bench`."""
 
+import sys
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
 
+from agentgym_envs.babyai import levels
 from agentgym_envs.registration import env_ids
 from agentgym_envs.rollout import OraclePolicy
 from agentgym_envs.trajectory import read_trajectories
@@ -113,3 +115,14 @@ def test_bench(run: Run, toy: str, actions: str, monkeypatch: pytest.MonkeyPatch
     assert found["steps_per_second"] > 1000
     assert found["resets_per_second"] > 1000
     assert "resets" in run("bench", toy, "--seconds", 0.05).out
+
+
+def test_list_tells_of_an_environment_that_cannot_be_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    levels._load_minigrid.cache_clear()
+    levels.blank_level.cache_clear()
+    monkeypatch.setitem(sys.modules, "minigrid", None)
+    outcome = run("list")
+    assert outcome.code == 0
+    assert "AgentGym/TextCraft-v0" in outcome.out and "agentgym-envs[babyai]" in " ".join(outcome.out.split())
+    rows = {row["id"]: row for row in run("list", "--json").json}
+    assert rows["AgentGym/TextCraft-v0"]["tasks"] and "pip install" in rows["AgentGym/BabyAI-v0"]["error"]

@@ -1,0 +1,55 @@
+"""What a stranger may ask of a server with BabyAI: a world takes milliseconds, and many of them must hold nobody up."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from agentgym_envs.babyai.tasks import BabyTasks
+from agentgym_envs.http.run import background_server
+from tests.http.tools import Api, error
+
+BABYAI = "AgentGym/BabyAI-v0"
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    with background_server([BABYAI]) as url:
+        api = Api(url)
+        with api.http:
+            yield api
+
+
+@pytest.mark.slow
+def test_many_tasks_at_once_do_not_stop_the_server(api: Api) -> None:
+    session, answers = api.create(BABYAI, levels="Unlock"), 0
+    with ThreadPoolExecutor(1) as threads:
+        taking = threads.submit(api.call, session, "take", count=200, seed=4, seq=1)
+        while not taking.done():
+            answers += api.http.get("/health").status_code == 200
+    assert answers > 20
+    tasks = BabyTasks(("Unlock",)).take(3, seed=4)
+    assert [row["id"] for row in taking.result().json()[:3]] == [task.id for task in tasks]
+
+
+@pytest.mark.slow
+def test_taking_tasks_keeps_to_sequence_numbers(api: Api) -> None:
+    session = api.create(BABYAI, levels="GoToObj")
+    taken = api.call(session, "take", count=3, seq=1)
+    assert len(taken.json()) == 3
+    assert api.call(session, "take", count=3, seq=1).content == taken.content
+    assert error(api.call(session, "take", count=4, seq=1), 409) == "OutOfOrder"
+    for _ in range(2):
+        assert error(api.call(session, "take", count=10_000, split="test", seq=2), 422) == "UsageError"
+    assert api.call(session, "reset", seed=0, seq=3).status_code == 200
+    assert error(api.call("nobody", "take", count=1), 404) == "SessionLost"
+
+
+@pytest.mark.slow
+def test_a_stranger_chooses_levels_actions_and_numbering(api: Api) -> None:
+    session = api.create(BABYAI, levels=["GoToObj"], actions="primitive", numbering="stable")
+    begun = api.call(session, "reset", seed=0).json()
+    assert begun["task"]["data"]["level"] == "GoToObj" and "done" in begun["info"]["available_actions"]
+    refused = {"levels": "Nowhere"}, {"levels": ["GoToObj"] * 10_000}, {"levels": [["GoToObj"]]}, {"actions": 1}
+    for options in refused:
+        assert error(api.http.post("/v1/sessions", json={"env": BABYAI, "options": options}), 422) == "UsageError"
