@@ -11,7 +11,7 @@ from typing import cast
 
 from agentgym_envs.babyai.levels import GROUP_OF, GROUPS, LEVELS, MINIGRID, similar_levels
 from agentgym_envs.babyai.reach import hopeless
-from agentgym_envs.babyai.world import World, make_world
+from agentgym_envs.babyai.world import World, generated_world
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import Split, Task, TaskSet, canonical_hash, check_selection, plain_number, scramble
 
@@ -48,7 +48,7 @@ class BabyTasks(TaskSet):
             )
             wrong = f"; of the level, {similar_levels(level)}" if level and level not in GROUP_OF else ""
             raise UnknownTask(f"there is no task {task_id!r:.120}; ids are {form}{wrong}")
-        return _describe(make_world(level, seed))
+        return _describe(generated_world(level, seed))
 
     def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
         """The level and seed that a hash of `ticket` picks; the next seed, where that task cannot be solved."""
@@ -118,7 +118,7 @@ def _describe(world: World) -> Task:
 
 
 def _solvable(level: str, seeds: Iterable[int]) -> Iterator[Task]:
-    tasks = (_describe(make_world(level, seed)) for seed in seeds)
+    tasks = (_describe(generated_world(level, seed)) for seed in seeds)
     return (task for task in tasks if task.data["solvable"])
 
 

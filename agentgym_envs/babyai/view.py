@@ -167,7 +167,7 @@ def _trace(came: Mapping[Pose, tuple[Pose, Action] | None], pose: Pose) -> list[
 
 
 @lru_cache(maxsize=4096)
-def _places(size: tuple[int, int], position: tuple[int, int], direction: int) -> list[list[int]]:
+def _places(size: tuple[int, int], position: tuple[int, int], direction: int) -> tuple[tuple[int, ...], ...]:
     """For each cell of the view, by row and column, its place in the grid; outside it that of a corner, a wall."""
     (width, height), (x, y) = size, position
     (fx, fy), (rx, ry) = AHEAD[direction], AHEAD[(direction + 1) % 4]
@@ -176,7 +176,7 @@ def _places(size: tuple[int, int], position: tuple[int, int], direction: int) ->
         i, j = x + fx * ahead + rx * side, y + fy * ahead + ry * side
         return j * width + i if 0 <= i < width and 0 <= j < height else 0
 
-    return [[place(ahead, side) for side in range(-HOME, HOME + 1)] for ahead in range(SIZE)]
+    return tuple(tuple(place(ahead, side) for side in range(-HOME, HOME + 1)) for ahead in range(SIZE))
 
 
 def _nearness(cell: int) -> tuple[int, int, int]:

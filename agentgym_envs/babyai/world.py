@@ -9,7 +9,7 @@ import copy
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import count as counting
 from typing import Any, NamedTuple
 
@@ -120,7 +120,7 @@ class World:
         return outcome
 
     def copy(self) -> World:
-        """A world of its own in the same state; walls are shared, since nothing changes them."""
+        """A world of its own in the same state."""
         level, clones = _shallow(self.level), dict[int, Thing]()
         level.grid = _shallow(self.level.grid)
         level.grid.grid = [
@@ -155,20 +155,29 @@ class World:
 
 def make_world(levelname: str, seed: int) -> World:
     """The world of a level and a seed (0 to 2**32 - 1): the same on every machine for one version of minigrid."""
-    return _generated(levelname, seed).copy()
+    return generated_world(levelname, seed).copy()
 
 
 @lru_cache(maxsize=64)
-def _generated(levelname: str, seed: int) -> World:
-    """A world as generated, kept since groups of episodes begin in the same one; nobody may step in it."""
+def generated_world(levelname: str, seed: int) -> World:
+    """The same, to look at only: it is kept, since groups of episodes begin in the same one."""
     level = copy.copy(blank_level(levelname))
     level.gen_obs = _see_nothing
     level._gen_grid = partial(_generate_quietly, level)
     level.reset(seed=seed)
     del level._gen_grid  # it would keep a reference to this level in every copy
+    level.grid.grid = [_wall() if cell is not None and cell.type == "wall" else cell for cell in level.grid.grid]
     world = World(levelname, seed, level)
     _number(world)
     return world
+
+
+@cache
+def _wall() -> Any:
+    """The wall that all worlds share: a world of hundreds of objects is a burden on the garbage collector."""
+    from minigrid.core.world_object import Wall
+
+    return Wall()
 
 
 def _see_nothing() -> None:
@@ -236,7 +245,7 @@ def _progress(instruction: Any) -> str:
 
 def _clone(thing: Thing, clones: dict[int, Thing]) -> Thing:
     if thing.type == "wall":  # a mission on "a grey object" counts the walls among them
-        return thing
+        return _wall()
     found = clones.get(id(thing))
     if found is None:
         found = clones[id(thing)] = _shallow(thing)

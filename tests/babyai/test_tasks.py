@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agentgym_envs.babyai.levels import AGENTGYM_LEVELS, GROUP_OF, GROUPS, LEVELS, agentgym_task, choose_levels
 from agentgym_envs.babyai.tasks import SEEDS, BabyTasks, unsolvable
-from agentgym_envs.babyai.world import _generated, make_world
+from agentgym_envs.babyai.world import generated_world, make_world
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import SPLITS, Task
 from tests.babyai.tools import random_actions, search
@@ -68,8 +68,8 @@ def test_a_digest_is_worked_out_once() -> None:
     """A server tells it of every environment that it makes."""
     digest = BabyTasks(CHEAP).digest
     assert digest != BabyTasks(CHEAP[1:]).digest
-    before = _generated.cache_info()
-    assert BabyTasks(CHEAP).digest == digest and _generated.cache_info() == before
+    before = generated_world.cache_info()
+    assert BabyTasks(CHEAP).digest == digest and generated_world.cache_info() == before
 
 
 @pytest.mark.slow
@@ -290,4 +290,4 @@ def test_sets_are_pickled_small(tasks: BabyTasks) -> None:
 def test_few_worlds_are_kept(cheap: BabyTasks) -> None:
     for seed in range(80):
         cheap.get(f"babyai/GoToObj/{seed}")
-    assert _generated.cache_info().currsize <= 64
+    assert generated_world.cache_info().currsize <= 64

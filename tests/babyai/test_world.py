@@ -218,7 +218,7 @@ def test_numbers_of_things_are_kept() -> None:
 
 def test_the_world_as_generated_is_never_changed() -> None:
     for level in ("KeyInBox", "BossLevel", "PutNextS7N4Carrying", "MoveTwoAcrossS8N9", "UnlockPickupDist"):
-        kept = worlds._generated(level, 3)
+        kept = worlds.generated_world(level, 3)
         before = copy.deepcopy(behaviour(kept)), layout(kept.level)
         for number in range(3):
             world = make_world(level, 3)
@@ -226,17 +226,17 @@ def test_the_world_as_generated_is_never_changed() -> None:
             for action in random_actions(random.Random(number), 300):
                 world.step(action)
             assert layout(world.level) != before[1]
-        assert worlds._generated(level, 3) is kept
+        assert worlds.generated_world(level, 3) is kept
         assert (behaviour(kept), layout(kept.level)) == before
 
 
 def test_threads_generate_the_same_worlds() -> None:
     wanted = [(level, seed) for seed in (40, 41) for level in LEVELS[::6]] * 4
     levels.blank_level.cache_clear()
-    worlds._generated.cache_clear()
+    worlds.generated_world.cache_clear()
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda pair: layout(make_world(*pair).level), wanted))
-    worlds._generated.cache_clear()
+    worlds.generated_world.cache_clear()
     assert made == [layout(make_world(*pair).level) for pair in wanted]
 
 
