@@ -19,9 +19,12 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 }
 CASES = [(env_id, options) for env_id in env_ids() for options in ({}, *VARIANTS.get(env_id, []))]
 NAMES = [" ".join([env_id, *(str(value) for value in options.values())]) for env_id, options in CASES]
+# For daily use: every environment here, and one of them behind a server, since the way there is the same for all.
+HERE = [case if not case[1] else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
+THERE = [case if case == CASES[0] else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
 
 
-@pytest.mark.parametrize(("env_id", "options"), CASES, ids=NAMES)
+@pytest.mark.parametrize(("env_id", "options"), HERE, ids=NAMES)
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 def test_contract(check: Callable[[contract.Make], None], env_id: str, options: dict[str, Any]) -> None:
     check(partial(gym.make, env_id, **options))
@@ -34,7 +37,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize(("env_id", "options"), CASES, ids=NAMES)
+@pytest.mark.parametrize(("env_id", "options"), THERE, ids=NAMES)
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 def test_contract_of_the_remote_twin(
     check: Callable[[contract.Make], None], env_id: str, options: dict[str, Any], url: str
@@ -42,7 +45,7 @@ def test_contract_of_the_remote_twin(
     check(partial(gym.make, env_id, base_url=url, **options))
 
 
-@pytest.mark.parametrize(("env_id", "options"), CASES, ids=NAMES)
+@pytest.mark.parametrize(("env_id", "options"), THERE, ids=NAMES)
 def test_the_remote_twin_is_the_same_byte_for_byte(env_id: str, options: dict[str, Any], url: str) -> None:
     contract.twins_agree(partial(gym.make, env_id, **options), partial(gym.make, env_id, base_url=url, **options))
 

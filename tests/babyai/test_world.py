@@ -332,6 +332,7 @@ def test_what_a_world_tells() -> None:
     assert world.picture(8).shape == (32, 32, 3)
 
 
+@pytest.mark.slow
 def test_a_mission_that_has_no_room_for_the_agent_is_rejected() -> None:
     # minigrid itself never returns from this reset.
     assert make_world("SynthS5R2", 9736).mission
