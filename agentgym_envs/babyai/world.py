@@ -6,7 +6,6 @@ Source: minigrid 3.2 (https://github.com/Farama-Foundation/Minigrid), after Baby
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from functools import cache, lru_cache, partial
@@ -24,7 +23,6 @@ AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 _INSTRUCTION_PARTS = ("instr_a", "instr_b")
 _DESCRIPTIONS = ("desc", "desc_move", "desc_fixed")
 _MOST_PLACEMENTS = 10_000
-_log = logging.getLogger(__name__)
 
 
 class Action(IntEnum):
@@ -200,8 +198,8 @@ def _generate_quietly(level: Any, width: int, height: int) -> None:
             level.gen_mission()
             level.validate_instrs(level.instrs)
             break
-        except (RejectSampling, RecursionError) as error:
-            _log.debug("minigrid rejected a mission: %s", error)
+        except (RejectSampling, RecursionError):
+            continue
     del level.place_obj
     level.surface = level.mission = level.instrs.surface(level)
 
