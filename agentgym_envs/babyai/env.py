@@ -155,6 +155,7 @@ class BabyAIEnv(TextEnv):
     - `pick up` was unknown, though the prompt teaches it; both spellings are known.
     - `toggle` was for closed doors only; it also opens boxes (without which KeyInBox cannot be solved) and closes doors
       (without which one that must be opened, but is open, cannot).
+    - In levels with `Carrying` in their name, what is carried also lay in the first observation.
     - With nothing but walls in sight, the sentence on objects had no end; here it says that there are none.
     - An invalid action counted the last reward again; here it changes nothing.
     - What is impossible though the object is in sight (a second object to carry, a door to pick up) was "not

@@ -34,16 +34,6 @@ class Seen(NamedTuple):
     cell: int
     thing: Thing
 
-    @property
-    def ahead(self) -> int:
-        """Steps in front of the agent, 0 to 6."""
-        return self.cell // SIZE
-
-    @property
-    def right(self) -> int:
-        """Steps to the right of the agent, -3 to 3."""
-        return self.cell % SIZE - HOME
-
 
 class View(NamedTuple):
     """What is in sight: things, nearest first; the set of cells that can be walked on; the set of all cells in sight.

@@ -65,11 +65,16 @@ def test_what_is_in_sight_is_what_minigrid_shows_100_000_times() -> None:
             count_cells(make_world(level, seed), 210, 5 * number + seed)
 
 
+def spot(seen: Seen) -> tuple[int, int]:
+    """Steps ahead and to the right."""
+    return seen.cell // SIZE, seen.cell % SIZE - SIZE // 2
+
+
 def test_things_are_told_from_the_nearest_on() -> None:
     for level in LEVELS[::5]:
         for world in stroll(make_world(level, 6), random.Random(6), 20):
             seen = look(world).seen
-            order = [(s.ahead + abs(s.right), -s.ahead, s.right) for s in seen]
+            order = [(ahead + abs(right), -ahead, right) for ahead, right in map(spot, seen)]
             assert order == sorted(order) and len({s.cell for s in seen}) == len(seen)
             assert [s.rank for s in seen] == sorted(s.rank for s in seen)
 
@@ -82,12 +87,7 @@ def absolute(world: World, ahead: int, right: int) -> tuple[int, int]:
 def test_where_a_thing_is_told_to_be_is_where_it_lies() -> None:
     for level in LEVELS[::5]:
         for world in stroll(make_world(level, 8), random.Random(8), 20):
-            assert all(world.at(*absolute(world, s.ahead, s.right)) is s.thing for s in look(world).seen)
-
-
-def test_a_cell_of_the_view() -> None:
-    seen = Seen(0, 2 * SIZE + 1, None)
-    assert (seen.ahead, seen.right) == (2, -2)
+            assert all(world.at(*absolute(world, *spot(s))) is s.thing for s in look(world).seen)
 
 
 def test_next_cell() -> None:
