@@ -43,7 +43,7 @@ def percent(estimate: Estimate | None) -> str:
 
 def _columns(shows_score: bool) -> list[str]:
     score = ["score"] if shows_score else []
-    return ["tasks", "episodes", "success  [95% interval]", *score, "turns", "invalid"]
+    return ["tasks", "episodes", "success  [95% CI]", *score, "turns", "invalid"]
 
 
 def _cells(row: Metrics, shows_score: bool) -> list[str]:
