@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from itertools import chain
 
 from agentgym_envs.babyai.scene import Scene, kind
-from agentgym_envs.babyai.view import HOME, SIZE
-from agentgym_envs.babyai.world import AHEAD, Thing, World
+from agentgym_envs.babyai.view import places
+from agentgym_envs.babyai.world import Thing, World
 
 Place = tuple[int, int]
 
@@ -50,15 +51,11 @@ def draw_svg(world: World, scene: Scene) -> str:
 
 def _lit(world: World, scene: Scene) -> frozenset[Place]:
     """Where the cells lie that are in sight."""
-    (x, y), (width, height) = world.position, world.size
-    (fx, fy), (rx, ry) = AHEAD[world.direction], AHEAD[(world.direction + 1) % 4]
-    places = []
-    for cell in range(SIZE * SIZE):
-        ahead, right = cell // SIZE, cell % SIZE - HOME
-        i, j = x + fx * ahead + rx * right, y + fy * ahead + ry * right
-        if scene.view.lit >> cell & 1 and 0 <= i < width and 0 <= j < height:
-            places.append((i, j))
-    return frozenset(places)
+    width = world.size[0]
+    seen = enumerate(chain.from_iterable(places(world.size, world.position, world.direction)))
+    return frozenset(
+        (place % width, place // width) for cell, place in seen if place >= 0 and scene.view.lit >> cell & 1
+    )
 
 
 def _is_wall(world: World, place: Place) -> bool:
@@ -136,10 +133,10 @@ def _grid(width: int, height: int) -> str:
     return f'<path d="{"".join(lines)}" stroke="#fff" stroke-opacity=".08" stroke-width=".04"/>'
 
 
-def _area(places: list[Place], look: str) -> str:
+def _area(area: list[Place], look: str) -> str:
     """Cells, listed row by row, as one path with a rectangle for each run of neighbours."""
     runs: list[list[int]] = []
-    for x, y in places:
+    for x, y in area:
         if runs and runs[-1][1] == y and runs[-1][0] + runs[-1][2] == x:
             runs[-1][2] += 1
         else:

@@ -30,20 +30,24 @@ one of the four cells beside that one, not diagonally. "In front of you", "behin
 right" in a goal mean that side of the room as you see it at the start. Where a goal has an order, keep to it.
 A locked door opens with the key of its colour. You can carry one object at a time. A box that is opened is gone; what \
 was in it, for example a key, lies in its place. To open a wrong door or take a wrong object may fail the goal."""
-_MACROS = """\
+_WALK = """\
 Your actions are:
 turn left
 turn right
 move forward
-    Into a free cell or an open door.
+    Into a free cell or an open door."""
+_HANDLE = """\
+drop
+    Put down what you carry, into the free cell in front of you.
+toggle
+    Open or close the door in front of you, or open the box there."""
+_MACROS = f"""\
+{_WALK}
 go to <object> <number>
     Walk up to an object and face it, for example: go to red ball 1
 pickup <object> <number>
     Walk up to an object and take it.
-drop
-    Put down what you carry, into the free cell in front of you.
-toggle
-    Open or close the door in front of you, or open the box there.
+{_HANDLE}
 go through <door> <number>
     Walk into the doorway of an open door, for example: go through blue open door 1
 toggle and go through <door> <number>
@@ -51,18 +55,11 @@ toggle and go through <door> <number>
 check available actions
 
 An action takes as many steps as it turns, moves and does. The steps are limited, and fewer are better."""
-_PRIMITIVES = """\
-Your actions are:
-turn left
-turn right
-move forward
-    Into a free cell or an open door.
+_PRIMITIVES = f"""\
+{_WALK}
 pickup
     Take the object in front of you.
-drop
-    Put down what you carry, into the free cell in front of you.
-toggle
-    Open or close the door in front of you, or open the box there.
+{_HANDLE}
 done
     Do nothing.
 

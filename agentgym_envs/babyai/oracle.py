@@ -10,18 +10,11 @@ from agentgym_envs.babyai.commands import Order, Verb, parse
 from agentgym_envs.babyai.planner import Clause, Decision, Prices, Stuck
 from agentgym_envs.babyai.reach import hopeless
 from agentgym_envs.babyai.routes import Route, pose_of, strides
-from agentgym_envs.babyai.scene import Actions, Names, Scene
+from agentgym_envs.babyai.scene import PRIMITIVES, Actions, Names, Scene
 from agentgym_envs.babyai.world import Action, Outcome, Thing, World
 from agentgym_envs.errors import NoOracle
 
-_SAY = {
-    Action.LEFT: Verb.LEFT,
-    Action.RIGHT: Verb.RIGHT,
-    Action.FORWARD: Verb.FORWARD,
-    Action.PICKUP: Verb.PICKUP,
-    Action.DROP: Verb.DROP,
-    Action.TOGGLE: Verb.TOGGLE,
-}
+_SAY = {action: verb for verb, action in PRIMITIVES.items()}
 _USUAL = Prices()
 _OTHERS = (Prices(12, 16, 80), Prices(2, 2, 8), Prices(40, 80, 40), Prices(1, 30, 200))
 """What to plan with where the usual prices lead nowhere or into detours."""

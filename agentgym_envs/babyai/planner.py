@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentgym_envs.babyai.routes import Ground, Route, Search, pose_of, spots, strides
-from agentgym_envs.babyai.world import Action, Thing, World
+from agentgym_envs.babyai.routes import FAR, Ground, Route, Search, pose_of, spots, strides
+from agentgym_envs.babyai.world import DESCRIPTIONS, Action, Thing, World
 
 Clause = Any
 """One of minigrid's `ActionInstr`."""
 _DEEPEST = 12
-_FAR = 1 << 30
 
 
 class Stuck(Exception):
@@ -125,7 +124,7 @@ class Decision:
             return self._put_down(chain)
         best: tuple[int, Thing, Route] | None = None
         for thing in things:
-            best = self._way(thing, faces, chain, _FAR if best is None else best[0]) or best
+            best = self._way(thing, faces, chain, FAR if best is None else best[0]) or best
         if best is None:
             raise Stuck("there is no way to bring a thing to where it should go")
         _, thing, onward = best
@@ -188,7 +187,7 @@ class Decision:
             raise Stuck(f"the {thing.color} {thing.type} is in the way to what would clear it")
         return chain._replace(clearing=(*chain.clearing, thing.serial))
 
-    def _walk(self, faces: Mapping[int, int], chain: Chain, most: int = _FAR) -> Route | None:
+    def _walk(self, faces: Mapping[int, int], chain: Chain, most: int = FAR) -> Route | None:
         """The way for less than `most` to face one of some cells, with what is held."""
         return Search(self.strides, [self._ground(self.hand, chain)]).find(self.start, faces, most)
 
@@ -276,7 +275,7 @@ def _mentioned(instruction: Any) -> Iterator[Thing]:
         yield from _mentioned(instruction.instr_a)
         yield from _mentioned(instruction.instr_b)
         return
-    for name in ("desc", "desc_move", "desc_fixed"):
+    for name in DESCRIPTIONS:
         if hasattr(instruction, name):  # a grey object may be a wall
             yield from (thing for thing in getattr(instruction, name).obj_set if thing.type != "wall")
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from agentgym_envs.babyai.world import AHEAD, Action, Thing, World
 
-_FAR = 1 << 30
+FAR = 1 << 30
+"""More than any way costs."""
 
 
 class Ground(NamedTuple):
@@ -71,7 +72,7 @@ class Search:
         self.steps, self.grounds, self.drops = steps, grounds, dict(drops or {})
         self.poses = 4 * len(grounds[0].enter)
 
-    def find(self, start: int, faces: Mapping[int, int], most: int = _FAR) -> Route | None:
+    def find(self, start: int, faces: Mapping[int, int], most: int = FAR) -> Route | None:
         """The way from a pose to face one of the cells, at its extra cost; None if none costs less than `most`."""
         while (found := self._run(start, faces, most)) is not None:
             cost, states = found

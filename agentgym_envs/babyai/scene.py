@@ -19,7 +19,7 @@ NUMBERINGS: tuple[Numbering, ...] = get_args(Numbering)
 FRONT = HOME + SIZE
 """The cell of the view right before the agent."""
 
-_PRIMITIVES = {
+PRIMITIVES = {
     Verb.LEFT: Action.LEFT,
     Verb.RIGHT: Action.RIGHT,
     Verb.FORWARD: Action.FORWARD,
@@ -28,6 +28,7 @@ _PRIMITIVES = {
     Verb.TOGGLE: Action.TOGGLE,
     Verb.DONE: Action.DONE,
 }
+"""The verbs that are single actions where they name no thing."""
 Plan = list[Action] | str
 """The primitive actions that carry out an order, or why it cannot be carried out."""
 
@@ -39,15 +40,15 @@ class Names:
     in the order in which they were first seen in the episode.
     """
 
-    def __init__(self, numbering: Numbering, known: dict[int, int] | None = None) -> None:
+    def __init__(self, numbering: Numbering) -> None:
         self.numbering = numbering
-        self.known: dict[int, int] = {} if known is None else dict(known)
+        self.known: dict[int, int] = {}
         self._last: dict[str, int] = {}
 
     def copy(self) -> Names:
         """The same memory, to go on with apart."""
-        names = Names(self.numbering, self.known)
-        names._last = dict(self._last)
+        names = Names(self.numbering)
+        names.known, names._last = dict(self.known), dict(self._last)
         return names
 
     def give(self, seen: Sequence[Seen]) -> dict[str, Seen]:
@@ -80,7 +81,7 @@ class Scene:
         self.front: Thing | None = world.in_front()
         self.actions = actions
         self.near = beside(self.view.reach())
-        self.available = list(self._offer()) if actions == "macro" else [verb.value for verb in _PRIMITIVES]
+        self.available = list(self._offer()) if actions == "macro" else [verb.value for verb in PRIMITIVES]
 
     def describe(self) -> str:
         """What is in sight, the wall or box ahead, and what is carried."""
@@ -101,7 +102,7 @@ class Scene:
     def plan(self, order: Order) -> Plan | None:
         """How to carry out an order, or why that cannot be; None if it is none of this scene's actions."""
         if self.actions == "primitive":
-            action = None if order.target else _PRIMITIVES.get(order.verb)
+            action = None if order.target else PRIMITIVES.get(order.verb)
             return None if action is None else [action]
         if order.target:
             return self._plan_with(order.verb, order.target)
@@ -139,7 +140,7 @@ class Scene:
         front = self.front
         match verb:
             case Verb.LEFT | Verb.RIGHT:
-                return [_PRIMITIVES[verb]]
+                return [PRIMITIVES[verb]]
             case Verb.FORWARD:
                 return [Action.FORWARD] if self._is_open(front) else _BARRIER
             case Verb.PICKUP:

@@ -124,8 +124,8 @@ def next_cell(cell: int, facing: int) -> int | None:
 def _rows(world: World) -> Iterator[tuple[list[Thing | None], int]]:
     """The rows of the view from the agent on: what lies in each cell, and the set of columns that light passes."""
     cells = world.cells
-    for places in _places(world.size, world.position, world.direction):
-        row, clear = [cells[place] for place in places], 0
+    for row_places in places(world.size, world.position, world.direction):
+        row, clear = [cells[place] for place in row_places], 0
         for column, thing in enumerate(row):
             if thing is None or thing.see_behind():
                 clear |= 1 << column
@@ -157,14 +157,14 @@ def _trace(came: Mapping[Pose, tuple[Pose, Action] | None], pose: Pose) -> list[
 
 
 @lru_cache(maxsize=4096)
-def _places(size: tuple[int, int], position: tuple[int, int], direction: int) -> tuple[tuple[int, ...], ...]:
-    """For each cell of the view, by row and column, its place in the grid; outside it that of a corner, a wall."""
+def places(size: tuple[int, int], position: tuple[int, int], direction: int) -> tuple[tuple[int, ...], ...]:
+    """For each cell of the view, by row and column, its place in the grid; -1 outside it, where a corner is a wall."""
     (width, height), (x, y) = size, position
     (fx, fy), (rx, ry) = AHEAD[direction], AHEAD[(direction + 1) % 4]
 
     def place(ahead: int, side: int) -> int:
         i, j = x + fx * ahead + rx * side, y + fy * ahead + ry * side
-        return j * width + i if 0 <= i < width and 0 <= j < height else 0
+        return j * width + i if 0 <= i < width and 0 <= j < height else -1
 
     return tuple(tuple(place(ahead, side) for side in range(-HOME, HOME + 1)) for ahead in range(SIZE))
 

@@ -21,7 +21,8 @@ Thing = Any
 AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 """Where a direction leads: right, down, left, up."""
 _INSTRUCTION_PARTS = ("instr_a", "instr_b")
-_DESCRIPTIONS = ("desc", "desc_move", "desc_fixed")
+DESCRIPTIONS = ("desc", "desc_move", "desc_fixed")
+"""Where a clause of a mission holds its descriptions of things, as far as it has them."""
 _MOST_PLACEMENTS = 10_000
 
 
@@ -237,7 +238,7 @@ def _progress(instruction: Any) -> str:
         done = ["+" if part == "success" else "-" for part in (instruction.a_done, instruction.b_done)]
         return f"({''.join(done)} {_progress(instruction.instr_a)} {_progress(instruction.instr_b)})"
     held = getattr(instruction, "preCarrying", None)
-    places = [getattr(instruction, name).obj_poss for name in _DESCRIPTIONS if hasattr(instruction, name)]
+    places = [getattr(instruction, name).obj_poss for name in DESCRIPTIONS if hasattr(instruction, name)]
     return f"{'' if held is None else held.serial}{places}"  # the places are as of the last drop
 
 
@@ -258,7 +259,7 @@ def _clone_instruction(instruction: Any, level: Any, clones: dict[int, Thing]) -
     for part in _INSTRUCTION_PARTS:
         if hasattr(clone, part):
             setattr(clone, part, _clone_instruction(getattr(clone, part), level, clones))
-    for name in _DESCRIPTIONS:
+    for name in DESCRIPTIONS:
         if hasattr(clone, name):
             setattr(clone, name, _clone_description(getattr(clone, name), clones))
     if getattr(clone, "preCarrying", None) is not None:
