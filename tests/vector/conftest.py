@@ -14,8 +14,10 @@ Make = Callable[..., TextVectorEnv]
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    """Keeps what waits in worker processes."""
-    with background_server([HERE + "Toy/Count-v0", HERE + "Toy/Slow-v0"], workers=2) as url:
+    """Keeps what waits in worker processes: enough for each environment of a test to have its own, whatever an earlier
+    test's environments that are still closing keep busy.
+    """
+    with background_server([HERE + "Toy/Count-v0", HERE + "Toy/Slow-v0"], workers=8) as url:
         yield url
 
 
