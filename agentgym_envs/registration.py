@@ -27,6 +27,7 @@ class Registration(NamedTuple):
 REGISTRATIONS = (
     Registration("AgentGym/TextCraft-v0", "agentgym_envs.textcraft.env:TextCraftEnv", "craft an item from recipes"),
     Registration("AgentGym/BabyAI-v0", "agentgym_envs.babyai.env:BabyAIEnv", "a grid world of rooms, told in words"),
+    Registration("AgentGym/SciWorld-v0", "agentgym_envs.sciworld.env:SciWorldEnv", "experiments in ScienceWorld"),
 )
 _ENTRY_POINTS: dict[str, str] = {}
 _VECTOR = "vector "

@@ -33,6 +33,8 @@ from agentgym_envs.task import SPLITS, Task
 
 REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"}
 TASKS_PER_GROUP = 4
+MOST_TASKS = {"sciworld": 5}
+"""Sets of many groups whose episodes take a second; their own tests play all groups."""
 JUNK = ("", "inventory please", "\x00", "Thought: hm\nAction: look", "é🙂" * 50, "x" * 20_000, "\ud800", "{}", "\n\n")
 _REPO = Path(__file__).parents[1]
 
@@ -64,7 +66,14 @@ def sample_tasks(env: TextEnv, per_group: int = TASKS_PER_GROUP) -> list[Task]:
                     continue
                 found.update({task.id: task for task in tasks})
                 break
-    return list(found.values())
+    return thinned(list(found.values()), MOST_TASKS.get(env.tasks.name))
+
+
+def thinned(tasks: list[Task], most: int | None) -> list[Task]:
+    """At most so many of them, evenly spread."""
+    if most is None or len(tasks) <= most:
+        return tasks
+    return [tasks[place * len(tasks) // most] for place in range(most)]
 
 
 def play(env: TextEnv, task_id: str, seed: int, actions: Iterable[str]) -> list[Any]:
@@ -310,7 +319,7 @@ def tasks_are_sound(make: Make) -> None:
             assert env.tasks.get(task.id) == task
             assert task.group in env.tasks.groups
             assert json.loads(json.dumps(dict(task.data))) == dict(task.data)
-        for split in SPLITS:
+        for split in {task.split for task in tasks} | {"train", "test"}:  # validation may be a part of train
             drawn = [env.tasks.draw(ticket, split=split) for ticket in range(50)]
             assert {task.split for task in drawn} == {split}
             assert drawn == [env.tasks.draw(ticket, split=split) for ticket in range(50)]

@@ -1,0 +1,1 @@
+"""SciWorld: the thirty tasks of ScienceWorld, many environments on one Java machine."""

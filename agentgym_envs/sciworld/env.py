@@ -1,0 +1,208 @@
+"""`SciWorldEnv`: ScienceWorld's simulator as an environment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from agentgym_envs.core import TextEnv, Transition
+from agentgym_envs.errors import InvalidAction, UsageError
+from agentgym_envs.grammar import ActionGrammar
+from agentgym_envs.sciworld.commands import tidy
+from agentgym_envs.sciworld.java import check_java_path, check_packages
+from agentgym_envs.sciworld.oracle import solve
+from agentgym_envs.sciworld.pool import JvmOptions, Lease, lease
+from agentgym_envs.sciworld.simulation import UNKNOWN, Outcome, Simulation, check_simplifications
+from agentgym_envs.sciworld.tasks import Dev, check_simulator, choose_kinds, sci_tasks
+from agentgym_envs.task import Task
+
+EXTRAS = (
+    "available_actions",
+    "possible_actions",
+    "possible_objects",
+    "look",
+    "inventory",
+    "goal_progress",
+    "object_tree",
+)
+"""What `info` can hold besides, on request."""
+_LIMIT = "The limit of {} moves is reached. The episode is over."
+_RULES = """\
+You are in a house with a workshop, a greenhouse, a foundry and an outside, where science experiments can be made. You \
+are told a task. Each action is answered by what comes of it, and most take one move of time; what happens by itself, \
+such as heating or growing, goes on meanwhile.
+
+Your actions are:
+open OBJ / close OBJ
+    A container or a door.
+activate OBJ / deactivate OBJ
+    A device, such as a stove or a sink.
+connect OBJ to OBJ / disconnect OBJ
+    Electrical components, by their terminals, for example: connect anode on battery to terminal 1 on red wire
+use OBJ / use OBJ on OBJ
+    For example: use thermometer on water
+look around / look at OBJ / look in OBJ / read OBJ
+move OBJ to OBJ / pick up OBJ / put down OBJ
+pour OBJ into OBJ / dunk OBJ into OBJ / mix OBJ
+    To mix is to let the substances in a container react.
+go to LOC
+    To a room next to this one, through an open door.{teleport}
+eat OBJ / flush OBJ
+focus on OBJ
+    To say that this is the object that the task asks for. To focus on a wrong one fails the task at once.
+wait / wait1
+    Let ten moves or one go by.
+task / inventory
+    To read the task again, and what you carry.
+
+OBJ is the name of a thing you see, with where it is if several have that name, for example: metal pot in cupboard. \
+When an action can mean several things, they are listed with numbers: answer with the number alone; anything else \
+cancels the request."""
+_TELEPORT = """
+teleport to LOC
+    To any room at once."""
+
+
+class SciWorldEnv(TextEnv):
+    """TODO docs."""
+
+    blocking = True
+    remote_options = TextEnv.remote_options | {"tasks", "dev", "simplifications", "max_moves", "info"}
+
+    def __init__(
+        self,
+        *,
+        grammar: str | ActionGrammar = "bare",
+        split: str | None = "train",
+        groups: Sequence[str] | None = None,
+        tasks: str | Sequence[str] = "all",
+        dev: Dev = "train",
+        simplifications: str | Sequence[str] = "",
+        max_moves: int | None = None,
+        info: Sequence[str] = (),
+        java_path: str | os.PathLike[str] | None = None,
+        jvms: int | None = None,
+        heap_mb: int = 600,
+        call_seconds: float = 60.0,
+        any_simulator: bool = False,
+        instructions: str | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """See the class for the arguments. Raises UsageError for one that cannot be, MissingExtra without the packages.
+
+        No Java machine is started before the first reset.
+        """
+        check_packages()
+        if not any_simulator:
+            check_simulator()
+        self.tasks = sci_tasks(choose_kinds(tasks), dev)
+        self.simplifications = check_simplifications(simplifications)
+        self.max_moves = None if max_moves is None else _whole("max_moves", max_moves, 1)
+        self.extras = _check_extras(info)
+        self._jvms = os.cpu_count() or 1 if jvms is None else _whole("jvms", jvms, 1)
+        self._jvm_options = JvmOptions(check_java_path(java_path), _whole("heap_mb", heap_mb, 100), call_seconds)
+        super().__init__(
+            grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
+        )
+        teleports = self.simplifications == "easy" or "teleportAction" in self.simplifications
+        self.rules = _RULES.format(teleport=_TELEPORT if teleports else "")
+        self._lease: Lease | None = None
+        self._world: Simulation | None = None
+        self._outcome = Outcome("", 0.0, False, 0)
+
+    def random_command(self, rng: random.Random) -> str:
+        """One of the forms of commands, with things within reach in its blanks: most do something."""
+        if self._world is None or self._stop is not None:
+            return "look around"
+        things = self._world.possible_objects()
+        form = rng.choice([form for form in self._world.possible_actions() if form != "reset task"])
+        return " ".join(rng.choice(things) if word in ("OBJ", "LOC") else word for word in form.split())
+
+    def _begin(self, task: Task, rng: np.random.Generator) -> str:
+        world = self._ready_world()
+        self._outcome = world.load(task.data["task"], task.data["variation"], self.simplifications)
+        return f"{task.goal}\n{self._outcome.observation}"
+
+    def _ready_world(self) -> Simulation:
+        """The world, in a machine that lives."""
+        if self._world is None or not self._world.jvm.alive:
+            self._close()
+            self._lease = lease(self._jvm_options, self._jvms)
+            weakref.finalize(self, self._lease.give_back)
+            self._world = Simulation(self._lease.jvm)
+        return self._world
+
+    def _act(self, command: str) -> Transition:
+        assert self._world is not None
+        self._outcome = outcome = self._world.step(tidy(command))
+        if outcome.observation == UNKNOWN:
+            raise InvalidAction(UNKNOWN)
+        failed = outcome.score < 0
+        late = self.max_moves is not None and outcome.moves > self.max_moves
+        reward = max(0.0, round(round(outcome.score, 2) - self._score, 2))
+        return Transition(
+            outcome.observation, reward, failed or outcome.completed, outcome.completed and not failed, truncated=late
+        )
+
+    def _plan(self) -> Sequence[str]:
+        assert self._world is not None and self.task is not None
+        data = self.task.data
+        return solve(self._world.jvm, data["task"], data["variation"], self.simplifications, self._commands())
+
+    def _commands(self) -> list[str]:
+        """What the simulator was told in this episode."""
+        commands = []
+        for action in self._actions:
+            with contextlib.suppress(InvalidAction):
+                commands.append(tidy(self._command(action)))
+        return commands
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the machine."""
+        return {**self.__dict__, "_world": None, "_lease": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A running episode is played again, in a machine of the process that this is."""
+        self.__dict__.update(state)
+        if self._stop is None and self.task is not None:
+            self._begin(self.task, np.random.default_rng(0))
+            for command in self._commands():
+                self._ready_world().step(command)
+
+    def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
+        info = super()._info(details)
+        info["moves"] = self._outcome.moves
+        if self._world is not None and "error" not in info:
+            for name in self.extras:
+                info[name] = getattr(self._world, name)()
+        return info
+
+    def _draw(self) -> str:
+        if self._world is None or self.task is None or not self._world.jvm.alive:
+            return super()._draw()
+        return f"{self.task.goal}\n\n{self._world.look()}\n{self._world.inventory()}"
+
+    def _close(self) -> None:
+        self._world = None
+        if self._lease is not None:
+            self._lease.give_back()
+            self._lease = None
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if type(value) is not int or value < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r:.80}")
+    return value
+
+
+def _check_extras(info: Sequence[str]) -> tuple[str, ...]:
+    names = [info] if isinstance(info, str) else list(info)
+    if unknown := [name for name in names if name not in EXTRAS]:
+        raise UsageError(f"info can hold {', '.join(EXTRAS)}, not {unknown!r:.120}")
+    return tuple(name for name in EXTRAS if name in names)

@@ -1,0 +1,201 @@
+"""SciWorld's tasks: the variations of ScienceWorld's thirty tasks, frozen in `tasks.json`; AgentGym's numberings."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
+
+from agentgym_envs.errors import MissingExtra, UnknownTask, UsageError
+from agentgym_envs.task import Split, Task, TaskTable, canonical_hash, scramble
+
+VERSION = 1
+Dev = Literal["train", "validation"]
+DEVS: tuple[Dev, ...] = get_args(Dev)
+
+
+class Kind(NamedTuple):
+    """One of the thirty tasks. `goals` are those of its variations, in order."""
+
+    number: str
+    name: str
+    topic: str
+    goals: tuple[str, ...]
+
+
+class Table(NamedTuple):
+    """The whole of `tasks.json`."""
+
+    simulator: str
+    jar_sha256: str
+    kinds: Mapping[str, Kind]
+
+
+@lru_cache(maxsize=1)
+def table() -> Table:
+    """The table, read once a process."""
+    found = json.loads((files("agentgym_envs.sciworld") / "tasks.json").read_text(encoding="utf-8"))
+    kinds = [_kind(row) for row in found["tasks"]]
+    return Table(found["simulator"], found["jar_sha256"], MappingProxyType({kind.name: kind for kind in kinds}))
+
+
+def _kind(row: Mapping[str, Any]) -> Kind:
+    goals = [row["goal"].format(*words) for words in row["blanks"]]
+    return Kind(row["number"], row["name"], row["topic"], tuple(goals[place] for place in row["goal_of"]))
+
+
+AGENTGYM_LEAVES_OUT = frozenset({"5-1", "5-2", "9-1", "9-2", "9-3", "10-1", "10-2"})
+"""Tasks that AgentGym's server does not know."""
+PUBLISHED_LEAVES_OUT = AGENTGYM_LEAVES_OUT | {"2-3"}
+"""Those that AgentGym's published data were numbered without (its issue 49)."""
+Choice = Literal["all", "agentgym", "agentgym-published"]
+_LEFT_OUT: dict[str, frozenset[str]] = {
+    "all": frozenset(),
+    "agentgym": AGENTGYM_LEAVES_OUT,
+    "agentgym-published": PUBLISHED_LEAVES_OUT,
+}
+
+
+def choose_kinds(chosen: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of tasks, in ScienceWorld's order, for "all", a set of AgentGym's, or a list of names or numbers.
+
+    Raises UsageError and UnknownTask.
+    """
+    kinds = table().kinds.values()
+    if isinstance(chosen, str):
+        if chosen in _LEFT_OUT:
+            return tuple(kind.name for kind in kinds if kind.number not in _LEFT_OUT[chosen])
+        chosen = [chosen]
+    if not isinstance(chosen, Sequence) or not chosen or not all(isinstance(name, str) for name in chosen):
+        raise UsageError(f"tasks must be one of {', '.join(_LEFT_OUT)} or a list of names, got {chosen!r:.120}")
+    found = tuple(kind.name for kind in kinds if kind.name in chosen or kind.number in chosen)
+    known = {name for kind in kinds for name in (kind.name, kind.number)}
+    if unknown := sorted(set(chosen) - known):
+        raise UnknownTask(f"ScienceWorld has no task {', '.join(unknown)}; it has {', '.join(table().kinds)}")
+    return found
+
+
+def agentgym_task(index: int, numbering: str = "agentgym") -> str:
+    """The id of the task that an index of AgentGym means.
+
+    `numbering` is "agentgym", that of its server (4,639 games), or "agentgym-published", that of its published data
+    (4,339 games; from index 1,096 on 300 lower). Raises UnknownTask.
+    """
+    if numbering not in ("agentgym", "agentgym-published"):
+        raise UsageError(f"numbering must be agentgym or agentgym-published, got {numbering!r:.80}")
+    left = index
+    for name in choose_kinds(numbering):
+        count = len(table().kinds[name].goals)
+        if 0 <= left < count:
+            return f"sciworld/{name}/{left}"
+        left -= count
+    raise UnknownTask(
+        f"there is no index {index} in AgentGym's numbering {numbering!r}; they go from 0 to {index - left - 1}"
+    )
+
+
+class SciTasks(TaskTable):
+    """The tasks `sciworld/<name>/<variation>`: ids of all thirty are known, and those of `kinds` are drawn and taken.
+
+    The splits are ScienceWorld's: half of a task's variations, a quarter and the rest, in their order. Its middle part
+    ("dev") is train or validation, as `dev` says. Each task is drawn as often as any other, however many variations
+    it has. `data` holds `task`, `variation`, `number`, `topic` and `simulator_split`.
+    """
+
+    def __init__(self, kinds: Sequence[str], dev: Dev = "train") -> None:
+        """See `choose_kinds`. Raises UsageError for another `dev`."""
+        if dev not in DEVS:
+            raise UsageError(f"dev must be one of {', '.join(DEVS)}, got {dev!r:.80}")
+        rows = [task for name in kinds for task in _variations(name, dev)]
+        super().__init__("sciworld", VERSION, rows)
+        self._dev: Dev = dev
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of every task and of the simulator whose worlds they are."""
+        rows = [asdict(task) for task in self.tasks]
+        return canonical_hash([self.name, self.version, table().simulator, table().jar_sha256, rows])
+
+    def get(self, task_id: str) -> Task:
+        """See `TaskTable.get`; tasks that are not drawn from are there, too."""
+        try:
+            return super().get(task_id)
+        except UnknownTask:
+            parts = task_id.split("/") if isinstance(task_id, str) else []
+            everything = _variations(parts[1], self._dev) if len(parts) == 3 and parts[1] in table().kinds else ()
+            for task in everything:
+                if task.id == task_id:
+                    return task
+            raise
+
+    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """A task by one part of a hash of `ticket`, a variation by the other."""
+        candidates = self._by_group(split, groups)
+        rest, place = divmod(scramble(ticket), len(candidates))
+        return candidates[place][rest % len(candidates[place])]
+
+    def take(
+        self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
+    ) -> list[Task]:
+        """`count` variations, as evenly from the tasks as their numbers allow, in table order."""
+        candidates = self._select(split, groups)
+        if count is None or count >= len(candidates):
+            return super().take(count, split=split, groups=groups, seed=seed)
+        if count < 0:
+            raise UsageError(f"a number of tasks is at least 0, got {count}")
+        rng = random.Random(seed)
+        shuffled = [rng.sample(group, len(group)) for group in self._by_group(split, groups)]
+        rng.shuffle(shuffled)
+        ranked = [(rank, place, task) for place, group in enumerate(shuffled) for rank, task in enumerate(group)]
+        chosen = {task.id for _, _, task in sorted(ranked, key=lambda row: row[:2])[:count]}
+        return [task for task in candidates if task.id in chosen]
+
+    def _by_group(self, split: str | None, groups: Sequence[str] | None) -> list[list[Task]]:
+        found: dict[str, list[Task]] = {}
+        for task in self._select(split, groups):
+            found.setdefault(task.group, []).append(task)
+        return list(found.values())
+
+
+@lru_cache(maxsize=64)
+def sci_tasks(kinds: tuple[str, ...], dev: Dev) -> SciTasks:
+    """The tasks of these kinds; environments of the same options share them."""
+    return SciTasks(kinds, dev)
+
+
+@lru_cache(maxsize=64)
+def _variations(name: str, dev: Dev) -> tuple[Task, ...]:
+    kind = table().kinds[name]
+    quarter = len(kind.goals) // 4
+    splits: dict[str, Split] = {"train": "train", "dev": dev, "test": "test"}
+    tasks = []
+    for variation, goal in enumerate(kind.goals):
+        part = "train" if variation < 2 * quarter else "dev" if variation < 3 * quarter else "test"
+        data = {
+            "task": name,
+            "variation": variation,
+            "number": kind.number,
+            "topic": kind.topic,
+            "simulator_split": part,
+        }
+        tasks.append(Task(f"sciworld/{name}/{variation}", splits[part], name, goal, data))
+    return tuple(tasks)
+
+
+def check_simulator() -> None:
+    """Raise MissingExtra if another version of the simulator is installed than the one whose tasks these are."""
+    try:
+        installed = version("scienceworld")
+    except PackageNotFoundError:
+        installed = "unknown"
+    if installed != table().simulator:
+        raise MissingExtra(
+            f"SciWorld's tasks are those of scienceworld {table().simulator}, and {installed} is installed: its worlds "
+            "may be others. Run: pip install 'agentgym-envs[sciworld]', or pass any_simulator=True"
+        )
