@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 Env = gym.Env[str, str]
 
-EnvId = Annotated[str, typer.Argument(metavar="ENV", help="An environment id, or its name: textcraft, babyai.")]
+EnvId = Annotated[
+    str, typer.Argument(metavar="ENV", help="An environment id, or its name: textcraft, babyai, sciworld.")
+]
 EnvArgs = Annotated[
     list[str] | None,
     typer.Option(

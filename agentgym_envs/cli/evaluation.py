@@ -37,7 +37,9 @@ from agentgym_envs.errors import AgentGymError, UsageError
 from agentgym_envs.evaluate import Evaluation, evaluate
 from agentgym_envs.trajectory import Trajectory
 
-EnvIds = Annotated[list[str], typer.Argument(metavar="ENV...", help="Environment ids, or names: textcraft, babyai.")]
+EnvIds = Annotated[
+    list[str], typer.Argument(metavar="ENV...", help="Environment ids, or names: textcraft, babyai, sciworld.")
+]
 PolicyName = Annotated[
     str, typer.Option("--policy", help="oracle, random, replay:FILE, openai:MODEL or hf:MODEL_PATH.")
 ]

