@@ -14,6 +14,9 @@ from agentgym_envs.core import text_env
 from agentgym_envs.errors import NoOracle
 
 _EPISODES = 200
+_PREPARE_SECONDS = 5.0
+"""After this long, the episodes there are will do: where a plan takes seconds, they are few."""
+_RESETS = 100
 _LONGEST = 50
 """Actions of an episode that has no oracle and is played at random."""
 
@@ -40,15 +43,23 @@ def bench_command(env: EnvId, seconds: Seconds = 2.0, env_arg: EnvArgs = None, a
 
 def _prepare(env: Env) -> tuple[list[tuple[int, list[str]]], str]:
     """(seed, actions) of some episodes, made before the clock runs."""
-    episodes = []
     try:
-        for seed in range(_EPISODES):
-            env.reset(seed=seed)
-            base = text_env(env)
-            episodes.append((seed, [base.grammar.format(command) for command in base.oracle()]))
+        return _several(lambda seed: _oracle_actions(env, seed)), "oracle"
     except NoOracle:
-        return [(seed, _random_actions(env, seed)) for seed in range(_EPISODES)], "random"
-    return episodes, "oracle"
+        return _several(lambda seed: _random_actions(env, seed)), "random"
+
+
+def _several(actions_of: Callable[[int], list[str]]) -> list[tuple[int, list[str]]]:
+    episodes, end = list[tuple[int, list[str]]](), time.perf_counter() + _PREPARE_SECONDS
+    while len(episodes) < _EPISODES and (not episodes or time.perf_counter() < end):
+        episodes.append((len(episodes), actions_of(len(episodes))))
+    return episodes
+
+
+def _oracle_actions(env: Env, seed: int) -> list[str]:
+    env.reset(seed=seed)
+    base = text_env(env)
+    return [base.grammar.format(command) for command in base.oracle()]
 
 
 def _random_actions(env: Env, seed: int) -> list[str]:
@@ -64,10 +75,11 @@ def _random_actions(env: Env, seed: int) -> list[str]:
 
 def _reset_rate(env: Env, seconds: float) -> float:
     def some(number: int) -> tuple[int, float]:
-        began = time.perf_counter()
-        for seed in range(number * 100, number * 100 + 100):
-            env.reset(seed=seed)
-        return 100, time.perf_counter() - began
+        began, count = time.perf_counter(), 0
+        while count < _RESETS and time.perf_counter() - began < seconds:
+            env.reset(seed=number * _RESETS + count)
+            count += 1
+        return count, time.perf_counter() - began
 
     return _rate(some, seconds)
 

@@ -11,6 +11,9 @@ from agentgym_envs.errors import AgentGymError
 from agentgym_envs.registration import REGISTRATIONS, Registration
 from agentgym_envs.task import SPLITS, TaskTable
 
+_MANY = 9
+"""Of more groups than this, the first are shown."""
+
 
 def list_command(as_json: Json = False) -> None:
     """List the environments: their groups of tasks, how many tasks a split has, and the hash of the task table."""
@@ -23,16 +26,22 @@ def list_command(as_json: Json = False) -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("environment", "groups", *SPLITS, "tasks sha256"):
-        table.add_column(name, justify="right" if name in SPLITS else "left")
+    for name in ("environment", "groups", *SPLITS, "sha256"):
+        table.add_column(name, justify="right" if name in SPLITS else "left", overflow="fold")
+    table.columns[0].min_width = max(len(row["id"]) for row in rows)
     for row in rows:
         name = f"[bold]{row['id']}[/]\n[dim]{row['summary']}[/]"
         if "error" in row:
             table.add_row(name, f"[yellow]{escape(row['error'])}[/]")
             continue
         counts = [f"{row['tasks'][split]:,}" if row["tasks"] else "∞" for split in SPLITS]
-        table.add_row(name, "\n".join(row["groups"]), *counts, f"[dim]{row['digest'][:12]}[/]")
+        table.add_row(name, "\n".join(few_groups(row["groups"])), *counts, f"[dim]{row['digest'][:8]}[/]")
     stdout().print(table)
+
+
+def few_groups(groups: list[str]) -> list[str]:
+    """The first of many groups, and how many there are."""
+    return groups if len(groups) <= _MANY else [*groups[: _MANY - 1], f"… {len(groups)} in all"]
 
 
 def describe(row: Registration) -> dict[str, Any]:

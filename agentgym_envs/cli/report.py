@@ -9,6 +9,9 @@ from agentgym_envs.evaluate import Estimate, Evaluation, Metrics
 if TYPE_CHECKING:
     from rich.console import Console
 
+_NAME = 22
+"""Columns for the name of a group."""
+
 
 def print_evaluation(console: Console, evaluation: Evaluation) -> None:
     """A row a group, a row for everything, and how the episodes ended."""
@@ -17,7 +20,9 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
 
     shows_score = any(row.score != row.success for row in (*evaluation.groups, evaluation.overall))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("", no_wrap=True, min_width=max((len(row.group or "") for row in evaluation.groups), default=0))
+    longest = max((len(row.group or "") for row in evaluation.groups), default=0)
+    # A long name is broken, so that the numbers keep their room in a terminal of 80 columns.
+    table.add_column("", no_wrap=longest <= _NAME, overflow="fold", min_width=min(longest, _NAME))
     for name in _columns(shows_score):
         table.add_column(name, justify="right", no_wrap=True)
     several = len(evaluation.environments) > 1

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_envs.cli.common import Interrupted, find_env, stdout
+from agentgym_envs.cli.list_envs import few_groups
 from agentgym_envs.errors import MissingExtra, UsageError, missing_extra
 from agentgym_envs.registration import env_ids
 
@@ -251,7 +252,7 @@ def _table(sessions: Sessions, described: Mapping[str, Any], workers: int) -> An
         table.add_column(name, no_wrap=name == "environment")
     for env_id, what in described.items():
         place = "the server" if sessions.hosted(env_id) == "server" else f"workers (at most {workers})"
-        groups, digest = ", ".join(what["tasks"]["groups"]), what["tasks"]["digest"][:12]
+        groups, digest = ", ".join(few_groups(what["tasks"]["groups"])), what["tasks"]["digest"][:12]
         table.add_row(f"[bold]{env_id}[/]", place, groups, f"[dim]{digest}[/]")
     return table
 
