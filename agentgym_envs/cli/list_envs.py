@@ -27,7 +27,8 @@ def list_command(as_json: Json = False) -> None:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("environment", "groups", *SPLITS, "sha256"):
-        table.add_column(name, justify="right" if name in SPLITS else "left", overflow="fold")
+        plain = name in ("environment", "groups")
+        table.add_column(name, justify="right" if name in SPLITS else "left", overflow="fold", no_wrap=not plain)
     table.columns[0].min_width = max(len(row["id"]) for row in rows)
     for row in rows:
         name = f"[bold]{row['id']}[/]\n[dim]{row['summary']}[/]"

@@ -22,7 +22,7 @@ def test_list(run: Run) -> None:
     assert textcraft["groups"] == ["depth-1", "depth-2", "depth-3", "depth-4"]
     shown = run("list").out
     assert textcraft["id"] in shown
-    assert textcraft["digest"][:12] in shown
+    assert textcraft["digest"][:8] in shown
     assert str(textcraft["tasks"]["train"]) in shown
 
 
