@@ -17,6 +17,8 @@ in the second in worker processes (`--isolate`). Seven kinds of clients play at 
 Every episode is one that was played here before, so every reply is compared with what it must be. At the end the
 turns that the server told of must be the steps that were asked for, each counted once; no session may be left; and the
 memory of the server (with its workers) may not have grown by more than 5 % since the first fifth.
+
+SciWorld needs `--idle-seconds 30`: while its Java machines start, sessions wait for longer than ten seconds.
 """
 
 from __future__ import annotations

@@ -348,7 +348,7 @@ def client(name: str, url: str, scripts: list[Script], count: int, outbox: Any, 
 
 
 def make_scripts(env_ids: Sequence[str], count: int = 48) -> list[Script]:
-    """Episodes played here: the oracle's, with an action before it that is none."""
+    """Episodes played here: the oracle's, or some random commands, with an action before them that is none."""
     scripts = []
     for env_id in env_ids:
         env = gym.make(env_id, split=None)
@@ -356,19 +356,21 @@ def make_scripts(env_ids: Sequence[str], count: int = 48) -> list[Script]:
         for seed, task in enumerate(base.tasks.take(count, seed=0)):
             first, _ = env.reset(seed=seed, options={"task": task.id})
             actions = ["is this an action?", *plan_of(base, seed)]
-            replies = []
-            for action in actions:
-                observation, reward, terminated, truncated, info = env.step(action)
+            replies = list[list[Any]]()
+            while len(replies) < len(actions) and not (replies and any(replies[-1][2:4])):
+                observation, reward, terminated, truncated, info = env.step(actions[len(replies)])
                 replies.append([observation, float(reward), terminated, truncated, info["turn"]])
-            scripts.append(Script(env_id, seed, task.id, first, actions, replies))
+            scripts.append(Script(env_id, seed, task.id, first, actions[: len(replies)], replies))
         env.close()
     return scripts
 
 
 def plan_of(env: agentgym_envs.TextEnv, seed: int) -> list[str]:
-    try:
-        commands = list(env.oracle())
-    except NoOracle:
+    commands = list[str]()
+    if not env.blocking:  # what waits for another program may take seconds for a plan, and its episodes are long
+        with contextlib.suppress(NoOracle):
+            commands = list(env.oracle())
+    if not commands:
         rng = random.Random(seed)
         commands = [env.random_command(rng) for _ in range(6)]
     return [env.grammar.format(command) for command in commands]

@@ -33,8 +33,8 @@ from agentgym_envs.task import SPLITS, Task
 
 REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"}
 TASKS_PER_GROUP = 4
-MOST_TASKS = {"sciworld": 5}
-"""Sets of many groups whose episodes take a second; their own tests play all groups."""
+SAMPLED_GROUPS = {"sciworld": ("find-plant", "power-component", "lifespan-longest-lived")}
+"""Of sets with many groups, in some of which an episode takes seconds; their own tests play the others."""
 JUNK = ("", "inventory please", "\x00", "Thought: hm\nAction: look", "é🙂" * 50, "x" * 20_000, "\ud800", "{}", "\n\n")
 _REPO = Path(__file__).parents[1]
 
@@ -55,10 +55,10 @@ def opened(make: Make, **options: Any) -> Iterator[TextEnv]:
 
 
 def sample_tasks(env: TextEnv, per_group: int = TASKS_PER_GROUP) -> list[Task]:
-    """Some tasks of every group and split that has any."""
+    """Some tasks of the groups, of every split that has any."""
     found = {}
     for split in SPLITS:
-        for group in env.tasks.groups:
+        for group in SAMPLED_GROUPS.get(env.tasks.name, env.tasks.groups):
             for count in range(per_group, 0, -1):
                 try:
                     tasks = env.tasks.take(count, split=split, groups=(group,), seed=1)
@@ -66,14 +66,7 @@ def sample_tasks(env: TextEnv, per_group: int = TASKS_PER_GROUP) -> list[Task]:
                     continue
                 found.update({task.id: task for task in tasks})
                 break
-    return thinned(list(found.values()), MOST_TASKS.get(env.tasks.name))
-
-
-def thinned(tasks: list[Task], most: int | None) -> list[Task]:
-    """At most so many of them, evenly spread."""
-    if most is None or len(tasks) <= most:
-        return tasks
-    return [tasks[place * len(tasks) // most] for place in range(most)]
+    return list(found.values())
 
 
 def play(env: TextEnv, task_id: str, seed: int, actions: Iterable[str]) -> list[Any]:

@@ -16,11 +16,21 @@ from tests import contract
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "AgentGym/TextCraft-v0": [{"worlds": "fictional"}, {"worlds": "invented", "max_distractors": 0}],
     "AgentGym/BabyAI-v0": [{"actions": "primitive", "levels": "agentgym"}, {"numbering": "stable"}],
+    "AgentGym/SciWorld-v0": [
+        {"simplifications": "easy", "tasks": "agentgym", "info": ["inventory", "possible_actions"]}
+    ],
 }
+TAKES_LONG = {"AgentGym/SciWorld-v0"}
+
+
+def _plain(value: Any) -> str:
+    return "+".join(value) if isinstance(value, list) else str(value)
+
+
 CASES = [(env_id, options) for env_id in env_ids() for options in ({}, *VARIANTS.get(env_id, []))]
-NAMES = [" ".join([env_id, *(str(value) for value in options.values())]) for env_id, options in CASES]
-# For daily use: every environment here, and one of them behind a server, since the way there is the same for all.
-HERE = [case if not case[1] else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
+NAMES = [" ".join([env_id, *(_plain(value) for value in options.values())]) for env_id, options in CASES]
+# For daily use: the quick environments here, and one behind a server, since the way there is the same for all.
+HERE = [pytest.param(*case, marks=pytest.mark.slow) if case[1] or case[0] in TAKES_LONG else case for case in CASES]
 THERE = [case if case == CASES[0] else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
 
 

@@ -25,11 +25,11 @@ def list_command(as_json: Json = False) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("environment", "groups", *SPLITS, "sha256"):
         plain = name in ("environment", "groups")
         table.add_column(name, justify="right" if name in SPLITS else "left", overflow="fold", no_wrap=not plain)
-    table.columns[0].min_width = max(len(row["id"]) for row in rows)
+    table.columns[0].min_width, table.columns[-1].min_width = max(len(row["id"]) for row in rows), 8
     for row in rows:
         name = f"[bold]{row['id']}[/]\n[dim]{row['summary']}[/]"
         if "error" in row:

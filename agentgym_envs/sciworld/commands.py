@@ -6,15 +6,17 @@ import re
 
 _SPACES = re.compile(r"\s+")
 _END = " .!?,;:"
+_QUOTES = "\"'`*"
 
 
 def tidy(command: str) -> str:
-    """The command on one line with single spaces and without final punctuation or quotes around it.
+    """The command on one line with single spaces, without final punctuation and quotes or stars around it.
 
     The simulator itself takes no notice of case. What is empty then is sent as it is: it cancels a menu.
     """
-    text = _SPACES.sub(" ", command).strip(_END[0])
-    for quote in "\"'`":
-        if len(text) > 1 and text[0] == text[-1] == quote:
-            text = text[1:-1]
-    return text.strip(" ").rstrip(_END)
+    text, before = _SPACES.sub(" ", command).strip(" "), None
+    while text != before:
+        before, text = text, text.rstrip(_END)
+        if len(text) > 1 and text[0] == text[-1] and text[0] in _QUOTES:
+            text = text[1:-1].strip(" ")
+    return text

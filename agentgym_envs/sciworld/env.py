@@ -18,6 +18,7 @@ from agentgym_envs.sciworld.commands import tidy
 from agentgym_envs.sciworld.java import check_java_path, check_packages
 from agentgym_envs.sciworld.oracle import solve
 from agentgym_envs.sciworld.pool import JvmOptions, Lease, lease
+from agentgym_envs.sciworld.scratch import Problem
 from agentgym_envs.sciworld.simulation import UNKNOWN, Outcome, Simulation, check_simplifications
 from agentgym_envs.sciworld.tasks import Dev, check_simulator, choose_kinds, sci_tasks
 from agentgym_envs.task import Task
@@ -32,7 +33,6 @@ EXTRAS = (
     "object_tree",
 )
 """What `info` can hold besides, on request."""
-_LIMIT = "The limit of {} moves is reached. The episode is over."
 _RULES = """\
 You are in a house with a workshop, a greenhouse, a foundry and an outside, where science experiments can be made. You \
 are told a task. Each action is answered by what comes of it, and most take one move of time; what happens by itself, \
@@ -193,7 +193,8 @@ class SciWorldEnv(TextEnv):
         self.max_moves = None if max_moves is None else _whole("max_moves", max_moves, 1)
         self.extras = _check_extras(info)
         self._jvms = os.cpu_count() or 1 if jvms is None else _whole("jvms", jvms, 1)
-        self._jvm_options = JvmOptions(check_java_path(java_path), _whole("heap_mb", heap_mb, 100), call_seconds)
+        heap_mb, call_seconds = _whole("heap_mb", heap_mb, 100), _seconds(call_seconds)
+        self._jvm_options = JvmOptions(check_java_path(java_path), heap_mb, call_seconds)
         super().__init__(
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
@@ -202,6 +203,7 @@ class SciWorldEnv(TextEnv):
         self._lease: Lease | None = None
         self._world: Simulation | None = None
         self._outcome = Outcome("", 0.0, False, 0)
+        self._extras: dict[str, Any] = {}
 
     def random_command(self, rng: random.Random) -> str:
         """One of the forms of commands, with things within reach in its blanks: most do something."""
@@ -213,7 +215,7 @@ class SciWorldEnv(TextEnv):
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
         world = self._ready_world()
-        self._outcome = world.load(task.data["task"], task.data["variation"], self.simplifications)
+        self._note(world.load(task.data["task"], task.data["variation"], self.simplifications))
         return f"{task.goal}\n{self._outcome.observation}"
 
     def _ready_world(self) -> Simulation:
@@ -222,25 +224,32 @@ class SciWorldEnv(TextEnv):
             self._close()
             self._lease = lease(self._jvm_options, self._jvms)
             weakref.finalize(self, self._lease.give_back)
-            self._world = Simulation(self._lease.jvm)
+            self._world = self._lease.world()
         return self._world
 
     def _act(self, command: str) -> Transition:
         assert self._world is not None
-        self._outcome = outcome = self._world.step(tidy(command))
+        outcome = self._note(self._world.step(tidy(command)))
         if outcome.observation == UNKNOWN:
             raise InvalidAction(UNKNOWN)
         failed = outcome.score < 0
         late = self.max_moves is not None and outcome.moves > self.max_moves
-        reward = max(0.0, round(round(outcome.score, 2) - self._score, 2))
+        reward = max(0.0, round(outcome.score, 2) - self._score)
         return Transition(
             outcome.observation, reward, failed or outcome.completed, outcome.completed and not failed, truncated=late
         )
 
+    def _note(self, outcome: Outcome) -> Outcome:
+        """Keep what `info` tells: a machine that fails must do so while the action is carried out, not afterwards."""
+        assert self._world is not None
+        self._outcome = outcome
+        self._extras = {name: getattr(self._world, name)() for name in self.extras}
+        return outcome
+
     def _plan(self) -> Sequence[str]:
         assert self._world is not None and self.task is not None
-        data = self.task.data
-        return solve(self._world.jvm, data["task"], data["variation"], self.simplifications, self._commands())
+        problem = Problem(self.task.data["task"], self.task.data["variation"], self.simplifications)
+        return solve(self._world.jvm, problem, self._commands(), self.max_moves)
 
     def _commands(self) -> list[str]:
         """What the simulator was told in this episode."""
@@ -265,9 +274,8 @@ class SciWorldEnv(TextEnv):
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
         info = super()._info(details)
         info["moves"] = self._outcome.moves
-        if self._world is not None and "error" not in info:
-            for name in self.extras:
-                info[name] = getattr(self._world, name)()
+        if "error" not in info:
+            info |= self._extras
         return info
 
     def _draw(self) -> str:
@@ -288,8 +296,14 @@ def _whole(name: str, value: Any, least: int) -> int:
     return value
 
 
+def _seconds(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 < value < float("inf"):
+        raise UsageError(f"call_seconds must be a number of seconds above 0, got {value!r:.80}")
+    return float(value)
+
+
 def _check_extras(info: Sequence[str]) -> tuple[str, ...]:
-    names = [info] if isinstance(info, str) else list(info)
+    names = list(info) if isinstance(info, Sequence) and not isinstance(info, str) else [info]
     if unknown := [name for name in names if name not in EXTRAS]:
         raise UsageError(f"info can hold {', '.join(EXTRAS)}, not {unknown!r:.120}")
     return tuple(name for name in EXTRAS if name in names)

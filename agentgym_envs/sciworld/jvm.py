@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 from agentgym_envs.errors import EnvError
-from agentgym_envs.sciworld.java import end_process, start_java
+from agentgym_envs.sciworld.gateway import GatewayLost
+from agentgym_envs.sciworld.java import end_process, last_words, start_java
 
 GLOBALS = (
     "scala.util.Random$",
@@ -18,6 +20,7 @@ GLOBALS = (
 )
 """The simulator's process-wide state: its random generator, its counter of objects and its simplifications. Each is a
 singleton behind a static field, so a world that owns one of each is switched to by setting three fields."""
+_LAST_WORDS_SECONDS = 2.0
 
 
 class Jvm:
@@ -25,17 +28,17 @@ class Jvm:
 
     def __init__(self, java_path: str | None, heap_mb: int, call_seconds: float) -> None:
         """Start it. Raises MissingExtra and EnvError as `start_java` does."""
-        self._process, port, token = start_java(java_path, heap_mb)
+        self._process, self._complaints, self._client, self._gateway = start_java(java_path, heap_mb, call_seconds)
         self.call_seconds = call_seconds
         self.environments = 0
         """How many use it; the pool counts."""
         self._lock = threading.RLock()
         self._at_turn: object = None
-        self._dead = False
+        self._ended = ""
         try:
-            self._gateway = _connect(port, token, call_seconds)
-            self._quieten()
-            self._fields = [self._singleton_field(name) for name in GLOBALS]
+            with self.turn(None):
+                self._quieten()
+                self._fields = [self._singleton_field(name) for name in GLOBALS]
         except BaseException:
             self.kill()
             raise
@@ -43,7 +46,7 @@ class Jvm:
     @property
     def alive(self) -> bool:
         """Whether it can be asked."""
-        return not self._dead and self._process.poll() is None
+        return not self._ended and self._process.poll() is None
 
     @property
     def pid(self) -> int:
@@ -60,22 +63,25 @@ class Jvm:
         """Calls within are those of `owner` alone, with its globals (in the order of `GLOBALS`) in their places.
 
         Raises EnvError for what goes wrong there. A machine that ended, or took longer than `call_seconds` for a call,
-        is killed, and every world in it is lost.
+        is killed, and every world in it is lost. So it is if a call is interrupted: it goes on there, and nobody may
+        come between.
         """
         with self._lock:
             if not self.alive:
-                raise EnvError("the Java machine of this environment has ended")
+                self.kill(self._ended or self._last_words())
+                raise EnvError(f"the Java machine of this environment is gone: {self._ended}")
             try:
+                self._client.free()
                 if own_globals is not None and self._at_turn is not owner:
-                    self._at_turn = owner
-                    for field, value in zip(self._fields, own_globals, strict=True):
-                        field.set(None, value)
+                    self._switch(owner, own_globals)
                 yield
-            except Exception as error:
-                raise self._failure(error) from error
-            except BaseException:
-                self.kill()  # the call that was interrupted goes on there, and nobody may come between
+            except BaseException as error:
+                if said := self._explained(error):
+                    raise EnvError(said) from None
                 raise
+            finally:
+                if self._client.lost:
+                    self.kill("a call was interrupted")
 
     def new_globals(self) -> list[Any]:
         """One of each of `GLOBALS`, for a world to own; to be used within a `turn`. They are in their places then."""
@@ -87,24 +93,39 @@ class Jvm:
             made.append(maker.newInstance(self._array("Object")))
         return made
 
-    def kill(self) -> None:
-        """End it at once."""
-        self._dead = True
-        end_process(self._process)
+    def release(self, unused: Any) -> None:
+        """Let an object go at the next turn. Python itself would only notice after a while: py4j's are in cycles."""
+        unused._detach()
 
-    def disown(self) -> None:
-        """In the child of a fork: the machine is the parent's, and must not outlive it because of this process."""
-        self._dead = True
+    def kill(self, why: str = "it was ended") -> None:
+        """End it at once; `why` is told to those whose worlds are lost."""
+        self._ended = self._ended or why
+        end_process(self._process)
+        self._client.close()
+        self._complaints.close()
+
+    def leave_to_parent(self) -> None:
+        """In the child of a fork: the machine is the parent's."""
+        self._ended = "it belongs to another process"
         self._lock = threading.RLock()
-        with contextlib.suppress(OSError):
-            assert self._process.stdin is not None
-            os.close(self._process.stdin.fileno())
+        self._client.leave_to_parent()
+        self._complaints.close()
+
+    def _switch(self, owner: object, own_globals: list[Any]) -> None:
+        self._at_turn = None  # until all are set
+        for field, value in zip(self._fields, own_globals, strict=True):
+            field.set(None, value)
+        self._at_turn = owner
 
     def _quieten(self) -> None:
-        """The simulator prints several lines a step; nobody reads them."""
-        nowhere = self.java.java.io.PrintStream(self.java.java.io.OutputStream.nullOutputStream())
-        self.java.java.lang.System.setOut(nowhere)
-        self.java.java.lang.System.setErr(nowhere)
+        """The simulator prints several lines a step, which nobody reads, and would write its table of types down."""
+        java = self.java.java
+        nowhere = java.io.PrintStream(java.io.OutputStream.nullOutputStream())
+        java.lang.System.setOut(nowhere)
+        java.lang.System.setErr(nowhere)
+        file = java.lang.Class.forName("util.UniqueTypeID$").getDeclaredField("FILENAME_IDS")
+        file.setAccessible(True)
+        file.set(self._singleton_field("util.UniqueTypeID$").get(None), os.devnull)
 
     def _singleton_field(self, name: str) -> Any:
         return self.java.java.lang.Class.forName(name).getField("MODULE$")
@@ -112,38 +133,22 @@ class Jvm:
     def _array(self, kind: str) -> Any:
         return self._gateway.new_array(getattr(self.java.java.lang, kind), 0)
 
-    def _failure(self, error: Exception) -> Exception:
-        """What is raised for an error, by whose fault it is: the simulator's, the machine's or ours."""
-        from py4j.protocol import Py4JJavaError, Py4JNetworkError
+    def _explained(self, error: BaseException) -> str:
+        """What an EnvError tells, if it is the simulator's or the machine's; "" if it is ours, or the caller's."""
+        from py4j.protocol import Py4JError, Py4JJavaError
 
-        if isinstance(error, Py4JJavaError):
-            return EnvError(f"the simulator failed: {error.java_exception.toString()}")
-        if not isinstance(error, Py4JNetworkError | OSError):
-            return error
-        self.kill()
-        if isinstance(getattr(error, "cause", error), TimeoutError):
-            return EnvError(f"the simulator did not answer within {self.call_seconds:g} s")
-        return EnvError(f"the Java machine ended or could not be reached ({type(error).__name__}: {error})")
-
-
-def _connect(port: int, token: str, seconds: float) -> Any:
-    from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
-
-    class Client(GatewayClient):  # type: ignore[misc]
-        """py4j's own sends a command again if it is not sure that it arrived, and logs failures with a traceback."""
-
-        def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
-            connection = self._get_connection()
+        if isinstance(error, GatewayLost):
+            late = f"the simulator did not answer within {self.call_seconds:g} s"
+            self.kill(late if error.late else self._ended or self._last_words())
+            return late if error.late else f"the Java machine is gone: {self._ended}"
+        if isinstance(error, Py4JJavaError):  # whose str() asks the machine for its stack trace
             try:
-                answer = connection.send_command(command)
-            except BaseException:
-                connection.close(reset=True)
-                raise
-            self._give_back_connection(connection)
-            return answer
+                return f"the simulator failed: {error.java_exception.toString()}"
+            except GatewayLost as lost:
+                return self._explained(lost)
+        return f"the simulator failed: {str(error).splitlines()[0]}" if isinstance(error, Py4JError) else ""
 
-    class Gateway(JavaGateway):  # type: ignore[misc]
-        def _create_gateway_client(self) -> Client:
-            return Client(gateway_parameters=self.gateway_parameters)
-
-    return Gateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, read_timeout=seconds))
+    def _last_words(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LAST_WORDS_SECONDS)
+        return last_words(self._process, self._complaints)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
+import queue
 import threading
+import time
+from collections import deque
 from typing import NamedTuple
 
 from agentgym_envs.sciworld.jvm import Jvm
+from agentgym_envs.sciworld.simulation import Simulation
 
 ENVIRONMENTS_PER_JVM = 8
 """From this many on a further machine is started, if there may be one."""
@@ -28,61 +33,130 @@ class Lease:
 
     def __init__(self, jvm: Jvm) -> None:
         self.jvm = jvm
-        self._given_back = False
+        self.over = False
+        self._world: Simulation | None = None
+
+    def world(self) -> Simulation:
+        """A world in it, until the part is given back: one that another environment left, or a new one.
+
+        Raises EnvError.
+        The simulator takes longer to make an empty world than to load a task into it.
+        """
+        if self._world is None:
+            try:
+                self._world = _spare.get(self.jvm, []).pop()
+            except IndexError:
+                self._world = Simulation(self.jvm)
+        return self._world
+
+    def end(self) -> None:
+        """What giving back means, once the pool gets to it."""
+        self.over = True
+        self.jvm.environments -= 1
+        if self._world is not None and self.jvm.alive:
+            _spare.setdefault(self.jvm, []).append(self._world)
 
     def give_back(self) -> None:
-        """Say that the environment needs the machine no more; twice is fine."""
-        with _pool.lock:
-            given_back, self._given_back = self._given_back, True
-        if not given_back:
-            _pool.leave(self.jvm)
+        """Say that the environment needs the machine no more; twice is fine.
+
+        Takes no lock: the garbage collector calls it, in the middle of anything.
+        """
+        _pool.returned.append(self)
+        _pool.wakes.put(None)
 
 
 class _Pool:
-    """The machines, by their options."""
+    """The machines, by their options. A thread, the keeper, ends those that nobody uses; it lives while there are any.
+
+    What has a machine started holds the lock: whoever else needs one meanwhile is likely to share it.
+    """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin anew. In the child of a fork, too: the locks may be held by threads that do not exist there."""
+        self.returned: deque[Lease] = deque()
+        self.wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
         self._jvms: dict[JvmOptions, list[Jvm]] = {}
+        self._idle_since: dict[Jvm, float] = {}
+        self._keeper: threading.Thread | None = None
 
     def enter(self, options: JvmOptions, most: int) -> Lease:
-        with self.lock:
+        with self._lock:
+            self._tidy()
             jvms = self._jvms.setdefault(options, [])
-            jvms[:] = [jvm for jvm in jvms if jvm.alive]
             least = min(jvms, key=lambda jvm: jvm.environments, default=None)
             if least is None or (least.environments >= ENVIRONMENTS_PER_JVM and len(jvms) < most):
                 least = Jvm(*options)
                 jvms.append(least)
+                self._keep()
             least.environments += 1
+            self._idle_since.pop(least, None)
             return Lease(least)
 
-    def leave(self, jvm: Jvm) -> None:
-        with self.lock:
-            jvm.environments -= 1
-            if jvm.environments == 0 and jvm.alive:
-                timer = threading.Timer(IDLE_SECONDS, self._end_if_idle, [jvm])
-                timer.daemon = True
-                timer.start()
-
-    def _end_if_idle(self, jvm: Jvm) -> None:
-        with self.lock:
-            if jvm.environments == 0:
-                jvm.kill()
-
     def end_all(self) -> None:
-        with self.lock:
-            for jvms in self._jvms.values():
-                for jvm in jvms:
-                    jvm.kill()
-            self._jvms.clear()
+        with self._lock:
+            self._end_all()
 
-    def forget(self) -> None:
-        """In the child of a fork."""
-        self.lock = threading.RLock()
+    def end_at_exit(self) -> None:
+        """What starts in a thread that nobody waits for ends by itself, when its pipe breaks."""
+        if self._lock.acquire(timeout=1.0):
+            self._end_all()
+
+    def _end_all(self) -> None:
         for jvms in self._jvms.values():
             for jvm in jvms:
-                jvm.disown()
-        self._jvms.clear()
+                jvm.kill("all machines were shut down")
+        self._tidy()
+        self.wakes.put(None)
+
+    def _tidy(self) -> None:
+        """Take back what was returned, and forget machines that ended."""
+        while self.returned:
+            lease = self.returned.popleft()
+            if not lease.over:
+                lease.end()
+                if lease.jvm.environments == 0:
+                    self._idle_since[lease.jvm] = time.monotonic()
+        for jvms in self._jvms.values():
+            for jvm in [jvm for jvm in jvms if not jvm.alive]:
+                jvm.kill()  # to close what is open of it
+                jvms.remove(jvm)
+                _spare.pop(jvm, None)
+        self._idle_since = {jvm: since for jvm, since in self._idle_since.items() if jvm.alive}
+
+    def _keep(self) -> None:
+        if self._keeper is None:
+            self._keeper = threading.Thread(target=self._end_idle, name="sciworld machines", daemon=True)
+            self._keeper.start()
+
+    def _end_idle(self) -> None:
+        wait: float | None = None
+        while True:
+            with contextlib.suppress(queue.Empty):
+                self.wakes.get(timeout=wait)
+            with self._lock:
+                self._tidy()
+                now = time.monotonic()
+                for jvm, since in list(self._idle_since.items()):
+                    if now - since >= IDLE_SECONDS:
+                        jvm.kill("nobody used it")
+                self._tidy()
+                if not any(self._jvms.values()):
+                    self._keeper = None
+                    return
+                soonest = min(self._idle_since.values(), default=None)
+                wait = None if soonest is None else max(0.0, soonest + IDLE_SECONDS - now)
+
+    def leave_to_parent(self) -> None:
+        """In the child of a fork, which has none of the parent's machines."""
+        _spare.clear()
+        for jvms in self._jvms.values():
+            for jvm in jvms:
+                jvm.leave_to_parent()
+        self._forget()
 
 
 def lease(options: JvmOptions, most: int) -> Lease:
@@ -98,7 +172,9 @@ def shut_down() -> None:
     _pool.end_all()
 
 
+_spare: dict[Jvm, list[Simulation]] = {}
+"""Worlds that nobody uses, by their machines."""
 _pool = _Pool()
-atexit.register(_pool.end_all)
+atexit.register(_pool.end_at_exit)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.forget)
+    os.register_at_fork(after_in_child=_pool.leave_to_parent)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.sciworld.jvm import Jvm
+from agentgym_envs.sciworld.rooms import walk
 
 SIMPLIFICATIONS = ("teleportAction", "openDoors", "selfWateringFlowerPots", "noElectricalAction", "openContainers")
 """What can be made easier; "easy" alone is a choice of them that depends on the task."""
@@ -15,7 +18,7 @@ UNKNOWN = "No known action matches that input."
 _NOTHING_SAID = (
     "Unknown action.  Type 'help' for a list of actions, and 'objects' for a list of possible object referents. "
 )
-_WORDS = frozenset({"help", "objects", "task"})  # the simulator's interface answers these, not its parser
+WORDS = frozenset({"help", "objects", "task"})  # the simulator's interface answers these, not its parser
 
 
 class Outcome(NamedTuple):
@@ -37,6 +40,7 @@ class Simulation:
         """Raises EnvError."""
         self.jvm = jvm
         with jvm.turn(self):
+            self._lots = jvm.new_globals()[0]
             self._globals = jvm.new_globals()
             self._interface = jvm.java.scienceworld.runtime.pythonapi.PythonInterface()
         self._agent: Any = None
@@ -45,24 +49,48 @@ class Simulation:
     def load(self, task: str, variation: int, simplifications: str) -> Outcome:
         """Begin a task; what `look around` tells is the observation. Raises EnvError."""
         with self.jvm.turn(self, self._globals):
-            self._load(task, variation, simplifications, gold_path=False)
+            self._load(task, variation, simplifications)
             return self._step("look around")
 
     def step(self, command: str) -> Outcome:
         """Carry out a command. Raises EnvError."""
         with self.jvm.turn(self, self._globals):
-            if command.lower() in _WORDS:
+            if command.lower() in WORDS:
                 return self._outcome._replace(observation=self._interface.step(command))
             return self._step(command)
 
-    def gold_path(self, task: str, variation: int, simplifications: str) -> list[str]:
-        """The commands that solve a task, after the simulator's own search, which takes seconds.
+    def lay_out_search(self, tours: Mapping[str, Sequence[str]]) -> None:
+        """Give the simulator's expert its ways through all rooms, for this whole machine, by where they begin.
 
-        The world is lost to it, and the interface would search again at each `reset`, which nobody calls.
+        Else it tries out ways at random, once a machine (a second or more and 200 MB), and what it does in one task
+        depends on the tasks that it did before.
         """
         with self.jvm.turn(self, self._globals):
-            self._load(task, variation, simplifications, gold_path=True)
-            return self._lines(self._interface.getGoldActionSequence())
+            array, known = self.jvm.java.java.lang.reflect.Array, self.jvm.java.scienceworld.goldagent.PathFinder
+            texts = self.jvm.java.java.lang.Class.forName("[Ljava.lang.String;")
+            split = self.jvm.java.java.util.regex.Pattern.compile("/").split
+            into = {room: split("/".join(walk([room]))) for room in tours}
+            for start, rooms in tours.items():
+                stretches = array.newInstance(texts, len(rooms))
+                for place, room in enumerate(rooms):
+                    array.set(stretches, place, into[room])
+                known.precomputedExhaustivePaths().put(start, stretches)
+
+    def gold_path(self, task: str, variation: int) -> list[str]:
+        """What the simulator's own expert does from here on, in one call of seconds. It is done in this world.
+
+        Raises EnvError if the expert breaks down, or is stopped because the machine would soon seem to hang.
+        """
+        interface = self._interface
+        with self.jvm.turn(self, self._globals):
+            watch = threading.Timer(0.9 * self.jvm.call_seconds, _trip, [interface])
+            watch.daemon = True
+            watch.start()
+            try:
+                interface.taskMaker().createGoldActions(task, variation, interface)
+                return self._lines(interface.getActionHistory())
+            finally:
+                watch.cancel()
 
     def look(self) -> str:
         """What `look around` would tell, for nothing."""
@@ -81,12 +109,12 @@ class Simulation:
 
     def possible_objects(self) -> list[str]:
         """A name for each thing within reach."""
-        with self.jvm.turn(self, self._globals):
+        with self._aside():
             return self._lines(self._interface.getPossibleObjects())
 
     def available_actions(self) -> list[str]:
         """Every command that can be carried out now, thousands in a full room."""
-        with self.jvm.turn(self, self._globals):
+        with self._aside():
             return self._lines(self._interface.getValidActionObjectCombinations())
 
     def goal_progress(self) -> str:
@@ -100,15 +128,24 @@ class Simulation:
             whole = getattr(self._interface, "getObjectTree$default$1")()
             return str(self._interface.getObjectTree(whole))
 
-    def _load(self, task: str, variation: int, simplifications: str, *, gold_path: bool) -> None:
-        said = self._interface.load(task, variation, simplifications, gold_path)
+    @contextlib.contextmanager
+    def _aside(self) -> Iterator[None]:
+        """A turn for questions that draw lots: their own, so that the world goes on as if it had not been asked."""
+        with self.jvm.turn(self._lots, [self._lots, *self._globals[1:]]):
+            self._lots.setSeed(0)
+            yield
+
+    def _load(self, task: str, variation: int, simplifications: str) -> None:
+        said = self._interface.load(task, variation, simplifications, False)
         if said:
             raise EnvError(f"ScienceWorld could not load {task} {variation} with {simplifications!r}: {said}")
         self._agent = self._interface.agentInterface().get()
 
     def _step(self, command: str) -> Outcome:
         """The interface would look around and take stock before each command, and list what may be named after it."""
-        told, score, completed = str(self._agent.step(command).toString())[1:-1].rsplit(",", 2)
+        answer = self._agent.step(command)
+        told, score, completed = str(answer.toString())[1:-1].rsplit(",", 2)
+        self.jvm.release(answer)
         if self._agent.isInErrorState():
             raise EnvError(f"the simulator failed: {self._agent.getErrorStateMessage()}")
         moves = self._agent.getCurIterations()
@@ -119,6 +156,12 @@ class Simulation:
         """A Java list in one call, not one for each of its members."""
         joined = self.jvm.java.java.lang.String.join("\n", texts)
         return joined.split("\n") if joined else []
+
+
+def _trip(interface: Any) -> None:
+    """Make an expert fail at its next step, for want of a book to note it in. Only the next load gives a new one."""
+    with contextlib.suppress(Exception):
+        getattr(interface, "currentHistory_$eq")(None)
 
 
 def check_simplifications(chosen: str | Sequence[str]) -> str:

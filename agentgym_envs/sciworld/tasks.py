@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 from agentgym_envs.errors import MissingExtra, UnknownTask, UsageError
-from agentgym_envs.task import Split, Task, TaskTable, canonical_hash, scramble
+from agentgym_envs.task import Split, Task, TaskTable, canonical_hash, in_order, plain_number, scramble
 
 VERSION = 1
 Dev = Literal["train", "validation"]
@@ -85,8 +85,10 @@ def agentgym_task(index: int, numbering: str = "agentgym") -> str:
     """The id of the task that an index of AgentGym means.
 
     `numbering` is "agentgym", that of its server (4,639 games), or "agentgym-published", that of its published data
-    (4,339 games; from index 1,096 on 300 lower). Raises UnknownTask.
+    (4,339 games; from index 1,096 on 300 lower). Raises UsageError and UnknownTask.
     """
+    if type(index) is not int:
+        raise UsageError(f"an index of AgentGym is a whole number, got {index!r:.80}")
     if numbering not in ("agentgym", "agentgym-published"):
         raise UsageError(f"numbering must be agentgym or agentgym-published, got {numbering!r:.80}")
     left = index
@@ -109,12 +111,11 @@ class SciTasks(TaskTable):
     """
 
     def __init__(self, kinds: Sequence[str], dev: Dev = "train") -> None:
-        """See `choose_kinds`. Raises UsageError for another `dev`."""
-        if dev not in DEVS:
-            raise UsageError(f"dev must be one of {', '.join(DEVS)}, got {dev!r:.80}")
+        """`kinds` are those of `choose_kinds`."""
         rows = [task for name in kinds for task in _variations(name, dev)]
         super().__init__("sciworld", VERSION, rows)
         self._dev: Dev = dev
+        self._grouped: dict[tuple[str | None, tuple[str, ...] | None], list[list[Task]]] = {}
 
     @cached_property
     def digest(self) -> str:
@@ -124,15 +125,14 @@ class SciTasks(TaskTable):
 
     def get(self, task_id: str) -> Task:
         """See `TaskTable.get`; tasks that are not drawn from are there, too."""
-        try:
+        parts = task_id.split("/") if isinstance(task_id, str) else []
+        if len(parts) != 3 or parts[0] != self.name or parts[1] not in table().kinds:
             return super().get(task_id)
-        except UnknownTask:
-            parts = task_id.split("/") if isinstance(task_id, str) else []
-            everything = _variations(parts[1], self._dev) if len(parts) == 3 and parts[1] in table().kinds else ()
-            for task in everything:
-                if task.id == task_id:
-                    return task
-            raise
+        variations, place = _variations(parts[1], self._dev), plain_number(parts[2])
+        if not 0 <= place < len(variations):
+            most = len(variations) - 1
+            raise UnknownTask(f"there is no task {task_id!r:.120}; {parts[1]} has the variations 0 to {most}")
+        return variations[place]
 
     def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
         """A task by one part of a hash of `ticket`, a variation by the other."""
@@ -157,16 +157,23 @@ class SciTasks(TaskTable):
         return [task for task in candidates if task.id in chosen]
 
     def _by_group(self, split: str | None, groups: Sequence[str] | None) -> list[list[Task]]:
-        found: dict[str, list[Task]] = {}
-        for task in self._select(split, groups):
-            found.setdefault(task.group, []).append(task)
-        return list(found.values())
+        candidates, key = self._select(split, groups), (split, in_order(self, groups))
+        if key not in self._grouped:
+            found: dict[str, list[Task]] = {}
+            for task in candidates:
+                found.setdefault(task.group, []).append(task)
+            self._grouped[key] = list(found.values())
+        return self._grouped[key]
 
 
-@lru_cache(maxsize=64)
 def sci_tasks(kinds: tuple[str, ...], dev: Dev) -> SciTasks:
-    """The tasks of these kinds; environments of the same options share them."""
-    return SciTasks(kinds, dev)
+    """The tasks of these kinds; environments of the same options share them. Raises UsageError for another `dev`."""
+    if dev not in DEVS:
+        raise UsageError(f"dev must be one of {', '.join(DEVS)}, got {dev!r:.80}")
+    return _shared(kinds, dev)
+
+
+_shared = lru_cache(maxsize=64)(SciTasks)
 
 
 @lru_cache(maxsize=64)

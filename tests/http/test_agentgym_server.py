@@ -69,7 +69,9 @@ class AnythingEnv(TextEnv):
             case ["crash"]:
                 raise EnvError("the power went")
             case ["tell"]:
-                return Transition("Told.", info={"possible_actions": ["look"], "possible_objects": [], "goals": "none"})
+                return Transition(
+                    "Told.", info={"possible_actions": ["look"], "possible_objects": [], "goal_progress": "none"}
+                )
         raise InvalidAction(f"What is {command}?")
 
 
@@ -445,17 +447,6 @@ def test_a_mount_needs_something_to_serve() -> None:
 
 
 def test_numberings() -> None:
-    starts = [0, 30, 60, 90, 120, 660, 1096, 1396, 1416, 1436, 2336, 2936, 3236, 3536, 3836, 4136, 4168, 4204, 4240]
-    starts += [4365, 4490, 4615, 4629]
-    assert [part.first for part in ids.SCIWORLD_4639] == starts
-    assert [part.first for part in ids.SCIWORLD_4339] == [n - 300 * (n > 1096) for n in starts if n != 1096]
-    first = {part.name: part.first for part in ids.SCIWORLD_4639}
-    last = {part.name: part.first + part.length - 1 for part in ids.SCIWORLD_4639}
-    assert (first["use-thermometer"], last["use-thermometer"]) == (120, 659)
-    assert (first["test-conductivity"], last["test-conductivity"]) == (1436, 2335)
-    assert (first["find-animal"], last["find-animal"]) == (3836, 4135)
-    assert (first["lifespan-longest-lived"], last["identify-life-stages-1"]) == (4240, 4628)
-    assert (ids.size(ids.SCIWORLD_4639), ids.size(ids.SCIWORLD_4339)) == (4639, 4339)
     for before, after in zip(ids.SEARCH, ids.SEARCH[1:], strict=False):
         assert before.first + before.length == after.first
     assert [part.first for part in ids.SEARCH] == [0, 3610, 14923, 29190, 36595, 49171, 51588, 51713, 130881]

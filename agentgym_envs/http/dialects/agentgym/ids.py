@@ -1,14 +1,18 @@
-"""AgentGym's numberings of its tasks, as tables: which index means what. BabyAI's is in `babyai.levels`.
+"""AgentGym's numberings of its tasks, as tables: which index means what.
 
-Source: the servers of AgentGym at commit 3ef9235; ScienceWorld's variations are those of scienceworld 1.2.3.
+BabyAI's is in `babyai.levels`, ScienceWorld's in `sciworld.tasks`.
+
+Source: the servers of AgentGym at commit 3ef9235.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from agentgym_envs.errors import UnknownTask
+from agentgym_envs.sciworld.tasks import choose_kinds, table
 from agentgym_envs.task import Split
 
 PREFIXES = {
@@ -25,33 +29,6 @@ TEXTCRAFT_GOALS = 544
 
 WEBARENA_TASKS = 812
 """An index is the task's own number."""
-
-_SCIWORLD = (
-    ("boil", 30),
-    ("melt", 30),
-    ("freeze", 30),
-    ("change-the-state-of-matter-of", 30),
-    ("use-thermometer", 540),
-    ("measure-melting-point-known-substance", 436),
-    ("measure-melting-point-unknown-substance", 300),
-    ("power-component", 20),
-    ("power-component-renewable-vs-nonrenewable-energy", 20),
-    ("test-conductivity", 900),
-    ("test-conductivity-of-unknown-substances", 600),
-    ("find-living-thing", 300),
-    ("find-non-living-thing", 300),
-    ("find-plant", 300),
-    ("find-animal", 300),
-    ("chemistry-mix", 32),
-    ("chemistry-mix-paint-secondary-color", 36),
-    ("chemistry-mix-paint-tertiary-color", 36),
-    ("lifespan-longest-lived", 125),
-    ("lifespan-shortest-lived", 125),
-    ("lifespan-longest-lived-then-shortest-lived", 125),
-    ("identify-life-stages-1", 14),
-    ("identify-life-stages-2", 10),
-)
-_NOT_PUBLISHED = "measure-melting-point-unknown-substance"  # task 2-3
 
 
 def scenario_of(env_id: str) -> str | None:
@@ -77,10 +54,11 @@ def _parts(rows: Sequence[tuple[str, int]], first: int = 0, split: Split = "test
     return tuple(parts)
 
 
-SCIWORLD_4639 = _parts(_SCIWORLD)
-"""The numbering of AgentGym's server: 23 tasks, 4,639 variations."""
-SCIWORLD_4339 = _parts([row for row in _SCIWORLD if row[0] != _NOT_PUBLISHED])
-"""That of AgentGym's published data, which lacks task 2-3 (its issue 49): from index 1,096 on 300 lower."""
+@lru_cache(maxsize=2)
+def sciworld_parts(numbering: str) -> tuple[Part, ...]:
+    """The tasks of one of `sciworld.tasks.agentgym_task`'s numberings."""
+    return _parts([(name, len(table().kinds[name].goals)) for name in choose_kinds(numbering)])
+
 
 _SEARCH_TEST = (
     ("nq", 3_610),

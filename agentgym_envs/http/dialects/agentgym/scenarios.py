@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from agentgym_envs.babyai.levels import agentgym_task
+from agentgym_envs.babyai.levels import agentgym_task as babyai_task
 from agentgym_envs.core import StopReason
 from agentgym_envs.errors import AgentGymError, UnknownTask
 from agentgym_envs.hosting.pictures import picture_from_json, to_png
 from agentgym_envs.http.dialects.agentgym import ids
 from agentgym_envs.http.dialects.agentgym.texts import Account, refused
 from agentgym_envs.http.protocol import BadRequest
+from agentgym_envs.sciworld.tasks import agentgym_task as sciworld_task
 
 Call = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Asks the environment for a verb."""
@@ -95,8 +97,8 @@ class Scenario:
     seed: ClassVar[int] = 0
     """Of every episode: an index alone decides it, as in AgentGym."""
     error_status: ClassVar[int] = 200
-    render_mode: ClassVar[str | None] = None
-    """Of its environments, if they know it."""
+    options: ClassVar[Mapping[str, Any]] = {}
+    """What its environments are made with, if they know it."""
     questions: ClassVar[tuple[str, ...]] = ()
     """Further paths that are asked with GET; `answer` answers them."""
     orders: ClassVar[tuple[str, ...]] = ()
@@ -217,11 +219,11 @@ class BabyAI(Scenario):
     """BabyAI. `score` is the sum of the rewards, and what AgentGym's client takes for its reward."""
 
     name, kind, greeting = "babyai", "babyai", "This is environment BabyAI."
-    orders, render_mode = ("render",), "rgb_array"
+    orders, options = ("render",), MappingProxyType({"render_mode": "rgb_array"})
 
     def options_of(self, index: int) -> dict[str, Any]:
         """The index goes round the levels; the seed is the number of the round."""
-        return {"task": agentgym_task(index)}
+        return {"task": babyai_task(index)}
 
     def began(self, slot: Slot) -> Any:
         """The observation begins with the goal."""
@@ -257,28 +259,38 @@ class BabyAI(Scenario):
         }
 
 
+_SCIWORLD_KEYS = {
+    "action_hint": {"possible_actions": "possible_actions", "possible_objects": "possible_objects"},
+    "goals": {"goals": "goal_progress"},
+}
+"""What a path of ScienceWorld's tells, and the key of our info that holds it."""
+
+
 class SciWorld(Scenario):
-    """ScienceWorld. Scores are points out of 100; after a wrong focus -100."""
+    """ScienceWorld. Scores are points out of 100; after a wrong focus -100. More than 100 moves end an episode."""
 
     name, kind, greeting = "sciworld", "sciworld", "This is environment ScienceWorld."
-    parts: ClassVar[Sequence[ids.Part]] = ids.SCIWORLD_4639
+    numbering: ClassVar[str] = "agentgym"
+    options = MappingProxyType({"max_moves": 100, "info": ("possible_actions", "possible_objects", "goal_progress")})
     questions = ("action_hint", "goals", "detail", "task_description", "object_tree", "state")
     orders = ("step_visual",)
 
     def options_of(self, index: int) -> dict[str, Any]:
         """Task and variation; an index below 0 counts from the end, as Python's lists do."""
-        part, variation = self._find(index)
-        return {"task": f"sciworld/{part.name}/{variation}"}
+        size = ids.size(ids.sciworld_parts(self.numbering))
+        if not -size <= index < size:
+            raise UnknownTask("list index out of range")
+        return {"task": sciworld_task(index % size, self.numbering)}
 
     def began(self, slot: Slot) -> Any:
         """Task, variation and description apart from what is seen."""
-        part, variation = self._find(slot.index)
+        _, name, variation = slot.task["id"].split("/")
         description = self._description(slot)
         seen = slot.observation.removeprefix(description).removeprefix("\n")
         slot.observation = seen
         slot.detail = {
-            "task_name": part.name,
-            "var_num": variation,
+            "task_name": name,
+            "var_num": int(variation),
             "task_description": description,
             "deleted": False,
             **self._told(slot, 0),
@@ -316,21 +328,15 @@ class SciWorld(Scenario):
         self._running(slot)
         if path == "task_description":
             return {path: self._description(slot)}
-        names = {"action_hint": ("possible_actions", "possible_objects"), "goals": ("goals",)}.get(path, (path,))
-        if missing := [name for name in names if name not in slot.info]:
+        keys = _SCIWORLD_KEYS.get(path, {path: path})
+        if missing := [key for key in keys.values() if key not in slot.info]:
             raise Refused(f"this server does not reproduce /{path}: the environment does not tell {missing[0]}")
-        return {name: slot.info[name] for name in names}
+        return {name: slot.info[key] for name, key in keys.items()}
 
     def _running(self, slot: Slot) -> None:
         self.refuse_if_over(slot)
         if slot.prompt is None:
             raise Refused("no episode was begun; reset first")
-
-    def _find(self, index: int) -> ids.Found:
-        size = ids.size(self.parts)
-        if not -size <= index < size:
-            raise UnknownTask("list index out of range")
-        return ids.find(self.parts, index % size)
 
     def _description(self, slot: Slot) -> str:
         return str(slot.info.get("task_description", slot.task["goal"]))
@@ -345,7 +351,7 @@ class PublishedSciWorld(SciWorld):
     """The same with the numbering of AgentGym's published data, which lacks one task."""
 
     name = "sciworld-4339"
-    parts = ids.SCIWORLD_4339
+    numbering = "agentgym-published"
 
 
 class SearchQA(Scenario):

@@ -110,10 +110,12 @@ class Desk:
         return self._scenario.created(slot)
 
     def _options(self) -> dict[str, Any]:
-        """What an environment is made with."""
-        mode = self._scenario.render_mode
-        known = self._server.sessions.classes[self._env_id].metadata["render_modes"]
-        return {"render_mode": mode} if mode in known else {}
+        """What an environment is made with: of what the scenario wants, that which it knows."""
+        made = self._server.sessions.classes[self._env_id]
+        options = {name: value for name, value in self._scenario.options.items() if name in made.remote_options}
+        if options.get("render_mode") not in made.metadata["render_modes"]:
+            options.pop("render_mode", None)
+        return options
 
     async def _reset(self, body: Body) -> Any:
         slot, scenario = self._slot(body), self._scenario

@@ -94,7 +94,7 @@ def rows_of(scenario: str) -> tuple[Row, ...]:
         levels, size = AGENTGYM_LEVELS, len(AGENTGYM_LEVELS) * BABYAI_SEEDS
         return tuple(Row(level, "test", range(n, size, len(levels))) for n, level in enumerate(levels))
     if scenario in ("sciworld", "searchqa"):
-        parts = ids.SCIWORLD_4639 if scenario == "sciworld" else ids.SEARCH
+        parts = ids.sciworld_parts("agentgym") if scenario == "sciworld" else ids.SEARCH
         return tuple(Row(part.name, part.split, range(part.first, part.first + part.length)) for part in parts)
     size = {"textcraft": ids.TEXTCRAFT_GOALS, "webarena": ids.WEBARENA_TASKS}[scenario]
     return (Row(scenario, "test", range(size)),)

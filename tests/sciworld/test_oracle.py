@@ -1,0 +1,318 @@
+"""The oracle through the real environment: from the beginning, from the middle of an episode, and beside others."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from agentgym_envs.errors import NoOracle
+from agentgym_envs.sciworld import oracle
+from agentgym_envs.sciworld.env import SciWorldEnv
+from agentgym_envs.sciworld.pool import shut_down
+from agentgym_envs.sciworld.rooms import ROOMS, room_told, tour, walk, way
+from agentgym_envs.sciworld.tasks import choose_kinds
+
+THING, TWO, PAINT = "find-non-living-thing/280", "lifespan-longest-lived-then-shortest-lived/28", "paint/27"
+SHORT = (THING, TWO, "lifespan-longest-lived/93", PAINT)
+CHEAP = (
+    *("boil/15", "melt/13", "freeze/2", "change-the-state-of-matter-of/4", "use-thermometer/425"),
+    *("measure-melting-point-known-substance/102", "measure-melting-point-unknown-substance/29", "power-component/4"),
+    *("power-component-renewable-vs-nonrenewable-energy/15", "test-conductivity/678", "find-animal/124"),
+    *("test-conductivity-of-unknown-substances/161", "find-living-thing/163", "find-plant/162", "chemistry-mix/16"),
+    *("chemistry-mix-paint-tertiary-color/0", "lifespan-shortest-lived/76", "identify-life-stages-1/4", *SHORT),
+    *("identify-life-stages-2/5", "grow-plant/27", "grow-fruit/114", "inclined-plane-determine-angle/85"),
+    *("inclined-plane-friction-named-surfaces/54", "inclined-plane-friction-unnamed-surfaces/30"),
+    *("mendelian-genetics-known-plant/94", "mendelian-genetics-unknown-plant/180"),
+)
+MENDED = {
+    "freeze/11": "pour metal pot into sink",  # or the chocolate burns
+    "grow-fruit/87": "focus on lemon on lemon tree in the reproducing stage",  # again, when there is one
+    "measure-melting-point-unknown-substance/60": "focus on purple box",  # the expert says yellow
+}
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[SciWorldEnv]:
+    with closing(SciWorldEnv(split=None)) as made:
+        yield made
+
+
+def full_id(short: str) -> str:
+    return "sciworld/" + short.replace("paint/", "chemistry-mix-paint-secondary-color/")
+
+
+def begin(env: SciWorldEnv, task: str, *commands: str) -> dict[str, Any]:
+    _, info = env.reset(seed=0, options={"task": full_id(task)})
+    for command in commands:
+        *_, terminated, truncated, info = env.step(command)
+        assert not terminated and not truncated, command
+    return info
+
+
+def solve_in(env: SciWorldEnv) -> list[str]:
+    """Carry out the oracle's plan: its last command completes the task, and no other ends the episode."""
+    plan = list(env.oracle())
+    for number, command in enumerate(plan, 1):
+        _, _, terminated, truncated, info = env.step(command)
+        assert (terminated, truncated) == (number == len(plan), False), command
+    assert info["success"] and info["score"] == pytest.approx(1.0), env.task
+    return plan
+
+
+@pytest.mark.parametrize("task", [THING, PAINT])
+def test_a_plan_solves_its_task_and_is_the_same_when_told_again(env: SciWorldEnv, task: str) -> None:
+    begin(env, task)
+    plan = solve_in(env)
+    begin(env, task)
+    assert list(env.oracle()) == plan
+
+
+# In the middle of an episode
+
+
+def test_what_changes_nothing_does_not_matter(env: SciWorldEnv) -> None:
+    begin(env, PAINT)
+    plan = list(env.oracle())
+    begin(env, PAINT, "task", *plan[:2], "fly to the moon", "inventory", "look around", plan[2], "help")
+    left = list(env.oracle())
+    assert left == plan[3:]
+    assert solve_in(env) == left
+
+
+def test_who_follows_the_plan_is_told_the_rest_for_nothing(env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(env, THING)
+    plan = list(env.oracle())
+    begin(env, THING, plan[0].upper() + ".", *plan[1:3])
+    monkeypatch.setattr(oracle, "_scratch", None)
+    assert list(env.oracle()) == plan[3:]
+
+
+def test_who_went_astray_is_led_back(env: SciWorldEnv) -> None:
+    begin(env, TWO)
+    plan = list(env.oracle())
+    assert plan[-1].startswith("focus on") and plan[-2].startswith("focus on")
+    begin(env, TWO, *plan[:-1], *walk(["kitchen", "hallway", "workshop"]))
+    assert solve_in(env) == [*walk(["hallway", "kitchen", "outside"]), plan[-1]]
+
+
+def test_an_oracle_that_is_first_asked_in_the_middle_finds_its_way(env: SciWorldEnv) -> None:
+    begin(env, TWO)
+    plan = list(env.oracle())
+    oracle._paths.clear()
+    begin(env, TWO, *plan[:-1], *walk(["kitchen"]))
+    assert solve_in(env)[-1] == plan[-1]
+
+
+def test_a_menu_that_waits_is_closed_or_answered(env: SciWorldEnv) -> None:
+    begin(env, THING)
+    plan = list(env.oracle())
+    begin(env, THING, plan[0])  # in the kitchen, which has three doors
+    assert env.step("go to door")[0].startswith("Ambiguous request")
+    env.step("task")  # does not close it
+    assert solve_in(env) == ["look around", *plan[1:]]
+
+
+def test_a_limit_of_moves_is_kept_to(env: SciWorldEnv) -> None:
+    begin(env, THING)
+    needed = [0, *(env.step(command)[-1]["moves"] for command in env.oracle())]
+    with closing(SciWorldEnv(split=None, max_moves=needed[-2])) as just_enough:
+        begin(just_enough, THING)
+        solve_in(just_enough)
+    with closing(SciWorldEnv(split=None, max_moves=needed[-2] - 1)) as too_few:
+        begin(too_few, THING)
+        with pytest.raises(NoOracle, match=rf"find-non-living-thing 280 from here within {needed[-2] - 1} moves"):
+            too_few.oracle()
+
+
+@pytest.mark.slow
+def test_a_task_that_was_lost_is_told_to_be(env: SciWorldEnv) -> None:
+    begin(env, PAINT, "pour red paint into glass cup", "pour yellow paint into glass cup", "mix glass cup")
+    with pytest.raises(NoOracle, match="found no commands that solve chemistry-mix-paint-secondary-color 27 from here"):
+        env.oracle()
+    assert env.step("look in glass cup")[0].endswith("orange paint")
+
+
+# Beside others
+
+
+def test_running_worlds_take_no_notice_of_an_oracle(env: SciWorldEnv) -> None:
+    begin(env, PAINT)
+    commands = [*list(env.oracle())[:4], "look around", "wait", "inventory", "look around"]
+    oracle._paths.clear()
+
+    def transcript(other: SciWorldEnv | None) -> list[Any]:
+        observation, info = env.reset(seed=0, options={"task": full_id(PAINT)})
+        told: list[Any] = [(observation, info)]
+        for number, command in enumerate(commands):
+            if other is not None and number % 4 == 1:
+                list(env.oracle()), list(other.oracle())
+            told.append(env.step(command))
+        return told
+
+    alone = transcript(None)
+    with closing(SciWorldEnv(split=None, simplifications="easy")) as other:
+        begin(other, THING)
+        assert transcript(other) == alone
+        assert other._world is not None and env._world is not None and other._world.jvm is env._world.jvm
+        assert not env._world._interface.goldPathGenerationEnabled()
+        solve_in(other)
+
+
+def test_the_number_of_paths_kept_is_bounded(env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle, "KEPT", 1)
+    for number in range(2):
+        begin(env, f"lifespan-longest-lived/{number}")
+        list(env.oracle())
+    assert [problem.variation for problem in oracle._paths] == [1]
+
+
+@pytest.mark.slow
+def test_resets_take_as_long_after_an_oracle_as_before(env: SciWorldEnv) -> None:
+    def resets() -> float:
+        times = []
+        for _ in range(9):
+            begun = time.perf_counter()
+            begin(env, "boil/15")
+            times.append(time.perf_counter() - begun)
+        return statistics.median(times)
+
+    resets()
+    before = resets()
+    begun = time.perf_counter()
+    list(env.oracle())
+    search = time.perf_counter() - begun
+    assert resets() < before + search / 4
+
+
+@pytest.mark.slow
+def test_two_threads_with_two_machines_plan_at_once() -> None:
+    shut_down()
+    oracle._paths.clear()
+    tasks = [f"lifespan-shortest-lived/{number}" for number in range(6)]
+    plans: list[list[list[str]]] = [[], []]
+    envs = [SciWorldEnv(split=None, heap_mb=300 + place) for place in range(2)]  # unlike options, unlike machines
+
+    def work(place: int) -> None:
+        for task in tasks:
+            begin(envs[place], task)
+            plans[place].append(solve_in(envs[place]))
+
+    threads = [threading.Thread(target=work, args=[place]) for place in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(plans[0]) == 6 and plans[0] == plans[1]
+    assert envs[0]._world is not None and envs[1]._world is not None
+    assert envs[0]._world.jvm is not envs[1]._world.jvm
+    for env in envs:
+        env.close()
+
+
+@pytest.mark.slow
+def test_an_expert_that_takes_too_long_is_stopped_and_nobody_else_is_harmed(
+    env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(SciWorldEnv(split=None)) as other:
+        begin(other, PAINT)
+        begin(env, "mendelian-genetics-unknown-plant/181")
+        assert env._world is not None and other._world is not None and env._world.jvm is other._world.jvm
+        monkeypatch.setattr(env._world.jvm, "call_seconds", 1.0)  # its connection still waits for longer
+        begun = time.perf_counter()
+        with pytest.raises(NoOracle, match="mendelian-genetics-unknown-plant 181"):
+            env.oracle()
+        assert time.perf_counter() - begun < 10.0
+        monkeypatch.undo()
+        assert env.step("look around")[-1]["stop_reason"] is None
+        solve_in(other)
+
+
+@pytest.mark.slow
+def test_a_machine_that_dies_under_a_plan_is_told_as_such() -> None:
+    with closing(SciWorldEnv(split=None, heap_mb=310)) as env:
+        begin(env, "lifespan-longest-lived/7")
+        assert env._world is not None
+        os.kill(env._world.jvm.pid, signal.SIGKILL)
+        with pytest.raises(NoOracle, match="the machine failed while a plan was made"):
+            env.oracle()
+        assert env.step("look around")[-1]["stop_reason"] == "env_error"
+        begin(env, "lifespan-longest-lived/7")
+        solve_in(env)
+        assert all(jvm.alive for jvm in oracle._scratches)
+
+
+# All of them
+
+
+@pytest.mark.slow
+def test_a_variation_of_each_of_the_thirty_tasks_is_solved(env: SciWorldEnv) -> None:
+    assert {full_id(task).split("/")[1] for task in CHEAP} == set(choose_kinds("all"))
+    for task in CHEAP:
+        begin(env, task)
+        solve_in(env)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", MENDED)
+def test_what_the_expert_gets_wrong_is_mended(env: SciWorldEnv, task: str) -> None:
+    begin(env, task)
+    assert MENDED[task] in solve_in(env)
+
+
+@pytest.mark.slow
+def test_worlds_made_easier_are_solved() -> None:
+    with closing(SciWorldEnv(split=None, simplifications="easy")) as easy:
+        for task in (*SHORT, "grow-plant/27", "power-component/4", "melt/13", "use-thermometer/425"):
+            begin(easy, task)
+            solve_in(easy)
+
+
+@pytest.mark.slow
+def test_after_random_play_most_is_solved_still_and_what_is_not_is_said(env: SciWorldEnv) -> None:
+    solved = asked = 0
+    for seed, task in enumerate((PAINT, THING, TWO, "chemistry-mix/3", "find-plant/7", "use-thermometer/5") * 2):
+        rng = random.Random(seed)
+        begin(env, task)
+        for command in list(env.oracle())[: rng.randrange(6)]:
+            env.step(command)
+        for _ in range(15):
+            command = env.random_command(rng)
+            if env._stop is None and not command.startswith("focus"):
+                env.step(command)
+        if env._stop is None:
+            asked += 1
+            try:
+                solve_in(env)
+                solved += 1
+            except NoOracle as reason:
+                assert "from here" in str(reason)
+    assert solved >= 0.75 * asked > 6, (solved, asked)
+
+
+# Rooms
+
+
+def test_a_tour_leads_through_every_room_of_the_house(env: SciWorldEnv) -> None:
+    observation, _ = env.reset(seed=0, options={"task": full_id(THING)})
+    start = next(room for line in observation.split("\n") if (room := room_told(line)))
+    assert set(tour(start)) | {start} == set(ROOMS)
+    for room in tour(start):
+        for command in walk([room]):
+            observation = env.step(command)[0]
+        assert room_told(observation) == room_told(env.step("look around")[0]) == room
+
+
+@pytest.mark.parametrize("start", ROOMS)
+def test_ways_are_short(start: str) -> None:
+    assert way(start, start) == []
+    assert len(tour(start)) <= 17
+    assert way("bathroom", "foundry") == ["kitchen", "outside", "foundry"]
