@@ -82,7 +82,7 @@ def show(rows: list[dict[str, Any]]) -> None:
         solved = [row for row in mine if row["solved"]]
         means = [mean(solved, key) for key in ("commands", "moves", "plan_s", "play_s")]
         shown.add_row(name, f"{len(solved)}/{len(mine)}", *means, f"{max(row['plan_s'] for row in mine):.1f}")
-    console = Console()
+    console = Console(width=120)
     console.print(shown)
     console.print(f"solved: {sum(row['solved'] for row in rows)} of {len(rows)}", highlight=False)
     for row in rows:

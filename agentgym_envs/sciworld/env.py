@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from agentgym_envs.core import TextEnv, Transition
-from agentgym_envs.errors import InvalidAction, UsageError
+from agentgym_envs.errors import EnvError, InvalidAction, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.sciworld.commands import tidy
 from agentgym_envs.sciworld.java import check_java_path, check_packages
@@ -267,9 +267,10 @@ class SciWorldEnv(TextEnv):
         """A running episode is played again, in a machine of the process that this is."""
         self.__dict__.update(state)
         if self._stop is None and self.task is not None:
-            self._begin(self.task, np.random.default_rng(0))
+            world = self._ready_world()  # what `info` tells of it came with the state
+            world.load(self.task.data["task"], self.task.data["variation"], self.simplifications)
             for command in self._commands():
-                self._ready_world().step(command)
+                world.step(command)
 
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
         info = super()._info(details)
@@ -279,9 +280,10 @@ class SciWorldEnv(TextEnv):
         return info
 
     def _draw(self) -> str:
-        if self._world is None or self.task is None or not self._world.jvm.alive:
-            return super()._draw()
-        return f"{self.task.goal}\n\n{self._world.look()}\n{self._world.inventory()}"
+        if self._world is not None and self.task is not None:
+            with contextlib.suppress(EnvError):
+                return f"{self.task.goal}\n\n{self._world.look()}\n{self._world.inventory()}"
+        return super()._draw()
 
     def _close(self) -> None:
         self._world = None

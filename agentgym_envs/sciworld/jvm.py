@@ -40,7 +40,7 @@ class Jvm:
                 self._quieten()
                 self._fields = [self._singleton_field(name) for name in GLOBALS]
         except BaseException:
-            self.kill()
+            self.kill("it could not be made ready")
             raise
 
     @property
@@ -68,7 +68,7 @@ class Jvm:
         """
         with self._lock:
             if not self.alive:
-                self.kill(self._ended or self._last_words())
+                self.kill()
                 raise EnvError(f"the Java machine of this environment is gone: {self._ended}")
             try:
                 self._client.free()
@@ -97,9 +97,9 @@ class Jvm:
         """Let an object go at the next turn. Python itself would only notice after a while: py4j's are in cycles."""
         unused._detach()
 
-    def kill(self, why: str = "it was ended") -> None:
-        """End it at once; `why` is told to those whose worlds are lost."""
-        self._ended = self._ended or why
+    def kill(self, why: str = "") -> None:
+        """End it at once; `why` is told to those whose worlds are lost: by default, how it ended by itself."""
+        self._ended = self._ended or why or self._last_words()
         end_process(self._process)
         self._client.close()
         self._complaints.close()
@@ -139,7 +139,7 @@ class Jvm:
 
         if isinstance(error, GatewayLost):
             late = f"the simulator did not answer within {self.call_seconds:g} s"
-            self.kill(late if error.late else self._ended or self._last_words())
+            self.kill(late if error.late else "")
             return late if error.late else f"the Java machine is gone: {self._ended}"
         if isinstance(error, Py4JJavaError):  # whose str() asks the machine for its stack trace
             try:

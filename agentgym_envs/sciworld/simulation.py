@@ -139,7 +139,10 @@ class Simulation:
         said = self._interface.load(task, variation, simplifications, False)
         if said:
             raise EnvError(f"ScienceWorld could not load {task} {variation} with {simplifications!r}: {said}")
-        self._agent = self._interface.agentInterface().get()
+        found, before = self._interface.agentInterface(), self._agent
+        self._agent = found.get()
+        for unused in (found, before) if before is not None else (found,):
+            self.jvm.release(unused)  # each holds a whole house
 
     def _step(self, command: str) -> Outcome:
         """The interface would look around and take stock before each command, and list what may be named after it."""
@@ -155,6 +158,7 @@ class Simulation:
     def _lines(self, texts: Any) -> list[str]:
         """A Java list in one call, not one for each of its members."""
         joined = self.jvm.java.java.lang.String.join("\n", texts)
+        self.jvm.release(texts)
         return joined.split("\n") if joined else []
 
 

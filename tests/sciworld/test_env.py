@@ -351,7 +351,8 @@ def test_a_copy_goes_on_at_a_menu(easy: SciWorldEnv) -> None:
     begin(easy, THING)
     to_menu(easy)
     with closing(pickle.loads(pickle.dumps(easy))) as copy:
-        assert copy.step("2") == easy.step("2")
+        for said in ("x" * 20_000, "2"):  # the first does not reach the simulator
+            assert copy.step(said) == easy.step(said)
         assert "outside" in copy.step("look around")[0]
 
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from agentgym_envs.sciworld import pool
-from agentgym_envs.sciworld.env import SciWorldEnv
+from agentgym_envs.sciworld.env import EXTRAS, SciWorldEnv
 from agentgym_envs.sciworld.jvm import Jvm
 from tests.waiting import until
 
@@ -94,6 +94,17 @@ def test_a_machine_that_is_killed_ends_the_episodes_in_it(
     assert not here.step("look around")[3]
     assert open_files() == before and threading.active_count() == threads and machines() == 1
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_how_a_machine_ended_is_told_after_another_has_replaced_it(make: Make, no_machines: None) -> None:
+    here, there = make(), make()
+    jvm = begin(here)
+    assert begin(there) is jvm
+    os.kill(jvm.pid, signal.SIGKILL)
+    until(lambda: not jvm.alive)
+    assert begin(here) is not jvm
+    assert "exit status -9" in failed(there)
 
 
 @pytest.mark.slow
@@ -357,13 +368,19 @@ def test_worlds_of_closed_environments_are_freed(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_steps_leave_nothing_behind(env: SciWorldEnv) -> None:
+def test_resets_and_steps_leave_nothing_behind(make: Make) -> None:
+    """Even if Python's garbage collector never runs."""
+    env = make(info=EXTRAS)
     jvm = begin(env)
+    before = bound_objects(jvm)
     gc.disable()
     try:
-        before = bound_objects(jvm)
-        for _ in range(50):
-            env.step("look around")
-        assert bound_objects(jvm) <= before + 3
+        for _ in range(5):
+            begin(env)
+            for _ in range(3):
+                env.step("look around")
+        with jvm.turn(None):
+            bindings = jvm._gateway.java_gateway_server.getGateway().getBindings()
+            assert bindings.size() <= before + 3
     finally:
         gc.enable()
