@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import hashlib
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -9,10 +11,12 @@ from dataclasses import asdict
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 from agentgym_envs.errors import MissingExtra, UnknownTask, UsageError
+from agentgym_envs.sciworld.java import simulator_jar
 from agentgym_envs.task import Split, Task, TaskTable, canonical_hash, in_order, plain_number, scramble
 
 VERSION = 1
@@ -54,7 +58,6 @@ AGENTGYM_LEAVES_OUT = frozenset({"5-1", "5-2", "9-1", "9-2", "9-3", "10-1", "10-
 """Tasks that AgentGym's server does not know."""
 PUBLISHED_LEAVES_OUT = AGENTGYM_LEAVES_OUT | {"2-3"}
 """Those that AgentGym's published data were numbered without (its issue 49)."""
-Choice = Literal["all", "agentgym", "agentgym-published"]
 _LEFT_OUT: dict[str, frozenset[str]] = {
     "all": frozenset(),
     "agentgym": AGENTGYM_LEAVES_OUT,
@@ -63,7 +66,7 @@ _LEFT_OUT: dict[str, frozenset[str]] = {
 
 
 def choose_kinds(chosen: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of tasks, in ScienceWorld's order, for "all", a set of AgentGym's, or a list of names or numbers.
+    """The names of tasks, in ScienceWorld's order, for "all", a set of AgentGym's, or several names or numbers.
 
     Raises UsageError and UnknownTask.
     """
@@ -71,14 +74,19 @@ def choose_kinds(chosen: str | Sequence[str]) -> tuple[str, ...]:
     if isinstance(chosen, str):
         if chosen in _LEFT_OUT:
             return tuple(kind.name for kind in kinds if kind.number not in _LEFT_OUT[chosen])
-        chosen = [chosen]
+        chosen = [name.strip() for name in chosen.split(",")]
     if not isinstance(chosen, Sequence) or not chosen or not all(isinstance(name, str) for name in chosen):
         raise UsageError(f"tasks must be one of {', '.join(_LEFT_OUT)} or a list of names, got {chosen!r:.120}")
-    found = tuple(kind.name for kind in kinds if kind.name in chosen or kind.number in chosen)
-    known = {name for kind in kinds for name in (kind.name, kind.number)}
-    if unknown := sorted(set(chosen) - known):
-        raise UnknownTask(f"ScienceWorld has no task {', '.join(unknown)}; it has {', '.join(table().kinds)}")
-    return found
+    names = table().kinds.keys() | {kind.number for kind in kinds}
+    if unknown := sorted(set(chosen) - names):
+        raise UnknownTask(f"ScienceWorld has no task {unknown[0]!r:.80}; {_similar(unknown[0])}")
+    return tuple(kind.name for kind in kinds if kind.name in chosen or kind.number in chosen)
+
+
+def _similar(name: str) -> str:
+    """What may have been meant by a name that is none."""
+    close = difflib.get_close_matches(name, table().kinds, cutoff=0.4) or list(table().kinds)[:3]
+    return f"perhaps {', '.join(close)}? It has thirty, or choose one of {', '.join(_LEFT_OUT)}"
 
 
 def agentgym_task(index: int, numbering: str = "agentgym") -> str:
@@ -196,13 +204,19 @@ def _variations(name: str, dev: Dev) -> tuple[Task, ...]:
 
 
 def check_simulator() -> None:
-    """Raise MissingExtra if another version of the simulator is installed than the one whose tasks these are."""
+    """Raise MissingExtra if another simulator is installed than the one whose tasks these are."""
     try:
         installed = version("scienceworld")
     except PackageNotFoundError:
         installed = "unknown"
-    if installed != table().simulator:
+    if installed != table().simulator or _sha256(simulator_jar()) != table().jar_sha256:
         raise MissingExtra(
-            f"SciWorld's tasks are those of scienceworld {table().simulator}, and {installed} is installed: its worlds "
-            "may be others. Run: pip install 'agentgym-envs[sciworld]', or pass any_simulator=True"
+            f"SciWorld's tasks are those of scienceworld {table().simulator}, and {installed} is installed, or one "
+            "that was changed: its worlds may be others. Run: pip install --force-reinstall 'agentgym-envs[sciworld]', "
+            "or pass any_simulator=True"
         )
+
+
+@lru_cache(maxsize=4)
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

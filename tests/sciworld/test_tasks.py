@@ -321,3 +321,16 @@ def test_another_simulator_is_refused_unless_it_is_wanted(monkeypatch: pytest.Mo
         SciWorldEnv()
     assert "pip install" in str(caught.value) and "any_simulator=True" in str(caught.value)
     SciWorldEnv(any_simulator=True).close()
+
+
+def test_a_simulator_of_that_version_that_was_changed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "_sha256", lambda _: "of another file")
+    with pytest.raises(MissingExtra, match="or one that was changed"):
+        SciWorldEnv()
+    SciWorldEnv(any_simulator=True).close()
+
+
+def test_names_may_have_commas_between_as_on_the_command_line() -> None:
+    assert choose_kinds("melt, 1-1") == ("boil", "melt")
+    with pytest.raises(UnknownTask, match="no task 'boyl'; perhaps boil"):
+        choose_kinds("boil,boyl")
