@@ -213,8 +213,11 @@ class TextEnv(gym.Env[str, str], ABC):
     def restore(self, snapshot: Snapshot) -> str:
         """Bring the environment to a snapshot's state; returns the last observation.
 
-        It is played again, unless the environment can copy its state and the snapshot is of this process.
+        It is played again, unless the environment can copy its state and the snapshot is of this process. Raises
+        UsageError for what is none.
         """
+        if not isinstance(snapshot, Snapshot):
+            raise UsageError(f"restore takes what snapshot() gave, got {snapshot!r:.80}")
         if snapshot.kept is not None:
             return self._restore_copy(snapshot)
         observation, _ = self.reset(seed=snapshot.seed, options={"task": snapshot.task_id})

@@ -150,7 +150,8 @@ class TaskTable(TaskSet):
     def _filter(self, split: str | None, groups: tuple[str, ...] | None) -> list[Task]:
         found = [t for t in self.tasks if split in (None, t.split) and (groups is None or t.group in groups)]
         if not found:
-            raise UnknownTask(f"{self.name!r} has no task of split {split!r} in groups {groups!r}")
+            where = "" if groups is None else f" in the groups {', '.join(groups)}"
+            raise UnknownTask(f"{self.name!r} has no task of split {split!r}{where}")
         return found
 
 

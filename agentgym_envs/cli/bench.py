@@ -9,7 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from agentgym_envs.cli.common import Env, EnvArgs, EnvId, Json, find_env, make_env, parse_env_args, print_json, stdout
+from agentgym_envs.cli.common import (
+    Env,
+    EnvArgs,
+    EnvId,
+    Json,
+    begin,
+    find_env,
+    make_env,
+    parse_env_args,
+    print_json,
+    stdout,
+)
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import NoOracle
 
@@ -57,14 +68,14 @@ def _several(actions_of: Callable[[int], list[str]]) -> list[tuple[int, list[str
 
 
 def _oracle_actions(env: Env, seed: int) -> list[str]:
-    env.reset(seed=seed)
+    begin(env, seed=seed)
     base = text_env(env)
     return [base.grammar.format(command) for command in base.oracle()]
 
 
 def _random_actions(env: Env, seed: int) -> list[str]:
     """Random actions up to the end of an episode."""
-    env.reset(seed=seed)
+    begin(env, seed=seed)
     base, rng, actions, over = text_env(env), random.Random(seed), list[str](), False
     while not over and len(actions) < _LONGEST:
         actions.append(base.grammar.format(base.random_command(rng)))

@@ -16,7 +16,7 @@ import typer
 from gymnasium.envs.registration import load_env_creator
 
 from agentgym_envs.core import TRANSPORT_OPTIONS
-from agentgym_envs.errors import UsageError
+from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.hosting import host
 from agentgym_envs.registration import env_class, env_ids
 from agentgym_envs.task import Task, TaskSet, TaskTable
@@ -97,6 +97,14 @@ def parse_env_args(pairs: Sequence[str] | None) -> dict[str, Any]:
 def recorded_args(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Those arguments that belong in a record: how an environment was reached, and by which token, does not."""
     return {name: value for name, value in arguments.items() if name not in TRANSPORT_OPTIONS}
+
+
+def begin(env: Env, **arguments: Any) -> str:
+    """The first observation of an episode. Raises EnvError, with the cause, if the machine failed."""
+    observation, info = env.reset(**arguments)
+    if "error" in info:
+        raise EnvError(str(info["error"]))
+    return observation
 
 
 def make_env(env_id: str, arguments: Mapping[str, Any]) -> Env:

@@ -273,8 +273,12 @@ def _show(evaluation: Evaluation, store: RunStore, as_json: bool) -> None:
     if as_json:
         print_json({**store.result, "out": None if store.directory is None else str(store.directory)})
         return
+    from rich.markup import escape
+
     console = stdout()
     report.print_evaluation(console, evaluation)
+    if failure := next((episode.error for episode in store.episodes.values() if episode.error), None):
+        console.print("[yellow]one failure:[/]", escape(failure), soft_wrap=True)
     if store.directory is not None:
         console.print(f"[dim]trajectories and eval.json are in {store.directory}[/]", soft_wrap=True)
 

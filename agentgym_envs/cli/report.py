@@ -9,7 +9,7 @@ from agentgym_envs.evaluate import Estimate, Evaluation, Metrics
 if TYPE_CHECKING:
     from rich.console import Console
 
-_NAME = 22
+_NAME = 16
 """Columns for the name of a group."""
 
 
@@ -19,7 +19,7 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
     from rich.table import Table
 
     shows_score = any(row.score != row.success for row in (*evaluation.groups, evaluation.overall))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     longest = max((len(row.group or "") for row in evaluation.groups), default=0)
     # A long name is broken, so that the numbers keep their room in a terminal of 80 columns.
     table.add_column("", no_wrap=longest <= _NAME, overflow="fold", min_width=min(longest, _NAME))

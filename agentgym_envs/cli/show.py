@@ -44,7 +44,7 @@ def reply(console: Console, observation: str, info: Mapping[str, Any], reward: f
 
     style = "bold green" if reward > 0 else "red" if info.get("invalid_action") else "default"
     console.print(Text(observation, style))
-    if holding := info.get("inventory"):
+    if isinstance(holding := info.get("inventory"), Mapping) and holding:
         held = Text("  you carry ", "dim")
         held.append(" · ".join(f"{amount} {name}" for name, amount in holding.items()), "blue")
         console.print(held)
@@ -52,9 +52,13 @@ def reply(console: Console, observation: str, info: Mapping[str, Any], reward: f
 
 def closing(console: Console, info: Mapping[str, Any], stop: str | None) -> None:
     """How the episode went."""
+    from rich.text import Text
+
     turns = f"{info['turn']} turn{'' if info['turn'] == 1 else 's'}"
     if info["success"]:
         console.print(f"[bold green]★ Solved in {turns}.[/] Score {info['score']:g}.")
+    elif "error" in info:
+        console.print(f"[red]The environment failed after {turns}:[/]", Text(str(info["error"])))
     elif stop == "closed":
         console.print(f"You left after {turns}. Score {info['score']:g}.")
     elif stop:

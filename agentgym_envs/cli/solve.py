@@ -14,6 +14,7 @@ from agentgym_envs.cli.common import (
     Json,
     Seed,
     Split,
+    begin,
     find_env,
     make_env,
     parse_env_args,
@@ -39,7 +40,7 @@ def solve_command(
     """Show how the environment's own oracle solves a task."""
     env_id = find_env(env)
     made = make_env(env_id, parse_env_args(env_arg))
-    observation, _ = made.reset(seed=seed, options=reset_options(task, split, group))
+    observation = begin(made, seed=seed, options=reset_options(task, split, group))
     solving = text_env(made).task
     assert solving is not None
     commands = list(text_env(made).oracle())

@@ -47,7 +47,7 @@ connect OBJ to OBJ / disconnect OBJ
     Electrical components, by their terminals, for example: connect battery anode to red wire terminal 1
 use OBJ on OBJ
     For example: use thermometer on water
-look around / look at OBJ / look in OBJ / read OBJ
+look around / look at OBJ / look in OBJ / examine OBJ / read OBJ
 move OBJ to OBJ / pick up OBJ / put down OBJ
 pour OBJ into OBJ / dunk OBJ into OBJ / mix OBJ
     To mix is to let the substances in a container react.
@@ -57,13 +57,13 @@ eat OBJ / flush OBJ
 focus on OBJ
     To say that this is the object that the task asks for. To focus on a wrong one fails the task at once.
 wait / wait1
-    Let ten moves or one go by.
+    Let some time go by (eleven moves), or a little (two).
 task / inventory
     To read the task again, and what you carry.
 
 OBJ is the name of a thing you see, with where it is if several have that name, for example: metal pot in cupboard. \
-When an action can mean several things, they are listed with numbers: answer with the number alone; anything else \
-cancels the request."""
+When an action can mean several things, they are listed with numbers: answer with the number alone. Anything \
+else cancels the request and is not carried out itself."""
 _TELEPORT = """
 teleport to LOC
     To any room at once."""
@@ -88,23 +88,25 @@ class SciWorldEnv(TextEnv):
 
     | command | |
     |---|---|
-    | `look around`, `look at OBJ`, `look in OBJ`, `read OBJ` | |
+    | `look around`, `look at OBJ` (or `examine`), `look in OBJ`, `read OBJ` | |
     | `go to LOC` | to an adjacent room whose door is open; `teleport to LOC` with that simplification |
     | `open OBJ`, `close OBJ`, `activate OBJ`, `deactivate OBJ` | |
     | `pick up OBJ`, `put down OBJ`, `move OBJ to OBJ` | |
     | `pour OBJ into OBJ`, `dunk OBJ into OBJ`, `mix OBJ`, `use OBJ on OBJ` | |
     | `connect OBJ to OBJ`, `disconnect OBJ` | electrical components |
     | `focus on OBJ` | says that this is what the task asks for |
-    | `eat OBJ`, `flush OBJ`, `wait` (ten moves), `wait1` (one) | |
+    | `eat OBJ`, `flush OBJ`, `wait` (eleven moves), `wait1` (two) | |
     | `inventory`, `task`, `help`, `objects`, `reset task` | the last forgets what was focused on |
 
     Case, spaces, quotes and final punctuation do not matter. Where a command can mean several things, ScienceWorld
-    lists them with numbers: the next action is the number, and anything else cancels. What is no command is answered
-    by `No known action matches that input.`, and `info["invalid_action"]` is set.
+    lists them with numbers: the next action is the number. Anything else cancels, takes a move and is not carried out;
+    the reply is then `Unknown action.  Type 'help' for a list of actions ...`, as always where ScienceWorld has nothing
+    to say. It knows further words, such as `take`, `get`, `drop` and `turn on`. What is no command is answered by
+    `No known action matches that input.`, and `info["invalid_action"]` is set.
 
     ## Observation
     First the task, then on a new line what `look around` tells; then the simulator's replies as they are. `info` also
-    holds `moves`: the simulator's ticks so far. Most commands take one, some none, `wait` eleven. On request (`info=`)
+    holds `moves`: the simulator's ticks so far. Most commands take one, some none. On request (`info=`)
     it holds `available_actions` (every command that is possible, thousands in a full room: 40 to 100 ms a turn),
     `possible_actions` and `possible_objects` (forms of commands and names of things: 2 ms), `look`, `inventory`,
     `goal_progress` and `object_tree` (the whole world as JSON text: 60 ms). The last two tell more than an agent may
@@ -112,7 +114,8 @@ class SciWorldEnv(TextEnv):
 
     ## Rewards
     What the simulator's score gained, as a part of 1: reaching parts of the goal is rewarded, too. It is never below 0;
-    a score that was lost and is gained again counts once.
+    a score that was lost and is gained again counts once. Where the start is worth points already (as when the agent
+    stands where it has to be), they come with the first action.
 
     ## Termination
     The episode ends when the task is completed, and as a failure when `focus on` named a wrong thing (ScienceWorld's
@@ -126,10 +129,11 @@ class SciWorldEnv(TextEnv):
     - `split`, `groups`: what a reset without a task draws from. Each task is drawn as often, whatever its number of
       variations.
     - `tasks`: which tasks it draws from: "all", "agentgym" (the 23 that AgentGym's server knows), "agentgym-published"
-      (the 22 of its published data), or names or numbers ("boil", "1-1").
+      (the 22 of its published data), or names or numbers ("boil", "1-1"; a list, or with commas between).
     - `dev`: the split of ScienceWorld's dev variations, "train" or "validation".
     - `simplifications`: what makes the world easier: "easy" (ScienceWorld's choice for the task), or some of
-      "teleportAction", "openDoors", "selfWateringFlowerPots", "noElectricalAction" and "openContainers".
+      "teleportAction", "openDoors", "selfWateringFlowerPots", "noElectricalAction" and "openContainers" (a list, or
+      with commas between).
     - `max_moves`: ScienceWorld's own wrapper and AgentGym stop after 100; by default there is no such limit, since the
       longest solution takes 760.
     - `info`: further keys of `info`; see above.
@@ -198,6 +202,10 @@ class SciWorldEnv(TextEnv):
         super().__init__(
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
+        if split == "validation" and dev != "validation":
+            raise UsageError(
+                'SciWorld has a validation split only with dev="validation"; by default dev is a part of train'
+            )
         teleports = self.simplifications == "easy" or "teleportAction" in self.simplifications
         self.rules = _RULES.format(teleport=_TELEPORT if teleports else "")
         self._lease: Lease | None = None

@@ -10,6 +10,7 @@ from agentgym_envs.errors import EnvError, NoOracle
 from agentgym_envs.sciworld.jvm import Jvm
 from agentgym_envs.sciworld.rooms import walk, way
 from agentgym_envs.sciworld.scratch import Problem, Scratch, Step
+from agentgym_envs.sciworld.simulation import UNKNOWN
 from agentgym_envs.sciworld.tasks import table
 
 KEPT = 512
@@ -92,17 +93,24 @@ def _rest(path: Sequence[Step], so_far: Sequence[Step], room: str) -> list[str]:
 def _tried(
     scratch: Scratch, problem: Problem, done: Sequence[str], plan: Sequence[str], most_moves: int | None
 ) -> list[str]:
-    """A plan that does solve the task, this or what becomes of it when it is mended; [] if none does."""
+    """A plan that does solve the task, this or what becomes of it when it is mended; [] if none does.
+
+    What the expert says and the simulator does not understand is left out, once the rest is seen to do without it.
+    """
+    found = list[str]()
     for _ in range(_TRIALS):
         steps = scratch.play(problem, [*done, *plan])
-        if _solves(steps, most_moves):
+        said = steps[len(done) :]
+        if not _solves(steps, most_moves):
+            plan = [] if found else _mended(problem, said, plan)
+        else:
+            found = [step.command for step in said]
             if not done:
                 _keep(problem, steps)
-            return [step.command for step in steps[len(done) :]]
-        plan = _mended(problem, steps[len(done) :], plan)
-        if not plan:
+            plan = [step.command for step in said if step.outcome.observation != UNKNOWN]
+        if not plan or plan == found:
             break
-    return []
+    return found
 
 
 def _solves(steps: Sequence[Step], most_moves: int | None) -> bool:

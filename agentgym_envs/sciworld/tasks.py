@@ -84,9 +84,10 @@ def choose_kinds(chosen: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _similar(name: str) -> str:
-    """What may have been meant by a name that is none."""
-    close = difflib.get_close_matches(name, table().kinds, cutoff=0.4) or list(table().kinds)[:3]
-    return f"perhaps {', '.join(close)}? It has thirty, or choose one of {', '.join(_LEFT_OUT)}"
+    """What could have been meant by a name that is none, as a hint."""
+    near = difflib.get_close_matches(name, (*_LEFT_OUT, *table().kinds), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return f"{hint}There are {', '.join(map(repr, _LEFT_OUT))} and thirty tasks, which docs/sciworld.md lists"
 
 
 def agentgym_task(index: int, numbering: str = "agentgym") -> str:

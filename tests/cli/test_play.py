@@ -96,8 +96,8 @@ def test_an_environment_without_an_oracle_gives_no_hint(play, toy: str, monkeypa
 
 
 def test_a_machine_that_fails_ends_the_game(play, toy: str) -> None:
-    assert "over after 1 turn (env_error)" in play("crash", words=(toy, "--task", "count/2")).out
-    assert "over after 0 turns (env_error)" in play("up", words=(toy, "--task", "count/0")).out
+    assert "failed after 1 turn: EnvError: the abacus broke" in play("crash", words=(toy, "--task", "count/2")).out
+    assert "failed after 0 turns: EnvError: " in play("up", words=(toy, "--task", "count/0")).out
 
 
 def test_commands_from_a_pipe(spawn: Run) -> None:

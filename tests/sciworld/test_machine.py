@@ -76,6 +76,10 @@ def test_the_token_is_not_on_the_command_line(env: SciWorldEnv) -> None:
     assert jvm._client._token not in " ".join(psutil.Process(jvm.pid).cmdline())
 
 
+def test_ctrl_c_in_a_terminal_does_not_reach_a_machine(env: SciWorldEnv) -> None:
+    assert os.getsid(begin(env).pid) != os.getsid(0)
+
+
 # Failures
 
 
@@ -109,16 +113,13 @@ def test_how_a_machine_ended_is_told_after_another_has_replaced_it(make: Make, n
 
 @pytest.mark.slow
 def test_a_machine_that_hangs_is_given_up(make: Make, no_machines: None, capfd: pytest.CaptureFixture[str]) -> None:
-    here, there = make(), make()
-    jvm = begin(here)
-    begin(there)
-    jvm.call_seconds = jvm._client.seconds = 2
-    for line in jvm._client._lines:
-        line._socket.settimeout(2)
+    here, there = make(call_seconds=6), make(call_seconds=6)
+    jvm, start = begin(here), time.monotonic()
+    assert begin(there) is jvm
     os.kill(jvm.pid, signal.SIGSTOP)
-    assert "did not answer within 2 s" in failed(here)
-    assert "did not answer within 2 s" in failed(there)
-    assert not running(jvm.pid)
+    assert "did not answer within 6 s" in failed(here)
+    assert "did not answer within 6 s" in failed(there)
+    assert not running(jvm.pid) and time.monotonic() - start < 15
     assert begin(here) is not jvm
     assert capfd.readouterr() == ("", "")
 
@@ -220,6 +221,23 @@ def test_a_forgotten_environment_gives_its_part_back(monkeypatch: pytest.MonkeyP
         del env
         gc.collect()
     until(lambda: not running(pid))
+
+
+@pytest.mark.slow
+def test_a_machine_in_use_is_not_ended(monkeypatch: pytest.MonkeyPatch, no_machines: None) -> None:
+    """Though it was idle before, and though others that used it were closed and then forgotten."""
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 1.5)
+    first, goes, stays = (SciWorldEnv(split=None, jvms=1) for _ in range(3))
+    jvm = begin(first)
+    first.close()
+    until(lambda: jvm.environments == 0)
+    assert begin(stays) is jvm and begin(goes) is jvm
+    goes.close()
+    del first, goes
+    gc.collect()
+    time.sleep(2.5)
+    assert jvm.environments == 1 and not stays.step("look around")[3]
+    stays.close()
 
 
 @pytest.mark.slow

@@ -332,5 +332,5 @@ def test_a_simulator_of_that_version_that_was_changed_is_refused(monkeypatch: py
 
 def test_names_may_have_commas_between_as_on_the_command_line() -> None:
     assert choose_kinds("melt, 1-1") == ("boil", "melt")
-    with pytest.raises(UnknownTask, match="no task 'boyl'; perhaps boil"):
+    with pytest.raises(UnknownTask, match="no task 'boyl'; did you mean 'boil'"):
         choose_kinds("boil,boyl")
