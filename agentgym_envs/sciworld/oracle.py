@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from agentgym_envs.errors import EnvError, NoOracle
 from agentgym_envs.sciworld.jvm import Jvm
@@ -22,8 +23,13 @@ _REPEATS = 5
 _CANCEL = "look around"
 """It closes a menu, costs nothing, and is a command in every grammar."""
 
-_paths: OrderedDict[Problem, tuple[Step, ...]] = OrderedDict()  # whose calls are atomic, so that it needs no lock
+# Their calls are atomic, so that they need no lock.
+_paths: OrderedDict[Problem, tuple[Step, ...]] = OrderedDict()
+_told: OrderedDict[tuple[Problem, int | None], tuple[str, ...]] = OrderedDict()
+"""The last way told of a problem, from the beginning on: who follows it and asks again is told the rest."""
 _scratches: dict[Jvm, Scratch] = {}
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 _BOX = re.compile(r"\b[a-z]+ box\b")
 
 
@@ -36,19 +42,32 @@ def solve(jvm: Jvm, problem: Problem, done: Sequence[str], most_moves: int | Non
     Raises NoOracle if nothing that is tried solves the task.
     """
     kept = _paths.get(problem, ())
-    path, begun = [step.command for step in kept], len(done)
-    if _solves(kept, most_moves) and [command.lower() for command in done] == [text.lower() for text in path[:begun]]:
-        return path[begun:]
+    path = tuple(step.command for step in kept) if _solves(kept, most_moves) else ()
+    for way_known in (path, _told.get((problem, most_moves), ())):
+        if len(done) < len(way_known) and _same(done, way_known[: len(done)]):
+            return way_known[len(done) :]
     try:
         scratch = _scratch(jvm)
         with scratch.lock:
             for plan in _plans(scratch, problem, done):
                 if found := _tried(scratch, problem, done, plan, most_moves):
+                    _remember(_told, (problem, most_moves), (*done, *found))
                     return found
     except EnvError as error:
         raise NoOracle(f"the machine failed while a plan was made: {error}") from error
     limit = "" if most_moves is None else f" within {most_moves} moves"
     raise NoOracle(f"found no commands that solve {problem.task} {problem.variation} from here{limit}")
+
+
+def _same(one: Sequence[str], other: Sequence[str]) -> bool:
+    return [command.lower() for command in one] == [command.lower() for command in other]
+
+
+def _remember(known: OrderedDict[_Key, _Value], key: _Key, value: _Value) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    while len(known) > KEPT:
+        known.popitem(last=False)
 
 
 def _scratch(jvm: Jvm) -> Scratch:
@@ -67,8 +86,8 @@ def _plans(scratch: Scratch, problem: Problem, done: Sequence[str]) -> Iterator[
     The former comes last if it must be found first.
     """
     so_far = scratch.play(problem, done)
-    cancel, room, kept = [_CANCEL] if so_far and so_far[-1].menu else [], scratch.room, problem in _paths
-    if kept and (rest := _rest(_paths[problem], so_far, room)):
+    cancel, room, kept = [_CANCEL] if so_far and so_far[-1].menu else [], scratch.room, _paths.get(problem)
+    if kept and (rest := _rest(kept, so_far, room)):
         yield [*cancel, *rest]
     yield [*cancel, *scratch.gold_path(problem, [*done, *cancel])]
     if not kept and any(step.deed for step in so_far):
@@ -120,9 +139,8 @@ def _solves(steps: Sequence[Step], most_moves: int | None) -> bool:
 
 
 def _keep(problem: Problem, steps: Sequence[Step]) -> None:
-    _paths[problem] = tuple(step._replace(outcome=step.outcome._replace(observation="")) for step in steps)
-    while len(_paths) > KEPT:
-        _paths.popitem(last=False)
+    short = (step._replace(outcome=step.outcome._replace(observation="")) for step in steps)
+    _remember(_paths, problem, tuple(short))
 
 
 def _mended(problem: Problem, steps: Sequence[Step], plan: Sequence[str]) -> list[str]:

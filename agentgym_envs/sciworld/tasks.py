@@ -123,8 +123,11 @@ class SciTasks(TaskTable):
         """`kinds` are those of `choose_kinds`."""
         rows = [task for name in kinds for task in _variations(name, dev)]
         super().__init__("sciworld", VERSION, rows)
-        self._dev: Dev = dev
+        self._kinds, self._dev = tuple(kinds), dev
         self._grouped: dict[tuple[str | None, tuple[str, ...] | None], list[list[Task]]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return sci_tasks, (self._kinds, self._dev)
 
     @cached_property
     def digest(self) -> str:

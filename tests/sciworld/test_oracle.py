@@ -46,6 +46,12 @@ def env() -> Iterator[SciWorldEnv]:
         yield made
 
 
+def forget() -> None:
+    """As in a process that was asked for nothing yet."""
+    oracle._paths.clear()
+    oracle._told.clear()
+
+
 def full_id(short: str) -> str:
     return "sciworld/" + short.replace("paint/", "chemistry-mix-paint-secondary-color/")
 
@@ -107,7 +113,7 @@ def test_who_went_astray_is_led_back(env: SciWorldEnv) -> None:
 def test_an_oracle_that_is_first_asked_in_the_middle_finds_its_way(env: SciWorldEnv) -> None:
     begin(env, TWO)
     plan = list(env.oracle())
-    oracle._paths.clear()
+    forget()
     begin(env, TWO, *plan[:-1], *walk(["kitchen"]))
     assert solve_in(env)[-1] == plan[-1]
 
@@ -148,7 +154,7 @@ def test_a_task_that_was_lost_is_told_to_be(env: SciWorldEnv) -> None:
 def test_running_worlds_take_no_notice_of_an_oracle(env: SciWorldEnv) -> None:
     begin(env, PAINT)
     commands = [*list(env.oracle())[:4], "look around", "wait", "inventory", "look around"]
-    oracle._paths.clear()
+    forget()
 
     def transcript(other: SciWorldEnv | None) -> list[Any]:
         observation, info = env.reset(seed=0, options={"task": full_id(PAINT)})
@@ -197,7 +203,7 @@ def test_resets_take_as_long_after_an_oracle_as_before(env: SciWorldEnv) -> None
 @pytest.mark.slow
 def test_two_threads_with_two_machines_plan_at_once() -> None:
     shut_down()
-    oracle._paths.clear()
+    forget()
     tasks = [f"lifespan-shortest-lived/{number}" for number in range(3)]
     plans: list[list[list[str]]] = [[], []]
     envs = [SciWorldEnv(split=None, heap_mb=300 + place) for place in range(2)]  # unlike options, unlike machines
@@ -320,3 +326,14 @@ def test_ways_are_short(start: str) -> None:
     assert way(start, start) == []
     assert len(tour(start)) <= 17
     assert way("bathroom", "foundry") == ["kitchen", "outside", "foundry"]
+
+
+def test_who_asks_at_every_step_gets_there(env: SciWorldEnv) -> None:
+    """Asked anew, the expert would begin again with a door that is open."""
+    env.reset(seed=0, options={"task": "sciworld/find-non-living-thing/0"})
+    info = env.step("open door to kitchen")[4]
+    for _ in range(30):
+        if info["stop_reason"]:
+            break
+        info = env.step(next(env.oracle()))[4]
+    assert info["success"]
