@@ -213,6 +213,13 @@ class SciWorldEnv(TextEnv):
         self._outcome = Outcome("", 0.0, False, 0)
         self._extras: dict[str, Any] = {}
 
+    @property
+    def world(self) -> Simulation:
+        """The simulator's world, for what no option of `info` tells. Raises UsageError before the first reset."""
+        if self._world is None:
+            raise UsageError("there is no world before the first reset")
+        return self._world
+
     def random_command(self, rng: random.Random) -> str:
         """One of the forms of commands, with things within reach in its blanks: most do something."""
         if self._world is None or self._stop is not None:
@@ -236,8 +243,7 @@ class SciWorldEnv(TextEnv):
         return self._world
 
     def _act(self, command: str) -> Transition:
-        assert self._world is not None
-        outcome = self._note(self._world.step(tidy(command)))
+        outcome = self._note(self.world.step(tidy(command)))
         if outcome.observation == UNKNOWN:
             raise InvalidAction(UNKNOWN)
         failed = outcome.score < 0
@@ -249,15 +255,14 @@ class SciWorldEnv(TextEnv):
 
     def _note(self, outcome: Outcome) -> Outcome:
         """Keep what `info` tells: a machine that fails must do so while the action is carried out, not afterwards."""
-        assert self._world is not None
         self._outcome = outcome
-        self._extras = {name: getattr(self._world, name)() for name in self.extras}
+        self._extras = {name: getattr(self.world, name)() for name in self.extras}
         return outcome
 
     def _plan(self) -> Sequence[str]:
-        assert self._world is not None and self.task is not None
+        assert self.task is not None
         problem = Problem(self.task.data["task"], self.task.data["variation"], self.simplifications)
-        return solve(self._world.jvm, problem, self._commands(), self.max_moves)
+        return solve(self.world.jvm, problem, self._commands(), self.max_moves)
 
     def _commands(self) -> list[str]:
         """What the simulator was told in this episode."""

@@ -94,7 +94,7 @@ def agentgym_task(index: int, numbering: str = "agentgym") -> str:
     """The id of the task that an index of AgentGym means.
 
     `numbering` is "agentgym", that of its server (4,639 games), or "agentgym-published", that of its published data
-    (4,339 games; from index 1,096 on 300 lower). Raises UsageError and UnknownTask.
+    (4,339 games; those from 1,396 on are 300 lower). Raises UsageError and UnknownTask.
     """
     if type(index) is not int:
         raise UsageError(f"an index of AgentGym is a whole number, got {index!r:.80}")

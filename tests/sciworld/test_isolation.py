@@ -1,5 +1,6 @@
 """Environments that share a machine are as if each were alone in it, and the same everywhere."""
 
+import hashlib
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -39,14 +40,15 @@ def make(play: Play, **options: Any) -> SciWorldEnv:
 
 
 def steps(env: SciWorldEnv, play: Play) -> Iterator[tuple[Any, ...]]:
-    """What is told, step by step, up to the end of the episode."""
+    """What is told, step by step, up to the end of the episode; then the whole world with its numbers."""
     observation, info = env.reset(seed=0, options={"task": play.task})
     yield observation, info["stop_reason"]
     for command in play.commands:
         observation, reward, terminated, truncated, info = env.step(command)
         yield observation, reward, info["score"], info["moves"], info["stop_reason"]
         if terminated or truncated:
-            return
+            break
+    yield hashlib.sha256(env.world.object_tree().encode()).hexdigest(), info["stop_reason"]
 
 
 def in_turn(plays: Sequence[Play], between: Callable[[int], object] = lambda number: None) -> list[Told]:
@@ -124,10 +126,9 @@ def test_a_neighbours_junk_loads_questions_and_plans_change_nothing(plays: list[
                 neighbour.reset(seed=0, options={"task": "sciworld/find-plant/3"})
                 assert list(neighbour.oracle())
             neighbour.step(rng.choice([neighbour.random_command(rng), "focus on", "reset task", "\U0001f600", "0", ""]))
-            assert neighbour._world is not None
             if number % 3 == 0:
-                neighbour._world.look(), neighbour._world.inventory(), neighbour._world.object_tree()
-                neighbour._world.available_actions()
+                neighbour.world.look(), neighbour.world.inventory(), neighbour.world.object_tree()
+                neighbour.world.available_actions()
 
         told = in_turn([plays[place] for place in chosen], disturb)
     assert told == [alone[place] for place in chosen]
@@ -142,7 +143,7 @@ def test_sixteen_threads_in_two_machines_as_alone(
     with ExitStack() as stack, ThreadPoolExecutor(16) as threads:
         envs = [stack.enter_context(closing(make(play, jvms=2))) for play in both]
         told = list(threads.map(lambda env, play: list(steps(env, play)), envs, both))
-        assert sorted(env._world.jvm.environments for env in envs if env._world) == [8] * 16
+        assert sorted(env.world.jvm.environments for env in envs if env._world) == [8] * 16
     assert told == expected
 
 
@@ -160,8 +161,7 @@ def test_the_same_in_another_machine_and_in_another_java(
 def test_what_can_be_done_does_not_depend_on_what_the_machine_went_through(plays: list[Play]) -> None:
     def asked(env: SciWorldEnv) -> list[Any]:
         env.reset(seed=0, options={"task": "sciworld/boil/0"})
-        assert env._world is not None
-        return [env._world.available_actions(), env._world.object_tree(), env._world.possible_objects()]
+        return [env.world.available_actions(), env.world.object_tree(), env.world.possible_objects()]
 
     with closing(make(plays[0])) as env:
         late = asked(env)

@@ -27,8 +27,7 @@ Make = Callable[..., SciWorldEnv]
 def begin(env: SciWorldEnv) -> Jvm:
     _, info = env.reset(seed=0, options=TASK)
     assert info["stop_reason"] is None, info
-    assert env._world is not None
-    return env._world.jvm
+    return env.world.jvm
 
 
 def running(pid: int) -> bool:
@@ -133,8 +132,7 @@ def test_a_machine_that_runs_out_of_memory(make: Make, no_machines: None, capfd:
         with jvm.turn(None):
             assert [jvm._gateway.new_array(jvm.java.byte, 30_000_000) for _ in range(4)]
 
-    assert env._world is not None
-    env._world.step = waste  # type: ignore[assignment]
+    env.world.step = waste  # type: ignore[assignment]
     assert "OutOfMemoryError" in failed(env)
     assert begin(env) is not jvm
     assert capfd.readouterr() == ("", "")
@@ -145,8 +143,7 @@ def test_what_java_throws_ends_the_episode_and_not_the_machine(make: Make) -> No
     here, there = make(), make()
     jvm = begin(here)
     begin(there)
-    assert here._world is not None
-    here._world._agent = jvm.java.java.util.ArrayList()  # which knows no step
+    here.world._agent = jvm.java.java.util.ArrayList()  # which knows no step
     assert "simulator failed" in failed(here)
     assert not there.step("look around")[3] and begin(here) is jvm
 
@@ -256,7 +253,7 @@ from agentgym_envs.sciworld.env import SciWorldEnv
 env = SciWorldEnv(jvms=1)
 _, info = env.reset(seed=0, options={"task": "sciworld/find-non-living-thing/0"})
 assert info["stop_reason"] is None, info
-jvm = env._world.jvm
+jvm = env.world.jvm
 def tell(*pids): print(*pids, flush=True)
 """
 ENDS = {
@@ -313,7 +310,7 @@ try:
 except KeyboardInterrupt:
     assert not jvm.alive
     assert env.step("look around")[4]["stop_reason"] == "env_error"
-    assert env.reset(seed=0)[1]["stop_reason"] is None and env._world.jvm.pid != jvm.pid
+    assert env.reset(seed=0)[1]["stop_reason"] is None and env.world.jvm.pid != jvm.pid
     tell("good")
 """
     with program(code) as process:
@@ -332,12 +329,12 @@ if not pid:
     mine = env.step("look around")[4]
     assert mine["stop_reason"] == "env_error" and "another process" in mine["error"], mine
     env.reset(seed=0)
-    assert env._world.jvm.pid != jvm.pid
+    assert env.world.jvm.pid != jvm.pid
     env.close()
     os._exit(7)
 for _ in range(20): assert not env.step("look around")[3]
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
-assert env.step("go to kitchen")[0].startswith("You move to the kitchen") and env._world.jvm is jvm
+assert env.step("go to kitchen")[0].startswith("You move to the kitchen") and env.world.jvm is jvm
 tell("good")
 """
     with program(code) as process:

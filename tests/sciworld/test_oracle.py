@@ -169,8 +169,8 @@ def test_running_worlds_take_no_notice_of_an_oracle(env: SciWorldEnv) -> None:
     with closing(SciWorldEnv(split=None, simplifications="easy")) as other:
         begin(other, THING)
         assert transcript(other) == alone
-        assert other._world is not None and env._world is not None and other._world.jvm is env._world.jvm
-        assert not env._world._interface.goldPathGenerationEnabled()
+        assert other.world.jvm is env.world.jvm
+        assert not env.world._interface.goldPathGenerationEnabled()
         solve_in(other)
 
 
@@ -219,8 +219,7 @@ def test_two_threads_with_two_machines_plan_at_once() -> None:
     for thread in threads:
         thread.join()
     assert len(plans[0]) == 3 and plans[0] == plans[1]
-    assert envs[0]._world is not None and envs[1]._world is not None
-    assert envs[0]._world.jvm is not envs[1]._world.jvm
+    assert envs[0].world.jvm is not envs[1].world.jvm
     for env in envs:
         env.close()
 
@@ -232,8 +231,8 @@ def test_an_expert_that_takes_too_long_is_stopped_and_nobody_else_is_harmed(
     with closing(SciWorldEnv(split=None)) as other:
         begin(other, PAINT)
         begin(env, "mendelian-genetics-unknown-plant/181")
-        assert env._world is not None and other._world is not None and env._world.jvm is other._world.jvm
-        monkeypatch.setattr(env._world.jvm, "call_seconds", 1.0)  # its connection still waits for longer
+        assert env.world.jvm is other.world.jvm
+        monkeypatch.setattr(env.world.jvm, "call_seconds", 1.0)  # its connection still waits for longer
         begun = time.perf_counter()
         with pytest.raises(NoOracle, match="mendelian-genetics-unknown-plant 181"):
             env.oracle()
@@ -247,15 +246,14 @@ def test_an_expert_that_takes_too_long_is_stopped_and_nobody_else_is_harmed(
 def test_a_machine_that_dies_under_a_plan_is_told_as_such() -> None:
     with closing(SciWorldEnv(split=None, heap_mb=310)) as env:
         begin(env, "lifespan-longest-lived/7")
-        assert env._world is not None
-        dead = env._world.jvm
+        dead = env.world.jvm
         os.kill(dead.pid, signal.SIGKILL)
         with pytest.raises(NoOracle, match="the machine failed while a plan was made"):
             env.oracle()
         assert env.step("look around")[-1]["stop_reason"] == "env_error"
         begin(env, "lifespan-longest-lived/7")
         solve_in(env)
-        assert dead not in oracle._scratches and env._world.jvm in oracle._scratches
+        assert dead not in oracle._scratches and env.world.jvm in oracle._scratches
 
 
 # All of them

@@ -96,8 +96,7 @@ def tasks() -> SciTasks:
 def simulator() -> Iterator[Simulation]:
     with closing(SciWorldEnv(split=None)) as env:
         env.reset(seed=0)
-        assert env._world is not None
-        yield env._world
+        yield env.world
     pool.shut_down()
 
 
