@@ -149,6 +149,16 @@ def test_what_java_throws_ends_the_episode_and_not_the_machine(make: Make) -> No
 
 
 @pytest.mark.slow
+def test_a_world_that_broke_ends_the_episode(make: Make) -> None:
+    env = make()
+    begin(env)
+    env.world._agent.setErrorState("the stove fell through the floor")  # as after an exception in the simulator
+    assert "the simulator failed: the stove fell" in failed(env)
+    begin(env)
+    assert not env.step("look around")[3]
+
+
+@pytest.mark.slow
 def test_a_call_that_is_interrupted_ends_the_machine_and_is_not_swallowed(make: Make, no_machines: None) -> None:
     env = make()
     jvm = begin(env)
@@ -331,6 +341,7 @@ if not pid:
     env.reset(seed=0)
     assert env.world.jvm.pid != jvm.pid
     env.close()
+    jvm.kill()
     os._exit(7)
 for _ in range(20): assert not env.step("look around")[3]
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
