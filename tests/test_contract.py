@@ -20,7 +20,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"simplifications": "easy", "tasks": "agentgym", "info": ["inventory", "possible_actions"]}
     ],
 }
-TAKES_LONG = {"AgentGym/SciWorld-v0"}
 
 
 def _plain(value: Any) -> str:
@@ -30,7 +29,9 @@ def _plain(value: Any) -> str:
 CASES = [(env_id, options) for env_id in env_ids() for options in ({}, *VARIANTS.get(env_id, []))]
 NAMES = [" ".join([env_id, *(_plain(value) for value in options.values())]) for env_id, options in CASES]
 # For daily use: the quick environments here, and one behind a server, since the way there is the same for all.
-HERE = [pytest.param(*case, marks=pytest.mark.slow) if case[1] or case[0] in TAKES_LONG else case for case in CASES]
+HERE = [
+    pytest.param(*case, marks=pytest.mark.slow) if case[1] or case[0] in contract.TAKES_LONG else case for case in CASES
+]
 THERE = [case if case == CASES[0] else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
 
 

@@ -91,7 +91,7 @@ def test_unknown_split_and_groups_name_the_choices() -> None:
         TABLE.take(groups=["tiny", "small", "big"])
     with pytest.raises(UnknownTask, match="choose from small"):
         TABLE.take(groups=[])
-    with pytest.raises(UnknownTask, match="no task of split 'validation' in groups"):
+    with pytest.raises(UnknownTask, match="no task of split 'validation' in the groups"):
         TABLE.draw(0, split="validation", groups=["large"])
 
 

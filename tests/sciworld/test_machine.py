@@ -38,7 +38,14 @@ def running(pid: int) -> bool:
 
 
 def machines() -> int:
-    return sum("GatewayServer" in " ".join(child.cmdline()) for child in psutil.Process().children())
+    return sum(is_machine(child) for child in psutil.Process().children())
+
+
+def is_machine(child: psutil.Process) -> bool:
+    try:
+        return "GatewayServer" in " ".join(child.cmdline())
+    except psutil.Error:  # it has ended
+        return False
 
 
 def open_files() -> int:
