@@ -75,13 +75,14 @@ def test_a_java_path_that_is_no_java(program: str) -> None:
     with pytest.raises(EnvError, match=f"^{program} does not start the simulator: ") as raised:
         start_java(program, 200, 30.0)
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 900
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < java.START_SECONDS / 2, "it was waited for"
 
 
+@pytest.mark.slow
 def test_one_that_never_answers_is_given_up_with_its_children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(java, "START_SECONDS", 0.3)
+    monkeypatch.setattr(java, "START_SECONDS", 3.0)
     place = script(tmp_path / "java", f"sleep 1000 & echo $! > {tmp_path}/child; wait")
-    with pytest.raises(EnvError, match=r"did not answer within 0\.3 s"):
+    with pytest.raises(EnvError, match="did not answer within 3 s"):
         start_java(place, 200, 30.0)
     assert not running(int((tmp_path / "child").read_text()))
 

@@ -62,6 +62,7 @@ def failed(env: SciWorldEnv, command: str = "look around") -> str:
 # Who may call
 
 
+@pytest.mark.slow
 def test_only_this_machine_and_who_knows_the_token_may_call(env: SciWorldEnv) -> None:
     jvm = begin(env)
     listening = [c for c in psutil.Process(jvm.pid).net_connections("tcp") if c.status == psutil.CONN_LISTEN]

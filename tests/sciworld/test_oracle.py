@@ -21,6 +21,7 @@ from agentgym_envs.sciworld.pool import shut_down
 from agentgym_envs.sciworld.rooms import ROOMS, room_told, tour, walk, way
 from agentgym_envs.sciworld.tasks import choose_kinds
 
+pytestmark = pytest.mark.slow  # a plan takes from half a second to many
 THING, TWO, PAINT = "find-non-living-thing/280", "lifespan-longest-lived-then-shortest-lived/28", "paint/27"
 SHORT = (THING, TWO, "lifespan-longest-lived/93", PAINT)
 CHEAP = (
@@ -139,7 +140,6 @@ def test_a_limit_of_moves_is_kept_to(env: SciWorldEnv) -> None:
             too_few.oracle()
 
 
-@pytest.mark.slow
 def test_a_task_that_was_lost_is_told_to_be(env: SciWorldEnv) -> None:
     begin(env, PAINT, "pour red paint into glass cup", "pour yellow paint into glass cup", "mix glass cup")
     with pytest.raises(NoOracle, match="found no commands that solve chemistry-mix-paint-secondary-color 27 from here"):
@@ -150,7 +150,6 @@ def test_a_task_that_was_lost_is_told_to_be(env: SciWorldEnv) -> None:
 # Beside others
 
 
-@pytest.mark.slow
 def test_running_worlds_take_no_notice_of_an_oracle(env: SciWorldEnv) -> None:
     begin(env, PAINT)
     commands = [*list(env.oracle())[:4], "look around", "wait", "inventory", "look around"]
@@ -182,7 +181,6 @@ def test_the_number_of_paths_kept_is_bounded(env: SciWorldEnv, monkeypatch: pyte
     assert [problem.variation for problem in oracle._paths] == [1]
 
 
-@pytest.mark.slow
 def test_resets_take_as_long_after_an_oracle_as_before(env: SciWorldEnv) -> None:
     def resets() -> float:
         times = []
@@ -200,7 +198,6 @@ def test_resets_take_as_long_after_an_oracle_as_before(env: SciWorldEnv) -> None
     assert resets() < before + search / 4
 
 
-@pytest.mark.slow
 def test_two_threads_with_two_machines_plan_at_once() -> None:
     shut_down()
     forget()
@@ -224,7 +221,6 @@ def test_two_threads_with_two_machines_plan_at_once() -> None:
         env.close()
 
 
-@pytest.mark.slow
 def test_an_expert_that_takes_too_long_is_stopped_and_nobody_else_is_harmed(
     env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +238,6 @@ def test_an_expert_that_takes_too_long_is_stopped_and_nobody_else_is_harmed(
         solve_in(other)
 
 
-@pytest.mark.slow
 def test_a_machine_that_dies_under_a_plan_is_told_as_such() -> None:
     with closing(SciWorldEnv(split=None, heap_mb=310)) as env:
         begin(env, "lifespan-longest-lived/7")
@@ -259,7 +254,6 @@ def test_a_machine_that_dies_under_a_plan_is_told_as_such() -> None:
 # All of them
 
 
-@pytest.mark.slow
 def test_a_variation_of_each_of_the_thirty_tasks_is_solved(env: SciWorldEnv) -> None:
     assert {full_id(task).split("/")[1] for task in CHEAP} == set(choose_kinds("all"))
     for task in CHEAP:
@@ -267,14 +261,12 @@ def test_a_variation_of_each_of_the_thirty_tasks_is_solved(env: SciWorldEnv) -> 
         solve_in(env)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("task", MENDED)
 def test_what_the_expert_gets_wrong_is_mended(env: SciWorldEnv, task: str) -> None:
     begin(env, task)
     assert MENDED[task] in solve_in(env)
 
 
-@pytest.mark.slow
 def test_worlds_made_easier_are_solved() -> None:
     with closing(SciWorldEnv(split=None, simplifications="easy")) as easy:
         for task in (*SHORT, "grow-plant/27", "power-component/4", "melt/13", "use-thermometer/425"):
@@ -282,7 +274,6 @@ def test_worlds_made_easier_are_solved() -> None:
             solve_in(easy)
 
 
-@pytest.mark.slow
 def test_after_random_play_most_is_solved_still_and_what_is_not_is_said(env: SciWorldEnv) -> None:
     solved = asked = 0
     for seed, task in enumerate(
