@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Env = gym.Env[str, str]
+_MANY = 9
+"""Of more groups than this, the first are shown."""
 
 EnvId = Annotated[
     str, typer.Argument(metavar="ENV", help="An environment id, or its name: textcraft, babyai, sciworld.")
@@ -97,6 +99,11 @@ def parse_env_args(pairs: Sequence[str] | None) -> dict[str, Any]:
 def recorded_args(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Those arguments that belong in a record: how an environment was reached, and by which token, does not."""
     return {name: value for name, value in arguments.items() if name not in TRANSPORT_OPTIONS}
+
+
+def few_groups(groups: list[str]) -> list[str]:
+    """The first of many groups, and how many there are."""
+    return groups if len(groups) <= _MANY else [*groups[: _MANY - 1], f"… {len(groups)} in all"]
 
 
 def begin(env: Env, **arguments: Any) -> str:

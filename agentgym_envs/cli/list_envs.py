@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from agentgym_envs.cli.common import Json, make_env, print_json, stdout
+from agentgym_envs.cli.common import Json, few_groups, make_env, print_json, stdout
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import AgentGymError
 from agentgym_envs.registration import REGISTRATIONS, Registration
 from agentgym_envs.task import SPLITS, TaskTable
-
-_MANY = 9
-"""Of more groups than this, the first are shown."""
 
 
 def list_command(as_json: Json = False) -> None:
@@ -38,11 +35,6 @@ def list_command(as_json: Json = False) -> None:
         counts = [f"{row['tasks'][split]:,}" if row["tasks"] else "∞" for split in SPLITS]
         table.add_row(name, "\n".join(few_groups(row["groups"])), *counts, f"[dim]{row['digest'][:8]}[/]")
     stdout().print(table)
-
-
-def few_groups(groups: list[str]) -> list[str]:
-    """The first of many groups, and how many there are."""
-    return groups if len(groups) <= _MANY else [*groups[: _MANY - 1], f"… {len(groups)} in all"]
 
 
 def describe(row: Registration) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentgym_envs.cli.common import Interrupted, find_env, stdout
-from agentgym_envs.cli.list_envs import few_groups
+from agentgym_envs.cli.common import Interrupted, few_groups, find_env, stdout
 from agentgym_envs.errors import MissingExtra, UsageError, missing_extra
 from agentgym_envs.registration import env_ids
 

@@ -211,7 +211,7 @@ class SciWorldEnv(TextEnv):
         self._lease: Lease | None = None
         self._world: Simulation | None = None
         self._outcome = Outcome("", 0.0, False, 0)
-        self._extras: dict[str, Any] = {}
+        self._asked: dict[str, Any] = {}
 
     @property
     def world(self) -> Simulation:
@@ -256,7 +256,7 @@ class SciWorldEnv(TextEnv):
     def _note(self, outcome: Outcome) -> Outcome:
         """Keep what `info` tells: a machine that fails must do so while the action is carried out, not afterwards."""
         self._outcome = outcome
-        self._extras = {name: getattr(self.world, name)() for name in self.extras}
+        self._asked = {name: getattr(self.world, name)() for name in self.extras}
         return outcome
 
     def _plan(self) -> Sequence[str]:
@@ -289,7 +289,7 @@ class SciWorldEnv(TextEnv):
         info = super()._info(details)
         info["moves"] = self._outcome.moves
         if "error" not in info:
-            info |= self._extras
+            info |= self._asked
         return info
 
     def _draw(self) -> str:
