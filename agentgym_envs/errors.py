@@ -13,6 +13,7 @@
     ├── EpisodeOver        (RuntimeError)  a step without a running episode
     ├── NoOracle           (RuntimeError)  the current state cannot be solved, or the environment has no oracle
     ├── EnvError           (RuntimeError)  the machine's fault: ends the episode as `env_error`, never becomes a reward
+    │   ├── RetrieverError                 a search engine or its server failed
     │   ├── SessionLost                    a server or worker does not hold that session (any more)
     │   └── ServerFull                     a server holds as many sessions as it may
     ├── EngineError        (RuntimeError)  the generation server failed
@@ -76,6 +77,10 @@ class NoOracle(AgentGymError, RuntimeError):
 
 class EnvError(AgentGymError, RuntimeError):
     """The simulator, server or browser behind an environment failed."""
+
+
+class RetrieverError(EnvError):
+    """A search engine, or the server that it is behind, did not answer."""
 
 
 class SessionLost(EnvError):

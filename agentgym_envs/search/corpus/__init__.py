@@ -1,0 +1,1 @@
+"""The corpus that is shipped: pages about countries, cities, airports and elements."""

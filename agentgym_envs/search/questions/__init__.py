@@ -1,0 +1,1 @@
+"""Where the questions of the search environments come from."""
