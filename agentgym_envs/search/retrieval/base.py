@@ -76,7 +76,7 @@ class Retriever(ABC):
     def describe(self) -> dict[str, Any]:
         """What it is (JSON): `engine`, and as far as it knows `corpus`, `passages` and `sha256`."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Free what it holds; closing twice is fine."""
 
 

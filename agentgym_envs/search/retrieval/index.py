@@ -60,8 +60,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{folder / MANIFEST} cannot be read: {error}") from None
     if manifest.get("format") != FORMAT:
         raise UsageError(
-            f"the index {folder} has the format {manifest.get('format')}, this version reads {FORMAT}: make it anew with "
-            "`agentgym search index CORPUS.jsonl`"
+            f"the index {folder} has the format {manifest.get('format')}, this version reads {FORMAT}: make it anew "
+            "with `agentgym search index CORPUS.jsonl`"
         )
     return manifest
 
