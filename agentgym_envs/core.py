@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from agentgym_envs.errors import EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError
-from agentgym_envs.grammar import ActionGrammar, make_grammar
+from agentgym_envs.grammar import GRAMMARS, ActionGrammar, make_grammar
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet, check_selection
 
@@ -89,7 +89,7 @@ class TextEnv(gym.Env[str, str], ABC):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 (Gymnasium's name and type)
-    blocking: ClassVar[bool] = False
+    blocking: bool = False
     """Whether a step waits for something outside this process, so that it is given a thread of its own."""
     heavy: ClassVar[bool] = False
     """Whether a step burns CPU for long or the environment owns a process, so that servers keep it in a worker."""
@@ -97,6 +97,8 @@ class TextEnv(gym.Env[str, str], ABC):
     """Whether `areset` and `astep` wait without a thread, so that one event loop carries many episodes."""
     remote_options: ClassVar[frozenset[str]] = frozenset({"grammar", "split", "groups", "instructions", "render_mode"})
     """The arguments that a stranger may give when the environment is served; never a path or an address."""
+    grammars: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS
+    """The grammars by name, with those that the scenario words in its own way."""
 
     tasks: TaskSet
     rules: str = ""
@@ -118,7 +120,7 @@ class TextEnv(gym.Env[str, str], ABC):
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise UsageError(f"render_mode must be one of {self.metadata['render_modes']} or None, got {render_mode!r}")
         check_selection(self.tasks, split, groups)
-        self.grammar = make_grammar(grammar)
+        self.grammar = make_grammar(grammar, self.grammars)
         self.split, self.groups = split, None if groups is None else tuple(groups)
         self._instructions = instructions
         self.render_mode = render_mode
@@ -130,6 +132,11 @@ class TextEnv(gym.Env[str, str], ABC):
         self._turn, self._score, self._success, self._closed = 0, 0.0, False, False
         self._actions: list[str] = []
         self._observation = ""
+
+    @classmethod
+    def needs_worker(cls, options: Mapping[str, Any]) -> bool:
+        """Whether a server keeps environments of these arguments in a worker process."""
+        return cls.heavy or cls.blocking
 
     @property
     def instructions(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -98,7 +98,7 @@ class TagGrammar:
 
     def parse(self, text: str) -> Parsed:
         """The content of the last `<tag>...</tag>` pair that holds no further opening tag."""
-        if not (found := _last_pair(text, self.tag)):
+        if not (found := last_pair(text, self.tag)):
             raise InvalidAction(f"No action found. Write one action between <{self.tag}> and </{self.tag}>.")
         thought, body = found
         return Parsed(thought, body)
@@ -108,7 +108,7 @@ class TagGrammar:
         return f"{thought}\n<{self.tag}>{command}</{self.tag}>".lstrip("\n")
 
 
-def _last_pair(text: str, tag: str) -> tuple[str, str] | None:
+def last_pair(text: str, tag: str) -> tuple[str, str] | None:
     """What stands before and inside the last `<tag>...</tag>`, stripped; in linear time, as a regex would not be."""
     opening, closing = f"<{tag}>", f"</{tag}>"
     end = text.rfind(closing)
@@ -155,7 +155,7 @@ class ToolCallGrammar:
 
     def parse(self, text: str) -> Parsed:
         """The argument `action` of the last tool call."""
-        if not (found := _last_pair(text, "tool_call")):
+        if not (found := last_pair(text, "tool_call")):
             raise InvalidAction("No tool call found. Call the tool `act` between <tool_call> and </tool_call>.")
         thought, body = found
         return Parsed(thought, _tool_argument(body))
@@ -188,12 +188,14 @@ GRAMMARS: dict[str, Callable[[], ActionGrammar]] = {
 }
 
 
-def make_grammar(grammar: str | ActionGrammar) -> ActionGrammar:
+def make_grammar(
+    grammar: str | ActionGrammar, known: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS
+) -> ActionGrammar:
     """The grammar of that name; a grammar object passes through. Raises UsageError for an unknown name."""
     if not isinstance(grammar, str):
         if not callable(getattr(grammar, "parse", None)):
-            raise UsageError(f"a grammar is one of {', '.join(GRAMMARS)}, or an ActionGrammar, got {grammar!r:.80}")
+            raise UsageError(f"a grammar is one of {', '.join(known)}, or an ActionGrammar, got {grammar!r:.80}")
         return grammar
-    if grammar not in GRAMMARS:
-        raise UsageError(f"there is no grammar {grammar!r}; choose one of {', '.join(GRAMMARS)}")
-    return GRAMMARS[grammar]()
+    if grammar not in known:
+        raise UsageError(f"there is no grammar {grammar!r}; choose one of {', '.join(known)}")
+    return known[grammar]()

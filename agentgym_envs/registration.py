@@ -28,6 +28,8 @@ REGISTRATIONS = (
     Registration("AgentGym/TextCraft-v0", "agentgym_envs.textcraft.env:TextCraftEnv", "craft an item from recipes"),
     Registration("AgentGym/BabyAI-v0", "agentgym_envs.babyai.env:BabyAIEnv", "a grid world of rooms, told in words"),
     Registration("AgentGym/SciWorld-v0", "agentgym_envs.sciworld.env:SciWorldEnv", "experiments in ScienceWorld"),
+    Registration("AgentGym/Search-v0", "agentgym_envs.search.env:SearchEnv", "answer questions by searching a corpus"),
+    Registration("AgentGym/SearchRetry-v0", "agentgym_envs.search.env:SearchRetryEnv", "the same, guessing on"),
 )
 _ENTRY_POINTS: dict[str, str] = {}
 _VECTOR = "vector "

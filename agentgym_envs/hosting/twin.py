@@ -9,14 +9,17 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, lost_task
 from agentgym_envs.errors import EnvError, NoOracle, SessionLost, UnknownTask, UsageError
+from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.hosting.connection import Connection, Opened, Opener, Posted
 from agentgym_envs.hosting.host import rng_to_json, set_rng
 from agentgym_envs.hosting.pictures import picture_from_json
+from agentgym_envs.registration import env_class
 from agentgym_envs.task import Task, TaskSet
 
 ResetResult = tuple[str, dict[str, Any]]
@@ -49,7 +52,7 @@ class TwinEnv(TextEnv):
         self._age, self._closed = 0, False
         self._open()
         what = self._place.description
-        self.rules = what["rules"]
+        self.rules, self.grammars = what["rules"], _grammars_of(env_id)
         self.metadata = TextEnv.metadata | {"render_modes": what["render_modes"]}
         self.tasks = TwinTasks(self._ask_anew, what["tasks"])
         super().__init__(
@@ -348,6 +351,14 @@ class TwinTasks(TaskSet):
 
 
 _KEPT_TASKS = 10_000
+
+
+def _grammars_of(env_id: str) -> Mapping[str, Callable[[], ActionGrammar]]:
+    """How an environment words its grammars; the common ones if only the server knows it."""
+    try:
+        return env_class(env_id).grammars
+    except (gym.error.Error, ImportError, UsageError):
+        return GRAMMARS
 
 
 def _given_up() -> SessionLost:

@@ -1,0 +1,164 @@
+"""How a turn is read: what is thought does not act, and the first complete `<search>` or `<answer>` does.
+
+`read` is the environment's own rule; `read_search_r1` is Search-R1's, for comparison.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from agentgym_envs.errors import InvalidAction
+from agentgym_envs.grammar import Parsed, last_pair
+
+INVALID = (
+    "This is not a valid action. Write <search>your query</search> to search, or <answer>your answer</answer> to "
+    "answer."
+)
+_UNCLOSED = "Your thought has no end, and nothing in a thought is carried out. Write </think> before you act."
+_KINDS: tuple[Literal["search"], Literal["answer"]] = ("search", "answer")
+_THINK = re.compile(r"<(/?)think>")
+_FIRST = re.compile(r"<(search|answer)>(.*?)</\1>", re.DOTALL)
+
+
+class Action(NamedTuple):
+    """A query or an answer, without white space around it."""
+
+    kind: Literal["search", "answer"]
+    text: str
+
+    def __str__(self) -> str:
+        return f"<{self.kind}>{self.text}</{self.kind}>"
+
+
+class Split(NamedTuple):
+    """A message in its thoughts and the rest. `open` is whether it ends within a thought."""
+
+    thought: str
+    rest: str
+    open: bool
+
+
+def split_thought(message: str) -> Split:
+    """Take the thoughts out.
+
+    A `</think>` without its beginning ends a thought that began before the message: chat templates of reasoning models
+    write the `<think>` themselves.
+    """
+    thoughts, rest, begin, thinking = list[str](), list[str](), 0, False
+    for mark in _THINK.finditer(message):
+        piece, begin, begins = message[begin : mark.start()], mark.end(), not mark[1]
+        if thinking:
+            thoughts.append(piece)
+        elif begins:
+            rest.append(piece)
+        else:
+            thoughts, rest = [*thoughts, *rest, piece], []
+        thinking = begins
+    (thoughts if thinking else rest).append(message[begin:])
+    return Split("".join(thoughts).strip(), "".join(rest), thinking)
+
+
+def read(message: str) -> Action:
+    """The first complete tag outside of thoughts. Raises InvalidAction."""
+    split = split_thought(message)
+    found = [pair for kind in _KINDS if (pair := _first_pair(split.rest, kind))]
+    if not found:
+        raise InvalidAction(_UNCLOSED if split.open else INVALID)
+    _, action = min(found, key=lambda pair: pair[0])
+    if not action.text:
+        raise InvalidAction(f"Your {'query' if action.kind == 'search' else 'answer'} is empty. {INVALID}")
+    return action
+
+
+def _first_pair(text: str, kind: Literal["search", "answer"]) -> tuple[int, Action] | None:
+    """Where the first tag of a kind that is closed begins, and what it holds; in linear time, as no regex would be."""
+    opening, closing = f"<{kind}>", f"</{kind}>"
+    begin = text.find(opening)
+    end = text.find(closing, begin + len(opening)) if begin >= 0 else -1
+    return None if end < 0 else (begin, Action(kind, text[begin + len(opening) : end].strip()))
+
+
+def cut_search_r1(message: str) -> str:
+    """A response as Search-R1 keeps it: up to its first `</search>`, else up to its first `</answer>`.
+
+    Source: https://github.com/PeterGriffinJin/Search-R1, search_r1/llm_agent/generation.py.
+    """
+    for closing in ("</search>", "</answer>"):
+        before, mark, _ = message.partition(closing)
+        if mark:
+            return before + mark
+    return message
+
+
+def read_search_r1(message: str) -> Action:
+    """The first complete tag anywhere, in a thought or not, as in Search-R1; it may be empty. Raises InvalidAction."""
+    found = _FIRST.search(cut_search_r1(message))
+    if not found:
+        raise InvalidAction(INVALID)
+    return Action("search" if found[1] == "search" else "answer", found[2].strip())
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTags:
+    """The tags as they are, after a thought if there is one: the form in which Search-R1 is trained."""
+
+    name: str = "bare"
+    instructions: str = (
+        "Think first, between <think> and </think>. Then write one action, <search>query</search> or "
+        "<answer>answer</answer>, and nothing after it."
+    )
+
+    def parse(self, text: str) -> Parsed:
+        """The thought, and the message as it is: the environment reads tags itself."""
+        return Parsed(split_thought(text).thought, text.strip())
+
+    def format(self, command: str, thought: str = "") -> str:
+        """The thought, if any, in its tags, and the command."""
+        return f"<think>{thought}</think>\n{command}" if thought else command
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTools:
+    """Tool calls: `search(query)` and `answer(answer)`, in the form of Hermes and Qwen.
+
+    Source: the Hermes function-calling format, https://github.com/NousResearch/Hermes-Function-Calling
+    """
+
+    name: str = "tool_call"
+    instructions: str = (
+        "Answer with one call of a tool, `search` (argument `query`) or `answer` (argument `answer`), for example:\n"
+        '<tool_call>\n{"name": "search", "arguments": {"query": "..."}}\n</tool_call>\n'
+        '<tool_call>\n{"name": "answer", "arguments": {"answer": "..."}}\n</tool_call>'
+    )
+
+    def parse(self, text: str) -> Parsed:
+        """The last tool call, as the tag it stands for. Raises InvalidAction."""
+        if not (found := last_pair(text, "tool_call")):
+            raise InvalidAction("No tool call found. Call `search` or `answer` between <tool_call> and </tool_call>.")
+        thought, body = found
+        return Parsed(split_thought(thought).thought or thought, str(_tool_action(body)))
+
+    def format(self, command: str, thought: str = "") -> str:
+        """The thought, if any, and the call."""
+        action = read(command)
+        argument = "query" if action.kind == "search" else "answer"
+        call = json.dumps({"name": action.kind, "arguments": {argument: action.text}}, ensure_ascii=False)
+        return f"{thought}\n<tool_call>\n{call}\n</tool_call>".lstrip("\n")
+
+
+def _tool_action(body: str) -> Action:
+    try:
+        call = json.loads(body)
+        name, arguments = call["name"], call["arguments"]
+        text = arguments.get("query" if name == "search" else "answer")
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        name, text = None, None
+    if name not in _KINDS or not isinstance(text, str):
+        raise InvalidAction(
+            'The tool call is not valid. Write {"name": "search", "arguments": {"query": "..."}} or '
+            '{"name": "answer", "arguments": {"answer": "..."}}.'
+        )
+    return Action(name, text.strip())

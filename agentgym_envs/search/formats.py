@@ -1,0 +1,85 @@
+"""How the passages that were found are told.
+
+The named forms are those on which published checkpoints were trained. A passage is data: what looks like one of the
+tags that mean something in an episode is made harmless in it, and a cut never takes the end of the wrapper away.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agentgym_envs.errors import UsageError
+from agentgym_envs.search.retrieval.base import Hit, Passage
+
+NOTHING = "Nothing was found."
+_CUT = " ..."
+_MARKUP = re.compile(
+    r"<(?=\s*/?\s*(?:think|search|information|answer|action|tool_call|tool_response)\b)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`one` words a passage by its rank from 1; `wrap` puts all of them into what is told."""
+
+    one: Callable[[int, Passage], str]
+    wrap: Callable[[str], str]
+    nothing: str = NOTHING
+
+    def tell(self, hits: Sequence[Hit], max_chars: int, *, neutral: bool = True) -> str:
+        """What is told of hits, of whose passages at most `max_chars` characters.
+
+        `neutral=False` leaves tags in passages as they are.
+        """
+        told, left = list[str](), max_chars
+        for rank, hit in enumerate(hits, 1):
+            contents = _MARKUP.sub("&lt;", hit.passage.contents) if neutral else hit.passage.contents
+            if len(contents) > left:
+                contents = contents[:left] + _CUT
+            told.append(self.one(rank, Passage(hit.passage.id, contents)))
+            left -= len(contents)
+            if left <= 0:
+                break
+        return self.wrap("".join(told) if told else self.nothing)
+
+
+def _search_r1(rank: int, passage: Passage) -> str:
+    title, _, text = passage.contents.partition("\n")  # the title with its quotes, as it stands in the corpus
+    return f"Doc {rank}(Title: {title}) {text}\n"
+
+
+def _skyrl(rank: int, passage: Passage) -> str:
+    return f"Doc {rank}: {passage.contents.strip()}\n"
+
+
+def _verl(rank: int, passage: Passage) -> str:
+    title, _, text = passage.contents.partition("\n")
+    return f"Doc {rank} (Title: {title})\n{text}\n\n"
+
+
+def _plain(rank: int, passage: Passage) -> str:
+    return f"[{rank}] {passage.title or passage.id}\n{passage.text}\n"
+
+
+def _result(text: str, ascii_only: bool) -> str:
+    return json.dumps({"result": text}, ensure_ascii=ascii_only)
+
+
+FORMATS: dict[str, Format] = {
+    "agentgym": Format(_search_r1, lambda text: f"<information>{text.strip()}</information>"),
+    "search-r1": Format(_search_r1, lambda text: f"\n\n<information>{text.strip()}</information>\n\n", nothing=""),
+    "skyrl": Format(_skyrl, lambda text: f"\n<information>{_result(text, True)}</information>\n"),
+    "verl": Format(_verl, lambda text: _result(text.strip(), False)),
+    "plain": Format(_plain, lambda text: f"<information>\n{text.strip()}\n</information>"),
+}
+"""Forms by name. Sources: AgentGym's searchqa, Search-R1's generation.py, SkyRL's and verl's search tools."""
+
+
+def find_format(name: str) -> Format:
+    """The form of that name. Raises UsageError."""
+    if name not in FORMATS:
+        raise UsageError(f"there is no format {name!r}; choose one of {', '.join(FORMATS)}")
+    return FORMATS[name]

@@ -1,0 +1,135 @@
+"""How a turn is read."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs.errors import InvalidAction
+from agentgym_envs.search.actions import (
+    Action,
+    SearchTags,
+    SearchTools,
+    cut_search_r1,
+    read,
+    read_search_r1,
+    split_thought,
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "action"),
+    [
+        ("<search>capital of Peru</search>", ("search", "capital of Peru")),
+        ("  <answer>\n Lima \n</answer> done", ("answer", "Lima")),
+        ("<think>hm</think><search>q</search>", ("search", "q")),
+        ("<think><answer>no</answer></think> <answer>yes</answer>", ("answer", "yes")),
+        ("<think><search>no</search></think><answer>yes</answer><think><answer>no</answer></think>", ("answer", "yes")),
+        ("I think so <answer>no</answer></think><answer>yes</answer>", ("answer", "yes")),
+        ("<search>one</search><search>two</search>", ("search", "one")),
+        ("<answer>A</answer> <search>q</search>", ("answer", "A")),
+        ("<answer>A</answer><answer>B</answer>", ("answer", "A")),
+        ("<search> <answer>A</answer>", ("answer", "A")),
+        ("<search>a <answer>b</answer> c</search>", ("search", "a <answer>b</answer> c")),
+        ("<answer>a <search>b</search> c</answer>", ("answer", "a <search>b</search> c")),
+        ("<think>a<think>b</think>c</think><search>q</search>", ("search", "q")),
+        ("<search>北京 ما هي</search>", ("search", "北京 ما هي")),
+    ],
+)
+def test_the_first_complete_tag_outside_of_thoughts_counts(message: str, action: tuple[str, str]) -> None:
+    assert read(message) == action
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ("", "not a valid action"),
+        ("Lima", "not a valid action"),
+        ("<search>q", "not a valid action"),
+        ("</search>q<search>", "not a valid action"),
+        ("<search>q</answer>", "not a valid action"),
+        ("<SEARCH>q</SEARCH>", "not a valid action"),
+        ("<search> \n </search>", "query is empty"),
+        ("<answer></answer>", "answer is empty"),
+        ("<think>I will <search>q</search>", "no end"),
+        ("<think><answer>x</answer></think>", "not a valid action"),
+    ],
+)
+def test_what_is_no_action_is_told_why(message: str, why: str) -> None:
+    with pytest.raises(InvalidAction, match=why):
+        read(message)
+
+
+@given(st.lists(st.sampled_from(["<think>", "</think>", "<search>", "</search>", "<answer>", "</answer>", "x", " "])))
+def test_nothing_of_a_message_is_lost_and_no_thought_acts(pieces: list[str]) -> None:
+    message = "".join(pieces)
+    thought, rest, _ = split_thought(message)
+    assert "think>" not in thought + rest
+    assert sorted(thought.replace(" ", "") + rest.replace(" ", "")) == sorted(
+        message.replace("<think>", "").replace("</think>", "").replace(" ", "")
+    )
+    try:
+        action = read(message)
+    except InvalidAction:
+        return
+    assert f"<{action.kind}>" in rest and action.text in rest
+
+
+def test_reading_takes_linear_time() -> None:
+    began = time.process_time()
+    for piece in ("<search>", "<answer>", "<think>", "</think>", "<think></think>", "<search></answer>"):
+        with pytest.raises(InvalidAction):
+            read(piece * 20_000)
+    assert time.process_time() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    ("message", "kept", "action"),
+    [
+        ("<think><search>q</search></think><answer>A</answer>", "<think><search>q</search>", ("search", "q")),
+        ("<answer>A</answer><search>q</search>", "<answer>A</answer><search>q</search>", ("answer", "A")),
+        ("<answer>A</answer><answer>B</answer>", "<answer>A</answer>", ("answer", "A")),
+        ("<search></search>", "<search></search>", ("search", "")),
+    ],
+)
+def test_search_r1_cuts_and_takes_the_first_tag_anywhere(message: str, kept: str, action: tuple[str, str]) -> None:
+    assert cut_search_r1(message) == kept
+    assert read_search_r1(message) == action
+
+
+def test_search_r1_also_knows_invalid_actions() -> None:
+    with pytest.raises(InvalidAction):
+        read_search_r1("Lima")
+
+
+TEXTS = st.text(min_size=1).map(str.strip).filter(bool)
+
+
+@given(st.sampled_from(["search", "answer"]), TEXTS.filter(lambda text: "</" not in text and "think>" not in text))
+def test_both_grammars_read_what_they_write(kind: str, text: str) -> None:
+    command = str(Action(kind, text))  # type: ignore[arg-type]
+    for grammar in (SearchTags(), SearchTools()):
+        assert read(grammar.parse(grammar.format(command)).command) == (kind, text)
+        written = grammar.parse(grammar.format(command, "so it goes"))
+        assert (written.thought, read(written.command)) == ("so it goes", (kind, text))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "",
+        "[]",
+        "null",
+        '{"name": "search"}',
+        '{"name": "search", "arguments": []}',
+        '{"name": "search", "arguments": {"answer": "x"}}',
+        '{"name": "act", "arguments": {"action": "x"}}',
+        '{"name": ["search"], "arguments": {"query": "x"}}',
+        '{"name": "search", "arguments": {"query": 7}}',
+        "[" * 5_000,
+    ],
+)
+def test_a_tool_call_that_is_none_is_answered(call: str) -> None:
+    with pytest.raises(InvalidAction, match="tool call"):
+        SearchTools().parse(f"<tool_call>{call}</tool_call>")
