@@ -41,6 +41,8 @@ class EnvServer:
     def __init__(self, sessions: Sessions, metrics: Metrics) -> None:
         """`metrics` counts what goes on."""
         self.sessions, self.metrics = sessions, metrics
+        self.about: dict[str, Any] = {}
+        """What `/health` tells besides; a mount enters what it serves."""
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def routes(self) -> list[Route]:
@@ -120,7 +122,8 @@ class EnvServer:
 
     async def health(self, request: Request) -> Response:
         """Whether the server is well, and how full it is."""
-        return _json({"status": "ok", "sessions": len(self.sessions), "max_sessions": self.sessions.max_sessions})
+        load = {"sessions": len(self.sessions), "max_sessions": self.sessions.max_sessions}
+        return _json({"status": "ok", **load, **self.about})
 
     async def show_metrics(self, request: Request) -> Response:
         """Prometheus text."""

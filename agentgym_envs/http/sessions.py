@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib
+import inspect
 import logging
 import secrets
 import time
@@ -92,11 +93,14 @@ class Sessions:
         call_seconds: float = 300.0,
         isolate: bool = False,
         limits: Limits | None = None,
+        env_args: Mapping[str, Any] | None = None,
     ) -> None:
         """`isolate` keeps every environment in a worker process, not only those that are heavy or wait.
 
         An id may be `module:id`: the module, which registers the id, is imported here and in the workers.
-        Raises UsageError for an id that is not an environment of this suite, and for bounds that cannot be.
+        `env_args` are arguments of every environment that knows them; what a client asks for goes before.
+        Raises UsageError for an id that is not an environment of this suite, for bounds that cannot be, and for an
+        argument that none of the environments knows.
         """
         if max_sessions < 1:
             raise UsageError(f"max_sessions must be at least 1, got {max_sessions}")
@@ -104,11 +108,12 @@ class Sessions:
         check_seconds("call_seconds", call_seconds)
         self._full_ids = {name.rpartition(":")[2]: name for name in env_ids}
         self.classes: dict[str, type[TextEnv]] = {env_id: _class_of(name) for env_id, name in self._full_ids.items()}
+        self._defaults = _defaults(self.classes, env_args or {})
         self.max_sessions, self.idle_seconds, self.call_seconds = max_sessions, idle_seconds, call_seconds
         self.limits = limits or Limits()
         self.on_reaped: Callable[[Session], None] = lambda session: None
-        self._isolate = isolate
-        self._host, self._pool = Host(), WorkerPool(workers or 1)
+        self._isolate, self.workers = isolate, workers or 1
+        self._host, self._pool = Host(), WorkerPool(self.workers)
         self._table: dict[str, Session] = {}
         self._described: dict[str, Mapping[str, Any]] = {}
         self._openers = ThreadPoolExecutor(_OPENERS, thread_name_prefix="agentgym-open")
@@ -130,8 +135,8 @@ class Sessions:
 
     def hosted(self, env_id: str) -> str:
         """Where environments of that id live: "server" or "worker"."""
-        kind = self.classes[env_id]
-        return "worker" if self._isolate or kind.heavy or kind.blocking else "server"
+        needed = self.classes[env_id].needs_worker(self._defaults[env_id])
+        return "worker" if self._isolate or needed else "server"
 
     async def warm_up(self) -> None:
         """Load what the first sessions need, where that costs no process."""
@@ -284,11 +289,11 @@ class Sessions:
             raise UsageError(f"the options are longer than {self.limits.option_bytes} bytes")
 
     async def _make(self, env_id: str, options: dict[str, Any]) -> Session:
-        token = secrets.token_urlsafe(24)
+        token, whole = secrets.token_urlsafe(24), {**self._defaults[env_id], **options}
         if self.hosted(env_id) == "server":
-            description = self._host.open(token, self._full_ids[env_id], options)
+            description = self._host.open(token, self._full_ids[env_id], whole)
             return Session(token, env_id, options, token, None, description, time.monotonic())
-        opened = await self._open_in_worker(env_id, options)
+        opened = await self._open_in_worker(env_id, whole)
         assert isinstance(opened.connection, WorkerProcess)
         return Session(token, env_id, options, opened.session, opened.connection, opened.description, time.monotonic())
 
@@ -344,6 +349,27 @@ def _class_of(name: str) -> type[TextEnv]:
         return env_class(env_id)
     except (ImportError, gym.error.Error) as error:
         raise UsageError(f"cannot serve {name!r}: {error}") from None
+
+
+def _defaults(classes: Mapping[str, type[TextEnv]], env_args: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """For each environment, those arguments that it knows. Raises UsageError for one that none of them knows."""
+    known = {env_id: _arguments_of(kind) for env_id, kind in classes.items()}
+    if unknown := sorted(set(env_args) - set().union(*known.values())):
+        choices = "; ".join(f"{env_id} has {', '.join(sorted(names))}" for env_id, names in known.items())
+        raise UsageError(f"no served environment has an argument {', '.join(unknown)}: {choices or 'there is none'}")
+    return {env_id: {key: env_args[key] for key in env_args if key in names} for env_id, names in known.items()}
+
+
+def _arguments_of(kind: type[TextEnv]) -> set[str]:
+    """The names of the arguments of a class, and of its bases as far as it hands further ones on."""
+    names = set[str]()
+    for base in kind.__mro__:
+        if "__init__" in base.__dict__:
+            parameters = inspect.signature(base.__dict__["__init__"]).parameters.values()
+            names |= {each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+            if all(each.kind is not each.VAR_KEYWORD for each in parameters):
+                break
+    return names - {"self"}
 
 
 def _close_late(waiter: Future[Opened]) -> None:

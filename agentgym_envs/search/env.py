@@ -151,7 +151,8 @@ class SearchEnv(TextEnv):
             _whole("top_k", top_k, 1, MOST_PASSAGES),
             _whole("max_chars", max_chars, 1, 200_000),
         )
-        self.format, self._format = format, find_format(format)
+        find_format(format)
+        self.format = format
         if metric not in METRICS:
             raise UsageError(f"there is no metric {metric!r}; choose one of {', '.join(METRICS)}")
         self.metric, self.format_reward = metric, _part("format_reward", format_reward)
@@ -215,7 +216,7 @@ class SearchEnv(TextEnv):
         return action
 
     def _tell(self, query: str, hits: Sequence[Hit]) -> Transition:
-        told = self._format.tell(hits, self.max_chars, neutral=not self.compat)
+        told = find_format(self.format).tell(hits, self.max_chars, neutral=not self.compat)
         self._transcript.append(told)
         ids = [hit.passage.id for hit in hits]
         self._found.update(dict.fromkeys(ids))

@@ -228,11 +228,13 @@ def test_sciworld_points(points: int, done: bool, score: float, stop: str | None
 def test_searchqa_speaks_of_bare_values() -> None:
     wrong = {"observation": "Sorry, ...", "reward": 0.0, "done": False, "info": None}
     right = {"observation": "Congratulations!", "reward": 1.0, "done": True, "info": None}
-    fake = Fake(create=5, reset="Answer. Question: who?", step=[wrong, right])
+    invalid = wrong | {"observation": "Your previous action is invalid. If you want ..."}
+    fake = Fake(create=5, reset="Answer. Question: who?", step=[wrong, invalid, right])
     with played("searchqa", fake) as env:
-        observation, steps = play(env, 51_713, "<answer>a</answer>", "<answer>b</answer>")
+        observation, steps = play(env, 51_713, "<answer>a</answer>", "what?", "<answer>b</answer>")
     assert observation == "Answer. Question: who?"
-    assert [(step[1], step[2]) for step in steps] == [(0.0, False), (1.0, True)]
+    assert [(step[1], step[2]) for step in steps] == [(0.0, False), (0.0, False), (1.0, True)]
+    assert [step[4]["invalid_action"] for step in steps] == [None, invalid["observation"], None]
     assert fake.asked[:2] == [("create", {"id": 0}), ("reset", {"env_idx": 5, "id": 51_713})]
 
 

@@ -1,31 +1,42 @@
-"""An index: a folder with the passages of a corpus and what engines made of them."""
+"""An index: a folder with the passages of a corpus and what engines made of them.
+
+`index.json` says what is whole: the format, the corpus, and for each engine its version and files. What it does not
+name is never opened, so that nothing half-written is.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from agentgym_envs.errors import RetrieverError, UsageError
-from agentgym_envs.search.retrieval import tantivy_engine
+from agentgym_envs.search.retrieval import bm25s_engine, dense_engine, tantivy_engine
 from agentgym_envs.search.retrieval.base import Passage, Retriever
-from agentgym_envs.search.retrieval.passages import OFFSET, OFFSETS, TEXTS, PassageStore, encode
+from agentgym_envs.search.retrieval.passages import PassageStore
+from agentgym_envs.search.retrieval.writing import StoreWriter, find_twins, finish_store, sizes_of
 
 FORMAT = 1
 """Goes up when an index of before can no longer be read."""
 MANIFEST = "index.json"
-ENGINES: dict[str, tuple[Callable[[Path, PassageStore], Retriever], Callable[[Path, PassageStore], None]]] = {
+ENGINES: dict[str, tuple[Callable[[Path, PassageStore], Retriever], Callable[..., None]]] = {
     "tantivy": (tantivy_engine.TantivyRetriever, tantivy_engine.build),
+    "bm25s": (bm25s_engine.Bm25sRetriever, bm25s_engine.build),
+    "dense": (dense_engine.DenseRetriever, dense_engine.build),
 }
 """Local engines: what opens one in an index's folder, and what makes it there from the passages."""
+_PACKAGES = {"dense": "faiss-cpu"}
+"""The package whose version is noted, where it is not called as the engine is."""
+_LOCK = "lock"
+_AT_ONCE = 50_000
+Manifest = dict[str, Any]
 
 
 def open_index(folder: str | os.PathLike[str], engine: str = "tantivy") -> Retriever:
@@ -35,45 +46,102 @@ def open_index(folder: str | os.PathLike[str], engine: str = "tantivy") -> Retri
         UsageError: there is no index of this format, or it was not made for that engine.
         RetrieverError: it is damaged.
     """
-    return _open(Path(folder).resolve(), engine)
+    path = Path(folder).resolve()
+    check_engine(engine)
+    read_manifest(path)
+    return _open(path, engine, (path / MANIFEST).stat().st_mtime_ns)
+
+
+def check_engine(engine: str) -> None:
+    """Raise UsageError, naming the choices, if there is no such engine."""
+    if engine not in ENGINES:
+        raise UsageError(f"there is no engine {engine!r}; choose one of {', '.join(ENGINES)}")
 
 
 @lru_cache(maxsize=16)
-def _open(folder: Path, engine: str) -> Retriever:
-    read_manifest(folder)
-    if engine not in ENGINES:
-        raise UsageError(f"there is no engine {engine!r}; choose one of {', '.join(ENGINES)}")
+def _open(folder: Path, engine: str, changed: int) -> Retriever:
+    manifest = read_manifest(folder)
+    if engine not in manifest["engines"]:
+        made = ", ".join(manifest["engines"]) or "none"
+        raise UsageError(
+            f"the index {folder} was not made for the engine {engine!r} (only for {made}); "
+            f"`agentgym search index {folder} --engine {engine}` adds it"
+        )
+    _check_sizes(folder, {**manifest["files"], **manifest["engines"][engine]["files"]})
     try:
         passages = PassageStore(folder)
     except (OSError, ValueError) as error:
         raise RetrieverError(f"the index {folder} is damaged: {error}") from None
+    if len(passages) != manifest["passages"]:
+        raise RetrieverError(f"the index {folder} is damaged: it does not hold {manifest['passages']} passages")
     return ENGINES[engine][0](folder, passages)
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def _check_sizes(folder: Path, files: Mapping[str, int]) -> None:
+    """Raise RetrieverError if a file is gone or is not as long as it was."""
+    for name, size in files.items():
+        try:
+            found = (folder / name).stat().st_size
+        except OSError as error:
+            raise RetrieverError(f"the index {folder} is damaged: {name}: {error.strerror}") from None
+        if found != size:
+            raise RetrieverError(f"the index {folder} is damaged: {name} has {found} bytes instead of {size}")
+
+
+def read_manifest(folder: Path) -> Manifest:
     """What an index says of itself. Raises UsageError if there is none, or it is of another format."""
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        manifest: Manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        found = manifest["format"]
+    except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{folder} is no index; `agentgym search index CORPUS.jsonl` makes one") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{folder / MANIFEST} cannot be read: {error}") from None
-    if manifest.get("format") != FORMAT:
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{folder / MANIFEST} cannot be read: {type(error).__name__}: {error}") from None
+    if found != FORMAT:
         raise UsageError(
-            f"the index {folder} has the format {manifest.get('format')}, this version reads {FORMAT}: make it anew "
-            "with `agentgym search index CORPUS.jsonl`"
+            f"the index {folder} has the format {found!r}, this version reads {FORMAT}: make it anew "
+            "with `agentgym search index CORPUS.jsonl --overwrite`"
         )
     return manifest
 
 
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Replace it as a whole, and see it on the disk."""
+    path, part = folder / MANIFEST, folder / f"{MANIFEST}.part"
+    with open(part, "w", encoding="utf-8") as file:
+        json.dump(manifest, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
 def build_index(passages: Iterable[Passage], folder: Path, *, corpus: str, engine: str = "tantivy") -> None:
-    """Make an index in `folder`, which appears when all is done. Where one is already, nothing is changed."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    """Make an index in `folder`, which appears when all is done. Where one is already, the engine is added to it.
+
+    Raises UsageError for passages of the same id, or none at all.
+    """
+    check_engine(engine)
+    if not (folder / MANIFEST).is_file():
+        _build(passages, folder, corpus, engine)
+    if engine not in read_manifest(folder)["engines"]:
+        with locked(folder):
+            add_engine(folder, engine)
+
+
+def _build(passages: Iterable[Passage], folder: Path, corpus: str, engine: str) -> None:
+    partial = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}")
+    partial.mkdir(parents=True)
     try:
-        manifest = {"format": FORMAT, "corpus": corpus, **write_passages(passages, partial)}
-        ENGINES[engine][1](partial, PassageStore(partial))
-        (partial / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+        with StoreWriter(partial) as writer:
+            for number, passage in enumerate(passages, 1):
+                writer.add(passage)
+                if not number % _AT_ONCE:
+                    writer.flush(durable=False)
+            writer.flush(durable=False)
+        if twins := find_twins(partial):
+            raise UsageError(f"the passages {twins.first} and {twins.second} have the same id, {twins.id!r}")
+        write_manifest(partial, new_manifest(corpus, finish_store(partial)))
+        add_engine(partial, engine)
         os.rename(partial, folder)
     except OSError:
         if not (folder / MANIFEST).is_file():  # else another process was faster
@@ -82,14 +150,56 @@ def build_index(passages: Iterable[Passage], folder: Path, *, corpus: str, engin
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def write_passages(passages: Iterable[Passage], folder: Path) -> dict[str, Any]:
-    """Write a store; returns how many passages and the SHA-256 of its text."""
-    ends, digest = [0], hashlib.sha256()
-    with open(folder / TEXTS, "wb") as file:
-        for passage in passages:
-            record = encode(passage)
-            digest.update(record)
-            file.write(record)
-            ends.append(ends[-1] + len(record))
-    np.array(ends, OFFSET).tofile(folder / OFFSETS)
-    return {"passages": len(ends) - 1, "sha256": digest.hexdigest()}
+def new_manifest(corpus: str, store: Mapping[str, Any]) -> Manifest:
+    """That of a store without engines; `store` is what `finish_store` returned."""
+    return {"format": FORMAT, "corpus": corpus, **store, "engines": {}}
+
+
+def add_engine(
+    folder: Path,
+    engine: str,
+    options: Mapping[str, Any] | None = None,
+    see: Callable[[Path], PassageStore] = PassageStore,
+) -> None:
+    """Make an engine's part of an index, if it is not there: it is named when it is whole.
+
+    Where an engine can go on with what a call before this began, it does. `options` are for the engine; `see` opens
+    the passages. The caller holds the index's lock, or has it for itself.
+    """
+    manifest = read_manifest(folder)
+    if engine in manifest["engines"]:
+        return
+    work = folder / f"{engine}.partial"
+    work.mkdir(exist_ok=True)
+    options = dict(options or {})
+    ENGINES[engine][1](work, see(folder), **options)
+    made = folder / engine
+    shutil.rmtree(made, ignore_errors=True)  # whole, but not named: the last call ended just there
+    os.rename(work / engine, made)
+    shutil.rmtree(work)
+    files = sizes_of([path for path in made.rglob("*") if path.is_file()], folder)
+    manifest["engines"][engine] = {"version": _version(engine), "options": options, "files": files}
+    write_manifest(folder, manifest)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a folder's lock, which ends with the process. Raises UsageError if another has it and `wait` is false."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: there two processes must not write to one index
+        yield
+        return
+    with open(folder / _LOCK, "ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise UsageError(f"another process is writing to {folder}; wait until it is done") from None
+        yield
+
+
+def _version(engine: str) -> str:
+    try:
+        return version(_PACKAGES.get(engine, engine))
+    except PackageNotFoundError:
+        return "unknown"

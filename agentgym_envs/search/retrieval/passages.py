@@ -12,6 +12,7 @@ from agentgym_envs.search.retrieval.base import Passage
 
 TEXTS, OFFSETS = "passages.bin", "passages.idx"
 OFFSET = np.dtype("<i8")
+_AT_ONCE = 1024
 
 
 def encode(passage: Passage) -> bytes:
@@ -24,11 +25,12 @@ class PassageStore:
 
     def __init__(self, folder: Path) -> None:
         """Opens the two files of a folder; raises OSError or ValueError if they are not there or not whole."""
-        self._offsets = np.memmap(folder / OFFSETS, OFFSET, mode="r")
-        with open(folder / TEXTS, "rb") as file:
+        self._path = folder / TEXTS
+        self._offsets = np.asarray(np.memmap(folder / OFFSETS, OFFSET, mode="r"))  # as a memmap it is slow to slice
+        with open(self._path, "rb") as file:
             self._texts = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if len(self._texts) < int(self._offsets[-1]):
-            raise ValueError(f"{folder / TEXTS} ends too soon")
+            raise ValueError(f"{self._path} ends too soon")
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
@@ -41,4 +43,15 @@ class PassageStore:
         return Passage(name, contents)
 
     def __iter__(self) -> Iterator[Passage]:
-        return (self[number] for number in range(len(self)))
+        return self.after(0)
+
+    def after(self, number: int) -> Iterator[Passage]:
+        """The passages from `number` on, read in order: unlike mapped pages, they take up no memory."""
+        with open(self._path, "rb") as file:
+            begin = int(self._offsets[number])
+            file.seek(begin)
+            for place in range(number + 1, len(self._offsets), _AT_ONCE):
+                for end in self._offsets[place : place + _AT_ONCE].tolist():
+                    name, _, contents = file.read(end - begin).decode().partition("\n")
+                    yield Passage(name, contents)
+                    begin = end

@@ -6,23 +6,28 @@ statistics and weight it finds the page that a question names. Source: https://g
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
 from agentgym_envs.errors import RetrieverError, missing_extra
-from agentgym_envs.search.retrieval.base import Hit, Passage, Retriever, check_queries
+from agentgym_envs.search.retrieval.base import Hit, Passage, check_queries
+from agentgym_envs.search.retrieval.local import LocalRetriever, Ranking, rank
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, STOP_WORDS
 
 TITLE_WEIGHT = 1.5
 FOLDER = "tantivy"
+COMMIT_EVERY = 100_000
+"""After so many passages, building an index makes sure of what it has."""
 _ANALYZER = "agentgym"
 _NUMBER, _TITLE, _TEXT = "number", "title", "text"
-_MORE = 8
-"""How many hits are asked for beyond `k`, so that ties at the end of the list can be broken."""
 _LONGEST_WORD = 64
 
 
@@ -36,48 +41,40 @@ def import_tantivy() -> ModuleType:
     return module
 
 
-class TantivyRetriever(Retriever):
+class TantivyRetriever(LocalRetriever):
     """Searches an index that `TantivyWriter` wrote. Threads may share it; it releases the GIL while it searches."""
+
+    engine = "tantivy"
 
     def __init__(self, folder: Path, passages: PassageStore) -> None:
         """`folder` is that of the index, `passages` those that it is of. Raises MissingExtra and RetrieverError."""
+        super().__init__(folder, passages)
         tantivy = import_tantivy()
         try:
             self._index = tantivy.Index.open(str(folder / FOLDER))
             self._searcher = self._index.searcher()
         except ValueError as error:
             raise RetrieverError(f"the Tantivy index in {folder} cannot be opened: {error}") from None
-        self._tantivy, self._schema, self._analyzer = tantivy, self._index.schema, _analyzer(tantivy)
-        self._passages = passages
+        self._tantivy, self._schema, self._analyzer = tantivy, self._index.schema, analyzer(tantivy)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """See `Retriever.search`."""
         return [self._best(query, k) for query in check_queries(queries, k)]
 
-    def describe(self) -> dict[str, Any]:
-        """See `Retriever.describe`."""
-        return {"engine": "tantivy", "passages": len(self._passages)}
-
     def _best(self, query: str, k: int) -> list[Hit]:
-        words = list(dict.fromkeys(self._analyzer.analyze(query)))[:MAX_QUERY_WORDS]
-        if k <= 0 or not words:
+        words = query_words(self._analyzer, query) if k > 0 else []
+        if not words:
             return []
+        parsed = self._query(words)
         try:
-            ranked = self._rank(self._query(words), k)
+            return self._hits(rank(lambda limit: self._found(parsed, limit), k, len(self._passages)))
         except ValueError as error:
             raise RetrieverError(f"Tantivy failed: {error}") from error
-        return [Hit(self._passages[number], -score) for score, number in ranked]
 
-    def _rank(self, query: Any, k: int) -> list[tuple[float, int]]:
-        """The `k` best as (score below 0, number), sorted; of equal scores the least numbers."""
-        limit = k + _MORE
-        while True:
-            hits = self._searcher.search(query, limit, count=False).hits
-            numbers = self._searcher.fast_field_values(_NUMBER, [address for _, address in hits])
-            ranked = sorted((-score, number) for (score, _), number in zip(hits, numbers, strict=True))
-            if len(hits) < limit or ranked[k - 1][0] < ranked[-1][0]:
-                return ranked[:k]
-            limit *= 4
+    def _found(self, query: Any, limit: int) -> Ranking:
+        hits = self._searcher.search(query, limit, count=False).hits
+        numbers = self._searcher.fast_field_values(_NUMBER, [address for _, address in hits])
+        return [(-score, number) for (score, _), number in zip(hits, numbers, strict=True)]
 
     def _query(self, words: Sequence[str]) -> Any:
         make, should = self._tantivy.Query, self._tantivy.Occur.Should
@@ -96,7 +93,7 @@ class TantivyWriter:
     """
 
     def __init__(self, folder: Path, *, begin_at: int = 0, heap_mb: int = 128) -> None:
-        """Goes on after the passage `begin_at` - 1, of an index in `folder` if it is not 0. Raises MissingExtra."""
+        """Goes on after the `begin_at` passages that `committed` finds in the folder. Raises MissingExtra."""
         tantivy = import_tantivy()
         path = folder / FOLDER
         if begin_at == 0:
@@ -106,11 +103,9 @@ class TantivyWriter:
         for field in (_TITLE, _TEXT):
             schema = schema.add_text_field(field, tokenizer_name=_ANALYZER, index_option="freq")
         self._index = tantivy.Index(schema.build(), path=str(path))
-        self._index.register_tokenizer(_ANALYZER, _analyzer(tantivy))
+        self._index.register_tokenizer(_ANALYZER, analyzer(tantivy))
         self._writer: Any = self._index.writer(heap_size=heap_mb * 1_000_000, num_threads=1)
         self._document, self._next = tantivy.Document, begin_at
-        if begin_at:
-            self._forget(tantivy, begin_at)
 
     def add(self, passages: Iterable[Passage]) -> None:
         """Index passages; their numbers go on from the last one's."""
@@ -139,17 +134,9 @@ class TantivyWriter:
             self.close()
         self._writer = None  # frees the lock
 
-    def _forget(self, tantivy: ModuleType, begin_at: int) -> None:
-        """Drop passages that were committed after the place from which the writing goes on."""
-        late = tantivy.Query.range_query(
-            self._index.schema, _NUMBER, tantivy.FieldType.Integer, lower_bound=begin_at, upper_bound=2**62
-        )
-        self._writer.delete_documents_by_query(late)
-        self._writer.commit()
 
-
-def _analyzer(tantivy: ModuleType) -> Any:
-    """Words of letters and digits in lower case, without accents, without stop words, as Snowball stems."""
+def analyzer(tantivy: ModuleType) -> Any:
+    """What cuts a text: words of letters and digits, lower case, without accents and stop words, as Snowball stems."""
     keep = tantivy.Filter
     steps = (
         keep.remove_long(_LONGEST_WORD),
@@ -164,7 +151,43 @@ def _analyzer(tantivy: ModuleType) -> Any:
     return builder.build()
 
 
+def query_words(analyzer: Any, query: str) -> list[str]:
+    """The words that a query is searched by, each once. What is no Unicode (half a surrogate pair) separates words."""
+    try:
+        words = analyzer.analyze(query)
+    except UnicodeEncodeError:
+        words = analyzer.analyze(query.encode(errors="replace").decode())
+    return list(dict.fromkeys(words))[:MAX_QUERY_WORDS]
+
+
 def build(folder: Path, passages: PassageStore) -> None:
-    """Make the engine's part of an index from its passages."""
-    with TantivyWriter(folder) as writer:
-        writer.add(passages)
+    """Make the engine's part of an index from its passages, going on after those that are there already.
+
+    Raises MissingExtra, OSError if the disk is full, and RetrieverError if Tantivy fails.
+    """
+    begin = committed(folder)
+    with _failures(), TantivyWriter(folder, begin_at=begin) as writer:
+        rest = passages.after(begin)
+        for _ in range(begin, len(passages), COMMIT_EVERY):
+            writer.add(islice(rest, COMMIT_EVERY))
+            writer.commit()
+
+
+def committed(folder: Path) -> int:
+    """How many passages of an index that is being made are safe, whatever happens. Raises MissingExtra."""
+    tantivy = import_tantivy()
+    try:
+        return int(tantivy.Index.open(str(folder / FOLDER)).searcher().num_docs)
+    except ValueError:  # nothing, or nothing yet
+        return 0
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    """Tell a full disk from what is wrong with Tantivy, which has one exception for everything."""
+    try:
+        yield
+    except ValueError as error:
+        if found := re.search(r"os error (\d+)", str(error)):
+            raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
+        raise RetrieverError(f"Tantivy failed: {error}") from error

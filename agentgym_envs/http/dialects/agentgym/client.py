@@ -13,7 +13,7 @@ import logging
 import math
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import EnvError, InvalidAction, ServerFull, SessionLost, UsageError
+from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.http.dialects.agentgym import ids
 from agentgym_envs.http.dialects.agentgym.tasks import IndexTasks, rows_of
 from agentgym_envs.http.wire import dump
@@ -124,6 +125,13 @@ class SearchQA(TextCraft):
         """The bare reply."""
         return _text({"observation": reply}, "observation")
 
+    def told(self, reply: Any, score: float) -> Told:
+        """An invalid action is known by its reply only."""
+        told = super().told(reply, score)
+        if told.observation.startswith("Your previous action is invalid.") and not told.done:
+            raise InvalidAction(told.observation)
+        return told
+
 
 class WebArena(Protocol):
     """The reward counts at the end only. What its server could not carry out has no info."""
@@ -189,6 +197,7 @@ class AgentGymEnv(TextEnv):
         timeout: float = 120.0,
         patience: float = 10.0,
         rules: str = "",
+        grammars: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS,
         split: str | None = None,
         **options: Any,
     ) -> None:
@@ -201,6 +210,7 @@ class AgentGymEnv(TextEnv):
             timeout: seconds that a server may be silent.
             patience: seconds to look for a server that answers and has room.
             rules: what a system prompt says of the world.
+            grammars: by name, what the grammar may be.
             split: what a reset without a task draws from; None is all.
             **options: the other arguments of `TextEnv`.
 
@@ -210,7 +220,7 @@ class AgentGymEnv(TextEnv):
         """
         if scenario not in PROTOCOLS:
             raise UsageError(f"AgentGym has no scenario {scenario!r}; choose from {', '.join(PROTOCOLS)}")
-        self.tasks, self.rules = IndexTasks(f"{scenario}-agentgym", rows_of(scenario)), rules
+        self.tasks, self.rules, self.grammars = IndexTasks(f"{scenario}-agentgym", rows_of(scenario)), rules, grammars
         super().__init__(split=split, **options)
         self._protocol = PROTOCOLS[scenario]()
         self._urls, self._token, self._timeout, self._patience = tuple(urls), token, timeout, patience
@@ -320,7 +330,8 @@ def agentgym_env(env_id: str, urls: Sequence[str], **options: Any) -> AgentGymEn
     if scenario is None:
         known = ", ".join(f"{prefix}-..." for prefix in ids.PREFIXES.values())
         raise UsageError(f"AgentGym has no {env_id!r}; it has {known}")
-    return AgentGymEnv(scenario, urls, rules=env_class(env_id).rules, **options)
+    made = env_class(env_id)
+    return AgentGymEnv(scenario, urls, rules=made.rules, grammars=made.grammars, **options)
 
 
 @lru_cache(maxsize=1)

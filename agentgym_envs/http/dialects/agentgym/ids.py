@@ -1,6 +1,7 @@
 """AgentGym's numberings of its tasks, as tables: which index means what.
 
-BabyAI's is in `babyai.levels`, ScienceWorld's in `sciworld.tasks`.
+BabyAI's is in `babyai.levels`, ScienceWorld's in `sciworld.tasks`, that of the questions in
+`search.questions.flashrag`.
 
 Source: the servers of AgentGym at commit 3ef9235.
 """
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from agentgym_envs.errors import UnknownTask
 from agentgym_envs.sciworld.tasks import choose_kinds, table
+from agentgym_envs.search.questions.flashrag import PUBLISHED
 from agentgym_envs.task import Split
 
 PREFIXES = {
@@ -46,33 +48,16 @@ class Part(NamedTuple):
     split: Split = "test"
 
 
-def _parts(rows: Sequence[tuple[str, int]], first: int = 0, split: Split = "test") -> tuple[Part, ...]:
-    parts: list[Part] = []
-    for name, length in rows:
-        parts.append(Part(name, first, length, split))
-        first += length
-    return tuple(parts)
-
-
 @lru_cache(maxsize=2)
 def sciworld_parts(numbering: str) -> tuple[Part, ...]:
     """The tasks of one of `sciworld.tasks.agentgym_task`'s numberings."""
-    return _parts([(name, len(table().kinds[name].goals)) for name in choose_kinds(numbering)])
+    parts: list[Part] = []
+    for name in choose_kinds(numbering):
+        parts.append(Part(name, size(parts), len(table().kinds[name].goals)))
+    return tuple(parts)
 
 
-_SEARCH_TEST = (
-    ("nq", 3_610),
-    ("triviaqa", 11_313),
-    ("popqa", 14_267),
-    ("hotpotqa", 7_405),
-    ("2wikimultihopqa", 12_576),
-    ("musique", 2_417),
-    ("bamboogle", 125),
-)
-SEARCH = (
-    *_parts(_SEARCH_TEST),
-    *_parts([("nq", 79_168), ("hotpotqa", 90_447)], first=51_713, split="train"),
-)
+SEARCH = tuple(Part(part.name, part.first, part.length, part.split) for part in PUBLISHED)
 """Test questions of seven data sets, then the training questions of two."""
 
 
@@ -85,7 +70,7 @@ class Found(NamedTuple):
 
 def size(parts: Sequence[Part]) -> int:
     """How many indices a numbering has."""
-    return parts[-1].first + parts[-1].length
+    return parts[-1].first + parts[-1].length if parts else 0
 
 
 def find(parts: Sequence[Part], index: int) -> Found:

@@ -89,11 +89,15 @@ class Scenario:
     """The folder of its paths."""
     kind: ClassVar[str]
     """A key of `ids.PREFIXES`: which of our environments it serves."""
+    prefers: ClassVar[str] = ""
+    """How the id of that begins which it serves before others of its kind."""
     greeting: ClassVar[str]
     key: ClassVar[str] = "id"
     index_key: ClassVar[str] = "data_idx"
     first_index: ClassVar[int | None] = 0
     """What a reset without an index means; None if it must name one."""
+    about_indices: ClassVar[str] = ""
+    """What is said besides of an index that the environment has no task for."""
     seed: ClassVar[int] = 0
     """Of every episode: an index alone decides it, as in AgentGym."""
     error_status: ClassVar[int] = 200
@@ -354,11 +358,28 @@ class PublishedSciWorld(SciWorld):
     numbering = "agentgym-published"
 
 
-class SearchQA(Scenario):
-    """Questions and a search engine. Errors have the status 500."""
+_SEARCHQA_PROMPT = """\
+Think first, inside <think>...</think>. If you lack knowledge, write <search>your query</search> and stop there: what \
+was found comes back inside <information>...</information>. Think again about whatever you were told. Once you are \
+sure, or need no search at all, write your answer inside <answer>...</answer>, without explanations; for example, \
+<answer> Beijing </answer>. Do so in every turn."""
+_SEARCHQA_RIGHT = "Congratulations! You have answered the question correctly."
+_SEARCHQA_WRONG = "Sorry, your answer is incorrect. Please try again."
+_SEARCHQA_INVALID = (
+    "Your previous action is invalid. If you want to search, you should put the query between <search> and </search>. "
+    "If you want to give the final answer, you should put the answer between <answer> and </answer>. Please try again."
+)
 
-    name, kind, greeting = "searchqa", "searchqa", "ok"
+
+class SearchQA(Scenario):
+    """Questions and a search engine. Errors have the status 500.
+
+    It is meant for an environment that lets a wrong answer go on, with the published questions.
+    """
+
+    name, kind, prefers, greeting = "searchqa", "searchqa", "AgentGym/SearchRetry", "ok"
     key, index_key, first_index = "env_idx", "id", None
+    about_indices = ". AgentGym's indices are rows of the published files, which the server finds in questions=DIR"
     error_status = 500
 
     def options_of(self, index: int) -> dict[str, Any]:
@@ -370,13 +391,23 @@ class SearchQA(Scenario):
         """The question that the body names, else the first."""
         return whole(body, "id", 0)
 
+    async def act(self, slot: Slot, action: str, call: Call) -> Mapping[str, Any]:
+        """What a search finds is told as it is; the rest in AgentGym's words."""
+        reply = await super().act(slot, action, call)
+        info = reply["info"]
+        if info["invalid_action"] is not None:
+            return {**reply, "observation": _SEARCHQA_INVALID}
+        if info.get("answer") is not None:
+            return {**reply, "observation": _SEARCHQA_RIGHT if info["success"] else _SEARCHQA_WRONG}
+        return reply
+
     def created(self, slot: Slot) -> Any:
         """The bare number."""
         return slot.number
 
     def began(self, slot: Slot) -> Any:
-        """The bare prompt."""
-        return slot.prompt
+        """The bare prompt: what to do, and the question."""
+        return f"{_SEARCHQA_PROMPT}\n\n Question: {slot.task['goal']}"
 
     def stepped(self, slot: Slot) -> Any:
         """With an empty info."""
@@ -384,7 +415,7 @@ class SearchQA(Scenario):
 
     def observed(self, slot: Slot) -> Any:
         """Always the prompt."""
-        return slot.prompt
+        return self.began(slot)
 
     def no_slot(self, number: int, was_there: bool) -> str:
         """For the log: a client looks at the status."""

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agentgym_envs.core import StopReason
-from agentgym_envs.errors import AgentGymError, ServerFull, SessionLost, UsageError
+from agentgym_envs.errors import AgentGymError, ServerFull, SessionLost, UnknownTask, UsageError
 from agentgym_envs.http.app import EnvServer
 from agentgym_envs.http.dialects.agentgym.ids import PREFIXES, scenario_of
 from agentgym_envs.http.dialects.agentgym.scenarios import SCENARIOS, Refused, Scenario, Slot, whole
@@ -169,7 +169,10 @@ class Desk:
 
     async def _begin(self, slot: Slot, index: int) -> None:
         options = self._scenario.options_of(index)
-        reply = await self._caller(slot)("reset", {"seed": self._scenario.seed, "options": options})
+        try:
+            reply = await self._caller(slot)("reset", {"seed": self._scenario.seed, "options": options})
+        except UnknownTask as error:
+            raise UnknownTask(f"{error}{self._scenario.about_indices}") from None
         _raise_failure(reply["info"])
         slot.begin(index, reply)
 
@@ -201,7 +204,7 @@ def agentgym_mount(env_ids: Mapping[str, str] | None = None) -> Callable[[EnvSer
 
     Args:
         env_ids: scenario -> id of the environment that is served as it. By default the first id of the server that
-            begins like the scenario's ("AgentGym/TextCraft...").
+            begins like the scenario's ("AgentGym/TextCraft..."); for searchqa rather one that lets guessing go on.
 
     Raises (the mount):
         UsageError: a scenario or id that is not there, or none at all.
@@ -221,9 +224,12 @@ def agentgym_mount(env_ids: Mapping[str, str] | None = None) -> Callable[[EnvSer
 
 
 def _match(served: list[str]) -> dict[str, str]:
-    """The environment of each scenario, by how the ids begin; the first of several."""
-    kinds = {scenario_of(env_id): env_id for env_id in reversed(served)}
-    return {scenario.name: kinds[scenario.kind] for scenario in SCENARIOS if scenario.kind in kinds}
+    """The environment of each scenario, by how the ids begin; the one that it prefers, or the first of several."""
+    chosen = dict[str, str]()
+    for scenario in SCENARIOS:
+        if fitting := [env_id for env_id in served if scenario_of(env_id) == scenario.kind]:
+            chosen[scenario.name] = min(fitting, key=lambda env_id: not env_id.startswith(scenario.prefers))
+    return chosen
 
 
 def _check(env_ids: Mapping[str, str], served: list[str]) -> dict[str, str]:

@@ -1,0 +1,113 @@
+"""Search-R1's `POST /retrieve` over any search engine, on the server of the environments.
+
+    create_app(ids, mounts=[retrieve_routes(retriever)])
+
+A request is `{"queries": [text, ...], "topk": 3, "return_scores": false}`, or `{"query": text}` as older clients of
+SkyRL and verl send it; the reply `{"result": [[document, ...], ...]}` holds a list for each query, best first. A
+document is `{"id", "contents"}`; with scores it is `{"document": {"id", "contents"}, "score": number}`.
+
+Source: https://github.com/PeterGriffinJin/Search-R1, search_r1/search/retrieval_server.py at commit a14dc3a.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Route
+
+from agentgym_envs.errors import EnvError
+from agentgym_envs.http import protocol
+from agentgym_envs.http.app import EnvServer
+from agentgym_envs.http.protocol import BadRequest, Malformed
+from agentgym_envs.search.retrieval.base import Hit, Retriever
+
+PATH = "/retrieve"
+TOP_K, MOST_TOP_K, MOST_QUERIES = 3, 100, 4_096
+_LARGE = 200_000
+"""Above so many passages one search takes long enough to be worth a thread."""
+_MANY = 32
+"""And so do more queries than this, whatever the engine."""
+_UNWELL = 503
+_TOLD = ("engine", "corpus", "passages", "sha256")
+_JSON = (b"content-type", b"application/json")
+_log = logging.getLogger(__name__)
+
+
+class RetrieveRequest(msgspec.Struct):
+    """What Search-R1's clients send; 0 or nothing for `topk` is the default."""
+
+    queries: Annotated[list[str], msgspec.Meta(max_length=MOST_QUERIES)] | None = None
+    query: str | None = None
+    topk: Annotated[int, msgspec.Meta(ge=0, le=MOST_TOP_K)] | None = None
+    return_scores: bool = False
+
+
+def retrieve_routes(
+    retriever: Retriever, about: Mapping[str, Any] | None = None
+) -> Callable[[EnvServer], list[BaseRoute]]:
+    """A mount of `create_app`. `/health` then tells what `about` or else the retriever say of the corpus."""
+    known = {**retriever.describe(), **(about or {})}
+
+    def mount(server: EnvServer) -> list[BaseRoute]:
+        server.about |= {key: known[key] for key in _TOLD if key in known}
+        return [Route(PATH, _Desk(server, retriever))]
+
+    return mount
+
+
+class _Desk:
+    """The ASGI application under the path."""
+
+    def __init__(self, server: EnvServer, retriever: Retriever) -> None:
+        self._server, self._retriever = server, retriever
+        self._slow = not retriever.waits and retriever.describe().get("passages", 0) > _LARGE
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["method"] != "POST":
+            raise Malformed(f"{PATH} takes POST with a JSON object that holds 'queries', a list of texts")
+        began = time.perf_counter()
+        queries, asked = _read(await self._server.body(Request(scope, receive)))
+        try:
+            found = await self._search(queries, asked.topk or TOP_K)
+        except EnvError as error:
+            _log.warning("the search engine failed: %s", error)
+            await _reply(send, {"error": {"type": type(error).__name__, "message": str(error)}}, _UNWELL)
+            return
+        await _reply(send, {"result": [_told(hits, asked.return_scores) for hits in found]})
+        self._server.metrics.called("retrieve", time.perf_counter() - began, len(queries))
+
+    async def _search(self, queries: list[str], k: int) -> list[list[Hit]]:
+        """Beside the event loop where it would be held up for long."""
+        if self._slow or (len(queries) > _MANY and not self._retriever.waits):
+            return await asyncio.to_thread(self._retriever.search, queries, k)
+        return await self._retriever.asearch(queries, k)
+
+
+def _read(body: bytes) -> tuple[list[str], RetrieveRequest]:
+    """The queries and the request. Raises Malformed."""
+    try:
+        asked = protocol.read(body, RetrieveRequest)
+    except BadRequest as error:
+        raise Malformed(str(error)) from None
+    if (asked.queries is None) == (asked.query is None):
+        raise Malformed("the body must hold either 'queries', a list of texts, or 'query', a text")
+    return [asked.query] if asked.query is not None else asked.queries or [], asked
+
+
+def _told(hits: list[Hit], scores: bool) -> list[dict[str, Any]]:
+    if scores:
+        return [{"document": {"id": p.id, "contents": p.contents}, "score": score} for p, score in hits]
+    return [{"id": passage.id, "contents": passage.contents} for passage, _ in hits]
+
+
+async def _reply(send: Any, value: Any, status: int = 200) -> None:
+    body = protocol.encode(value)
+    headers = [_JSON, (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

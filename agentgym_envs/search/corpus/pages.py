@@ -1,0 +1,196 @@
+"""The structured pages of the embedded corpus, written from the facts: so no page and no answer can disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agentgym_envs.search.corpus.facts import World, read, world
+from agentgym_envs.search.corpus.values import date, quantity
+from agentgym_envs.search.retrieval.base import Passage
+
+Row = Mapping[str, Any]
+
+
+def embedded_passages() -> Iterator[Passage]:
+    """All passages: countries, cities, airports, elements, and the prose of the country profiles."""
+    facts, more = world(), read("pages.json.xz")
+    yield from country_pages(facts)
+    yield from _city_pages(facts, more["cities"])
+    yield from _airport_pages(facts, more["airports"])
+    yield from _element_pages(facts, more["elements"])
+    yield from _prose()
+
+
+def country_id(facts: World, place: int) -> str:
+    """The id of a country's page."""
+    name: str = facts.countries["name"][place]
+    return f"country/{''.join(c if c.isalnum() else '-' for c in name.lower())}"
+
+
+def city_id(facts: World, place: int) -> str:
+    """The id of a city's page."""
+    return f"city/{facts.cities['id'][place]}"
+
+
+def airport_id(facts: World, place: int) -> str:
+    """The id of an airport's page."""
+    return f"airport/{facts.airports['iata'][place]}"
+
+
+def element_id(facts: World, place: int) -> str:
+    """The id of an element's page."""
+    return f"element/{place + 1}"
+
+
+def row_at(columns: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """One row of a table."""
+    return {name: column[place] for name, column in columns.items() if len(column) > place}
+
+
+def with_article(row: Row) -> str:
+    """A country's name as it stands in a sentence."""
+    return f"the {row['name']}" if row["the"] else str(row["name"])
+
+
+def page(id: str, title: str, text: str) -> Passage:
+    """A passage as Search-R1 writes them."""
+    return Passage(id, f'"{title}"\n{text}')
+
+
+def country_pages(facts: World) -> Iterator[Passage]:
+    """A page for each country and territory."""
+    for place, name in enumerate(facts.countries["name"]):
+        yield page(country_id(facts, place), name, country_text(facts, place))
+
+
+def country_text(facts: World, place: int) -> str:
+    """Everything that is known of a country in columns."""
+    row = row_at(facts.countries, place)
+    called = f", also called {_listed(row['aliases'])}," if row["aliases"] else ""
+    kind = f"a territory ({row['status']})" if row["status"] else "a country" if row["asked"] else "a place"
+    name = with_article(row)
+    sentences = [
+        f"{name[0].upper()}{name[1:]}{called} is {kind} in {row['continent']}.",
+        "Country profile (as of 2015).",
+        *_named(row),
+        *_measured(row),
+        _borders(facts, row),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _named(row: Row) -> Iterator[str]:
+    if row["capital"]:
+        yield f"Capital: {_other(row['capital'])}."
+    if row["peak"]:
+        yield f"Highest point: {_other(row['peak'])}."
+    if row["anthem"]:
+        yield f'National anthem: "{row["anthem"][0]}"{_in_brackets(row["anthem"][1:])}.'
+    if row["currency"]:
+        yield f"Currency: {row['currency'][0]}{_in_brackets(row['currency'][2:3])}."
+    if row["independence"]:
+        yield f"Independence: {date(row['independence'])}."
+    if row["holiday"]:
+        yield f"National holiday: {row['holiday'][2]}, {date(row['holiday'])}."
+    if row["tld"]:
+        yield f"Internet country code: {row['tld'][0]}."
+    if row["phone"]:
+        yield f"International dialling code: {row['phone'][0]}."
+
+
+def _measured(row: Row) -> Iterator[str]:
+    told = {
+        "peak_m": "Height of the highest point: {} m.",
+        "area": "Total area: {} sq km.",
+        "population": "Population: {} (2015).",
+        "life": "Life expectancy at birth: {} years.",
+        "border": "Land boundaries in all: {} km.",
+        "coast": "Coastline: {} km.",
+        "roads": "Roads: {} km.",
+        "rail": "Railways: {} km.",
+    }
+    for name, sentence in told.items():
+        if row[name]:
+            yield sentence.format(quantity(row[name]))
+
+
+def _borders(facts: World, row: Row) -> str:
+    if not row["borders"]:
+        return "It has no land border with another country." if row["coast"] else ""
+    names = facts.countries["name"]
+    return f"Land borders: {', '.join(f'{names[other]} {quantity_km(km)} km' for other, km in row['borders'])}."
+
+
+def quantity_km(value: float) -> str:
+    """A length without a needless ".0"."""
+    return quantity(int(value) if value == int(value) else value)
+
+
+def _city_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
+    cities, names = facts.cities, [with_article(row_at(facts.countries, i)) for i in range(len(facts.countries["name"]))]
+    for i, name in enumerate(cities["name"]):
+        others = f" Other names: {', '.join(more['others'][i])}." if more["others"][i] else ""
+        people = f"a population of {quantity(cities['population'][i])}" if cities["population"][i] else "an unknown population"
+        yield page(
+            city_id(facts, i),
+            name,
+            f"{name} is a populated place in {names[cities['country'][i]]}. It has {people} (GeoNames). It lies at "
+            f"latitude {more['latitude'][i]} and longitude {more['longitude'][i]} and keeps the time of the zone "
+            f"{cities['zones'][cities['zone'][i]]}.{others}",
+        )
+
+
+def _airport_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
+    for i in range(len(facts.airports["iata"])):
+        row = row_at(facts.airports, i)
+        country = with_article(row_at(facts.countries, row["country"])) if row["country"] >= 0 else ""
+        where = ", ".join(part for part in (row["city"], more["subdivision"][i], country) if part)
+        icao = f", ICAO code {row['icao']}" if row["icao"] else ""
+        height = f"lies {quantity(row['elevation'])} feet above sea level and " if row["elevation"] else ""
+        serving = "serving" if row["city"] else "in"
+        yield page(
+            airport_id(facts, i),
+            row["name"],
+            f"{row['name']} (IATA code {row['iata']}{icao}) is an airport {serving} {where}. It {height}"
+            f"keeps the time of the zone {more['zone'][i]}.",
+        )
+
+
+def _element_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
+    for i, name in enumerate(facts.elements["name"]):
+        row, rest = row_at(facts.elements, i), row_at(more, i)
+        year, place = rest["year"], rest["discovery_location"]
+        found = f"{rest['discoverers'].rstrip('.')}{f', {year}' if year else ''}{f' ({place})' if place else ''}"
+        yield page(element_id(facts, i), name, " ".join(_element_sentences(i, row, {**rest, "found": found})))
+
+
+def _element_sentences(place: int, row: Row, rest: Row) -> Iterator[str]:
+    yield f"{row['name']} is the chemical element with the symbol {row['symbol']} and the atomic number {place + 1}."
+    weight = "Mass number of a long-lived isotope" if row["radioactive"] else "Standard atomic weight"
+    yield f"{weight}: {row['weight']:g}." if row["radioactive"] else f"{weight}: {row['weight']}."
+    yield f"CAS registry number: {row['cas']}."
+    labels = {"found": "Discovery", "name_origin": "Name", "description": "", "sources": "Sources", "uses": "Uses"}
+    for key, label in labels.items():
+        if rest[key]:
+            yield f"{f'{label}: ' if label else ''}{rest[key].rstrip('.')}."
+
+
+def _prose() -> Iterator[Passage]:
+    found = read("prose.json.xz")
+    rows = zip(found["title"], found["section"], found["text"], strict=True)
+    for number, (title, section, text) in enumerate(rows):
+        head = f"{found['titles'][title]}: {found['sections'][section]}"
+        yield page(f"prose/{number:04}", head, f"{head} (World Factbook, 2015). {text}")
+
+
+def _other(names: list[str]) -> str:
+    return f"{names[0]}{_in_brackets(names[1:3])}"
+
+
+def _in_brackets(names: list[str]) -> str:
+    return f" ({', '.join(names)})" if names else ""
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -1,0 +1,187 @@
+"""`EmbeddedQuestions`: the questions over the embedded corpus, made one by one as they are asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym_envs.errors import UnknownTask, UsageError
+from agentgym_envs.search.corpus.facts import data_digest
+from agentgym_envs.search.questions import kinds, sums
+from agentgym_envs.search.questions.kinds import Form, Rows, Wording
+from agentgym_envs.search.questions.world import graph
+from agentgym_envs.task import SPLITS, Split, Task, TaskSet, canonical_hash, check_selection, in_order, plain_number, scramble
+
+KINDS: dict[str, tuple[Form, ...]] = {
+    "1hop-country": (Form(kinds.countries_alone, kinds.ask_country),),
+    "1hop-airport": (Form(kinds.airports_alone, kinds.ask_airport),),
+    "1hop-element": (Form(kinds.elements_alone, kinds.ask_element),),
+    "2hop-border": (Form(kinds.neighbours, kinds.ask_neighbour),),
+    "2hop-airport": (Form(kinds.from_places(lambda graph: graph.airports, 1, 99), kinds.ask_from_airport),),
+    "2hop-city": (Form(kinds.from_places(lambda graph: graph.cities, 1, 99), kinds.ask_from_city),),
+    "3hop-airport": (Form(kinds.from_places(lambda graph: graph.airports, 2, 6), kinds.ask_beyond_airport),),
+    "3hop-city": (Form(kinds.from_places(lambda graph: graph.cities, 2, 2), kinds.ask_beyond_city),),
+    "compare": (
+        Form(kinds.compared_countries, kinds.ask_compared_countries),
+        Form(kinds.compared_by_city, kinds.ask_compared_by_city),
+        Form(kinds.compared_airports, kinds.ask_compared_airports),
+    ),
+    "order": (
+        Form(kinds.ordered_cities, kinds.ask_ordered_cities),
+        Form(kinds.ordered_airports, kinds.ask_ordered_airports),
+    ),
+    "count": (
+        Form(sums.city_sums, sums.ask_city_sum),
+        Form(sums.country_sums, sums.ask_country_sum),
+        Form(sums.neighbour_counts, sums.ask_neighbour_count),
+    ),
+    "difference": (
+        Form(sums.airport_gaps, sums.ask_airport_gap),
+        Form(sums.city_gaps, sums.ask_city_gap),
+        Form(sums.peak_gaps, sums.ask_peak_gap),
+    ),
+    "ambiguous": (Form(sums.twins, sums.ask_twin), Form(sums.twins_apart, sums.ask_twins_apart)),
+}
+"""The kinds of questions, which are the groups, each of one or several forms."""
+VERSION = 1
+_SOURCES = {
+    "agentgym_envs.search.questions": ("embedded.py", "kinds.py", "phrases.py", "sums.py", "world.py"),
+    "agentgym_envs.search.corpus": ("pages.py", "values.py"),
+}
+
+
+class EmbeddedQuestions(TaskSet):
+    """The tasks `search/<kind>/<number>`; a number counts the questions of a kind, whatever their split.
+
+    Splits go by entity: every country has one, and what lies in it follows it. A question of train is about entities of
+    train alone; the answer of one of test belongs to an entity of test (where it is made of several, one of them is),
+    though others on the way may be of train; the same holds for validation, without entities of test. `data` holds
+    `answers` (the canonical one first), `passages` (ids, in order of the hops) and `queries` (one for each of them).
+    """
+
+    name, version = "search", VERSION
+
+    def __init__(self, chosen: Sequence[str] = tuple(KINDS)) -> None:
+        """`chosen`: the kinds that are drawn from and taken."""
+        self._kinds = tuple(kind for kind in KINDS if kind in chosen)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EmbeddedQuestions, (self._kinds,)
+
+    def get(self, task_id: str) -> Task:
+        """The task of that id. Raises UnknownTask, also for a number written another way."""
+        parts = task_id.split("/") if isinstance(task_id, str) else []
+        if len(parts) != 3 or parts[0] != self.name or parts[1] not in KINDS:
+            raise UnknownTask(
+                f"there is no task {task_id!r:.120}; ids are '{self.name}/<kind>/<number>', for example "
+                f"'{self.name}/{self._kinds[0]}/0', with the kinds {', '.join(KINDS)}"
+            )
+        number, count = plain_number(parts[2]), len(_table(parts[1]).split)
+        if not 0 <= number < count:
+            raise UnknownTask(f"there is no task {task_id!r:.120}; {parts[1]} has the numbers 0 to {count - 1}")
+        return _task(parts[1], number)
+
+    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """A kind by one part of a hash of `ticket`, a question by the other."""
+        chosen = self._chosen(split, groups)
+        rest, place = divmod(scramble(ticket), len(chosen))
+        numbers = _numbers(chosen[place], split)
+        return _task(chosen[place], int(numbers[rest % len(numbers)]))
+
+    def take(
+        self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
+    ) -> list[Task]:
+        """`count` questions, as evenly from the kinds as their numbers allow, in table order."""
+        chosen = self._chosen(split, groups)
+        sizes = [len(_numbers(kind, split)) for kind in chosen]
+        if count is None:
+            shares = sizes
+        elif 0 <= count <= sum(sizes):
+            shares = _share(count, sizes)
+        else:
+            raise UsageError(f"{count} tasks were asked for, but {self.name!r} has only {sum(sizes)} of that kind")
+        rng = random.Random(seed)
+        return [
+            _task(kind, int(_numbers(kind, split)[place]))
+            for kind, size, share in zip(chosen, sizes, shares, strict=True)
+            for place in sorted(rng.sample(range(size), share))
+        ]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The kinds."""
+        return self._kinds
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the facts, of the code that makes questions of them, and of the kinds that are drawn from."""
+        return canonical_hash([self.name, self.version, self._kinds, _made_of()])
+
+    def counts(self) -> dict[str, dict[Split, int]]:
+        """How many questions there are of each kind in each split."""
+        return {kind: {split: len(_numbers(kind, split)) for split in SPLITS} for kind in self._kinds}
+
+    def _chosen(self, split: str | None, groups: Sequence[str] | None) -> tuple[str, ...]:
+        check_selection(self, split, groups)
+        return in_order(self, groups) or self._kinds
+
+
+class _Table:
+    """All questions of a kind, as columns over its forms."""
+
+    def __init__(self, forms: Sequence[Form]) -> None:
+        self._forms = forms
+        self._rows: list[Rows] = [form.rows(graph()) for form in forms]
+        self.split = np.concatenate([rows.split for rows in self._rows])
+        self._ends = np.cumsum([len(rows.split) for rows in self._rows])
+
+    def at(self, number: int) -> tuple[Form, list[int], int]:
+        """The form, subjects and attribute of a question."""
+        place = int(np.searchsorted(self._ends, number, side="right"))
+        rows = self._rows[place]
+        local = number - (int(self._ends[place - 1]) if place else 0)
+        return self._forms[place], [int(subject) for subject in rows.subjects[local]], int(rows.attribute[local])
+
+
+@lru_cache(maxsize=len(KINDS))
+def _table(kind: str) -> _Table:
+    return _Table(KINDS[kind])
+
+
+@lru_cache(maxsize=4 * len(KINDS))
+def _numbers(kind: str, split: str | None) -> NDArray[np.int64]:
+    """The questions of a kind in a split."""
+    splits = _table(kind).split
+    return np.arange(len(splits)) if split is None else np.flatnonzero(splits == SPLITS.index(cast(Split, split)))
+
+
+def _task(kind: str, number: int) -> Task:
+    table = _table(kind)
+    form, subjects, attribute = table.at(number)
+    task_id = f"{EmbeddedQuestions.name}/{kind}/{number}"
+    wording = Wording(int.from_bytes(hashlib.sha256(task_id.encode()).digest()[:12], "big"))
+    asked = form.ask(graph(), subjects, attribute, wording)
+    passages, queries = zip(*asked.pages, strict=True)
+    data = {"answers": asked.answers, "passages": list(passages), "queries": list(queries)}
+    return Task(task_id, SPLITS[table.split[number]], kind, asked.goal, data)
+
+
+def _share(count: int, sizes: Sequence[int]) -> list[int]:
+    """How many of each to take, so that they are `count` and as even as can be."""
+    shares = [0] * len(sizes)
+    for done, place in enumerate(sorted(range(len(sizes)), key=lambda place: sizes[place])):
+        shares[place] = min(sizes[place], (count - sum(shares)) // (len(sizes) - done))
+    return shares
+
+
+@lru_cache(maxsize=1)
+def _made_of() -> list[str]:
+    code = [(files(package) / name).read_bytes() for package, names in _SOURCES.items() for name in names]
+    return [data_digest("world.json.xz"), *(hashlib.sha256(text).hexdigest() for text in code)]

@@ -1,0 +1,222 @@
+"""Kinds of embedded questions whose answers stand on no page: they are counted or added, or two are told apart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import permutations
+
+import numpy as np
+
+from agentgym_envs.search.corpus.values import UNITS, quantities
+from agentgym_envs.search.questions import phrases
+from agentgym_envs.search.questions.kinds import Asked, Page, Rows, Wording
+from agentgym_envs.search.questions.world import CLEAR, NONE, TEST, TRAIN, VALIDATION, Graph, Ints, Places, hashed
+
+SUMMED = tuple(phrases.COUNTRY_SUM)
+CLUES = tuple(phrases.CLUE)
+PEOPLE = UNITS["population"]
+
+
+def city_sums(graph: Graph) -> Rows:
+    """Three cities, whose inhabitants are added up."""
+    rows = _drawn(graph, graph.cities.count, 30_000, 61, 3)
+    cities = np.stack([graph.cities.one_of(rows[:, n], hashed(np.arange(len(rows)), 6150 + n)) for n in range(3)], 1)
+    return _rows(cities, np.zeros(len(rows), int), _split_of_all(graph, rows))
+
+
+def ask_city_sum(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """All three have to be looked up."""
+    columns = graph.facts.cities
+    names = dict(zip("abc", (columns["name"][place] for place in subjects), strict=True))
+    total = sum(columns["population"][place] for place in subjects)
+    pages = [graph.city_page(place) for place in subjects]
+    return Asked(wording.one(phrases.CITY_SUM).format(**names), quantities(total, PEOPLE), pages)
+
+
+def country_sums(graph: Graph) -> Rows:
+    """Three countries, whose areas or people are added up."""
+    whole = [name for name in SUMMED if name in phrases.COUNTRY_SUM]
+    values = np.stack([graph.quantity(name) for name in whole])
+    fine = np.all(values == np.floor(values), axis=0)  # false where one is unknown
+    rows = _drawn(graph, fine.astype(int), 6_000, 71, 3)
+    attribute = (hashed(np.arange(len(rows)), 72) % np.uint64(len(SUMMED))).astype(np.int64)
+    return _rows(rows, attribute, _split_of_all(graph, rows))
+
+
+def ask_country_sum(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """All three have to be looked up."""
+    name = SUMMED[attribute]
+    total = sum(graph.facts.countries[name][place] for place in subjects)
+    goal = wording.one(phrases.COUNTRY_SUM[name]).format(**_countries(graph, subjects))
+    return Asked(goal, quantities(total, UNITS[name]), [graph.country_page(place) for place in subjects])
+
+
+def neighbour_counts(graph: Graph) -> Rows:
+    """Three countries, whose neighbours are counted; few, since the answers are small numbers."""
+    fine = np.array([_told_borders(graph, place) for place in range(len(graph.asked))])
+    rows = _drawn(graph, fine.astype(int), 1_500, 81, 3)
+    counts = np.array([len(_around(graph, row)) for row in rows])
+    return _rows(rows, np.zeros(len(rows), int), np.where(counts >= 4, _split_of_all(graph, rows), NONE))
+
+
+def ask_neighbour_count(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """All three have to be looked up."""
+    goal = wording.one(phrases.NEIGHBOUR_COUNT).format(**_countries(graph, subjects))
+    answers = quantities(len(_around(graph, subjects)), ("countries",))
+    return Asked(goal, answers, [graph.country_page(place) for place in subjects])
+
+
+def airport_gaps(graph: Graph) -> Rows:
+    """Two airports of different countries, the higher one first."""
+    return _gaps(graph, graph.airports, 20_000, 91, 100)
+
+
+def ask_airport_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """Both have to be looked up."""
+    high, low = (graph.facts.airports["elevation"][place] for place in subjects)
+    goal = wording.one(phrases.HIGHER_BY).format(a=graph.airport(subjects[0]), b=graph.airport(subjects[1]))
+    return Asked(_capital(goal), quantities(high - low, UNITS["elevation"]), [graph.airport_page(p) for p in subjects])
+
+
+def city_gaps(graph: Graph) -> Rows:
+    """Two cities of different countries, the larger one first."""
+    return _gaps(graph, graph.cities, 20_000, 101, 1_000)
+
+
+def ask_city_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """Both have to be looked up."""
+    columns = graph.facts.cities
+    goal = wording.one(phrases.MORE_PEOPLE).format(**dict(zip("ab", (columns["name"][p] for p in subjects), strict=True)))
+    more, less = (columns["population"][place] for place in subjects)
+    return Asked(_capital(goal), quantities(more - less, PEOPLE), [graph.city_page(place) for place in subjects])
+
+
+def peak_gaps(graph: Graph) -> Rows:
+    """Two countries, the one with the higher highest point first."""
+    heights = graph.quantity("peak_m")
+    rows = _drawn(graph, np.isfinite(heights).astype(int), 6_000, 111, 2)
+    rows = np.where((heights[rows[:, 0]] > heights[rows[:, 1]])[:, None], rows, rows[:, ::-1])
+    clear = heights[rows[:, 0]] >= CLEAR * heights[rows[:, 1]]
+    whole = np.all(heights[rows] == np.floor(heights[rows]), axis=1)
+    return _rows(rows, np.zeros(len(rows), int), np.where(clear & whole, _split_of_all(graph, rows), NONE))
+
+
+def ask_peak_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """Both have to be looked up."""
+    high, low = (graph.facts.countries["peak_m"][place] for place in subjects)
+    goal = wording.one(phrases.HIGHER_PEAK).format(**_countries(graph, subjects))
+    return Asked(goal, quantities(high - low, UNITS["peak_m"]), [graph.country_page(place) for place in subjects])
+
+
+def twins(graph: Graph) -> Rows:
+    """Cities that share their name with one in another country, told by a clue to theirs."""
+    columns = graph.facts.cities
+    named = np.flatnonzero(np.array(columns["use"]) == 2)
+    country = np.array(columns["country"])
+    found = [(place, clue) for place in named.tolist() for clue in graph.clues[country[place]]]
+    places, clues = np.array(found).T
+    return _rows(places[:, None], clues, graph.split[country[places]])
+
+
+def ask_twin(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """The country has to be found by the clue, and then the city in it."""
+    place, clue, columns = subjects[0], CLUES[attribute], graph.facts.cities
+    goal = wording.one(phrases.TWIN).format(name=columns["name"][place], where=_where(graph, place, clue, wording))
+    return Asked(goal, quantities(columns["population"][place], PEOPLE), _twin_pages(graph, place, clue))
+
+
+def twins_apart(graph: Graph) -> Rows:
+    """Pairs of cities of one name, the larger one first, each told by a clue to its country."""
+    columns = graph.facts.cities
+    groups: defaultdict[str, list[int]] = defaultdict(list)
+    for place in np.flatnonzero(np.array(columns["use"]) == 2).tolist():
+        groups[columns["name"][place]].append(place)
+    found = [pair for places in groups.values() for pair in permutations(places, 2) if _tells_apart(graph, *pair)]
+    rows = np.repeat(np.array(found), 3, axis=0)
+    country = np.array(columns["country"])[rows]
+    return _rows(rows, np.arange(len(rows)) % 3, _split_of_all(graph, country))
+
+
+def ask_twins_apart(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """Two countries and two cities have to be looked up."""
+    columns = graph.facts.cities
+    large, small = subjects
+    clues = [_clue(graph, large, attribute), _clue(graph, small, attribute + 1)]
+    where = [_where(graph, place, clue, wording) for place, clue in zip(subjects, clues, strict=True)]
+    goal = wording.one(phrases.TWINS_APART).format(name=columns["name"][large], a=where[0], b=where[1])
+    gap = columns["population"][large] - columns["population"][small]
+    return Asked(goal, quantities(gap, PEOPLE), _twin_pages(graph, large, clues[0]) + _twin_pages(graph, small, clues[1]))
+
+
+# --- what these share
+
+
+def _drawn(graph: Graph, weights: Ints, count: int, salt: int, width: int) -> Ints:
+    """Rows of different countries, of those with a weight above 0, drawn evenly."""
+    countries = np.flatnonzero(weights)
+    numbers = [hashed(np.arange(count), salt * 100 + n) % np.uint64(len(countries)) for n in range(width)]
+    rows = countries[np.stack(numbers, 1).astype(np.int64)]
+    return rows[np.all(np.diff(np.sort(rows, axis=1), axis=1) > 0, axis=1)]
+
+
+def _split_of_all(graph: Graph, countries: Ints) -> Ints:
+    """Test if an entity is of test, else validation if one is, for the answer comes from all of them."""
+    splits = graph.split[countries]
+    return np.select([np.any(splits == TEST, 1), np.any(splits == VALIDATION, 1)], [TEST, VALIDATION], TRAIN)
+
+
+def _rows(subjects: Ints, attribute: Ints, split: Ints) -> Rows:
+    keep = split >= 0
+    return Rows(subjects[keep], attribute[keep], split[keep])
+
+
+def _gaps(graph: Graph, places: Places, count: int, salt: int, least: int) -> Rows:
+    rows = _drawn(graph, places.count, count, salt, 2)
+    chosen = np.stack([places.one_of(rows[:, n], hashed(np.arange(len(rows)), salt * 100 + 50 + n)) for n in range(2)], 1)
+    values = places.quantity[chosen]
+    chosen = np.where((values[:, 0] > values[:, 1])[:, None], chosen, chosen[:, ::-1])
+    low, high = np.min(values, 1), np.max(values, 1)
+    clear = (low > 0) & (high >= CLEAR * low) & (high - low >= least)
+    return _rows(chosen, np.zeros(len(rows), int), np.where(clear, _split_of_all(graph, rows), NONE))
+
+
+def _countries(graph: Graph, places: Sequence[int]) -> dict[str, str]:
+    return dict(zip("abc", (graph.country(place) for place in places), strict=False))
+
+
+def _told_borders(graph: Graph, place: int) -> bool:
+    """Whether a country has neighbours, all of them undisputed."""
+    others = [other for other, _ in graph.facts.countries["borders"][place]]
+    france = graph.facts.countries["iso"].index("FR")  # counted with French Guiana or without?
+    return bool(graph.asked[place] and others and all(graph.asked[o] for o in others) and france not in (place, *others))
+
+
+def _around(graph: Graph, places: Sequence[int]) -> set[int]:
+    """The countries that border on some, without these."""
+    return {other for place in places for other, _ in graph.facts.countries["borders"][place]} - set(map(int, places))
+
+
+def _clue(graph: Graph, place: int, turn: int) -> str:
+    clues = graph.clues[graph.facts.cities["country"][place]]
+    return CLUES[clues[turn % len(clues)]]
+
+
+def _where(graph: Graph, place: int, clue: str, wording: Wording) -> str:
+    value = graph.facts.countries[clue][graph.facts.cities["country"][place]][0]
+    return wording.one(phrases.CLUE[clue]).format(value)
+
+
+def _twin_pages(graph: Graph, place: int, clue: str) -> list[Page]:
+    country = graph.facts.cities["country"][place]
+    return [graph.clue_page(country, clue), graph.city_page(place, country)]
+
+
+def _tells_apart(graph: Graph, large: int, small: int) -> bool:
+    columns = graph.facts.cities
+    known = all(graph.clues[columns["country"][place]] for place in (large, small))
+    return known and bool(columns["population"][large] >= CLEAR * columns["population"][small])
+
+
+def _capital(goal: str) -> str:
+    return goal[0].upper() + goal[1:]

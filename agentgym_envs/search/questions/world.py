@@ -1,0 +1,162 @@
+"""The facts as arrays, and what may be said of them: which names are told how, which searches find which page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym_envs.search.corpus.facts import World, world
+from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id
+from agentgym_envs.search.questions.phrases import CLUE, COUNTRY
+from agentgym_envs.search.retrieval.words import STOP_WORDS
+
+ATTRIBUTES = tuple(COUNTRY)
+"""What is asked of a country."""
+TRAIN, VALIDATION, TEST, NONE = 0, 1, 2, -1
+PER_COUNTRY = 300
+"""At most so many cities, and airports, of a country lead to questions about it: else half were about five countries."""
+CLEAR = 1.15
+"""How many times the smaller of two quantities the larger must be."""
+Ints = NDArray[np.int64]
+
+
+class Graph:
+    """What questions walk along: places lie in countries, countries border on countries, and have attributes."""
+
+    def __init__(self, facts: World) -> None:
+        """Places in tables are numbers; -1 stands for none."""
+        self.facts = facts
+        countries = facts.countries
+        self.split: Ints = np.array(countries["split"])
+        self.asked = np.array(countries["asked"], bool)
+        self.asks = [[ATTRIBUTES.index(name) for name in names] for names in countries["ask"]]
+        self.ask_count: Ints = np.array([len(asks) for asks in self.asks])
+        self.ask_table: Ints = np.array([asks + [-1] * (len(ATTRIBUTES) - len(asks)) for asks in self.asks])
+        self.neighbour: Ints = np.array([self._longest(i) for i in range(len(self.asked))])
+
+    @cached_property
+    def cities(self) -> Places:
+        """Those that are the only ones of their name."""
+        columns = self.facts.cities
+        return Places(columns, np.array(columns["use"]) == 1, len(self.asked), "population")
+
+    @cached_property
+    def airports(self) -> Places:
+        """Those whose name is that of no other."""
+        columns = self.facts.airports
+        return Places(columns, np.array(columns["use"]) == 1, len(self.asked), "elevation")
+
+    def quantity(self, name: str) -> NDArray[np.float64]:
+        """A numeric attribute of the countries, NaN where it is unknown or not asked for."""
+        values = zip(self.facts.countries[name], self.facts.countries["ask"], strict=True)
+        return np.array([value if name in asks else np.nan for value, asks in values], float)
+
+    def following(self, countries: Ints) -> Ints:
+        """The neighbours behind the longest borders."""
+        return np.where(countries < 0, -1, self.neighbour[countries])
+
+    @cached_property
+    def clues(self) -> list[list[int]]:
+        """For each country, which kinds of `CLUE` no other country shares."""
+        return [[n for n, name in enumerate(CLUE) if self._is_clue(i, name)] for i in range(len(self.asked))]
+
+    def country(self, place: int) -> str:
+        """The name as it stands in a sentence."""
+        name: str = self.facts.countries["name"][place]
+        return f"the {name}" if self.facts.countries["the"][place] else name
+
+    def airport(self, place: int) -> str:
+        """The name, with the word "airport" exactly once."""
+        name: str = self.facts.airports["name"][place]
+        return name if "airport" in name.lower() else f"the airport {name}"
+
+    def country_page(self, place: int) -> tuple[str, str]:
+        """Its id, and a query that finds it."""
+        return country_id(self.facts, place), f"{self.facts.countries['name'][place]} country profile capital currency"
+
+    def city_page(self, place: int, where: int | None = None) -> tuple[str, str]:
+        """Its id, and a query that finds it; `where` is the country, if the name alone does not do."""
+        name, country = self.facts.cities["name"][place], "" if where is None else self.facts.countries["name"][where]
+        return city_id(self.facts, place), f"{name} populated place {country}".strip()
+
+    def airport_page(self, place: int) -> tuple[str, str]:
+        """Its id, and a query that finds it."""
+        return airport_id(self.facts, place), f"{self.facts.airports['name'][place]} airport IATA code"
+
+    def clue_page(self, place: int, clue: str) -> tuple[str, str]:
+        """The id of a country, and a query that finds it by something else than its name."""
+        words = {"capital": "capital", "peak": "highest point", "anthem": "national anthem", "currency": "currency"}
+        value = self.facts.countries[clue][place][0]
+        rest = "land boundaries, railways, international dialling code, internet country code"
+        return country_id(self.facts, place), f"country profile with the {words[clue]} {value}, {rest}"
+
+    def _longest(self, place: int) -> int:
+        borders = self.facts.countries["borders"][place]
+        if not self.asked[place] or not borders or (len(borders) > 1 and borders[0][1] < 1.05 * borders[1][1]):
+            return -1
+        return int(borders[0][0]) if self.asked[borders[0][0]] else -1
+
+    def _is_clue(self, place: int, clue: str) -> bool:
+        words = self._named[clue]
+        names = self.facts.countries[clue][place]
+        fine = clue in self.facts.countries["ask"][place] and set(names[0].lower().split()) - STOP_WORDS
+        return bool(fine) and all(words[name.lower()] == 1 for name in names)
+
+    @cached_property
+    def _named(self) -> dict[str, Counter[str]]:
+        columns = self.facts.countries
+        return {clue: Counter(n.lower() for names in columns[clue] for n in set(names or ())) for clue in CLUE}
+
+
+class Places:
+    """Cities or airports that questions may name, in the order of their table."""
+
+    def __init__(self, columns: Any, usable: NDArray[np.bool_], countries: int, quantity: str) -> None:
+        """`quantity` is the column by which they are compared."""
+        country: Ints = np.array(columns["country"])
+        self.country, self.quantity = country, np.array(columns[quantity], float)
+        self.usable: Ints = np.flatnonzero(usable)
+        self._sorted = self.usable[np.lexsort((hashed(self.usable, 1), country[self.usable]))]
+        self.count: Ints = np.bincount(country[self.usable], minlength=countries)
+        self._start = np.concatenate(([0], np.cumsum(self.count)[:-1]))
+
+    def some(self, most: int = PER_COUNTRY) -> Ints:
+        """At most so many of a country."""
+        rank = np.arange(len(self._sorted)) - self._start[self.country[self._sorted]]
+        return np.sort(self._sorted[rank < most])
+
+    def one_of(self, countries: Ints, numbers: NDArray[np.uint64]) -> Ints:
+        """For each country (with a place) the one that a number picks."""
+        return self._sorted[self._start[countries] + (numbers % self.count[countries].astype(np.uint64)).astype(np.int64)]
+
+
+def hashed(numbers: Ints, salt: int) -> NDArray[np.uint64]:
+    """SplitMix64 of each number; the salt gives another sequence.
+
+    Source: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
+    """
+    value = numbers.astype(np.uint64) + np.uint64((salt * 0xD1342543DE82EF95 + 0x9E3779B97F4A7C15) % 2**64)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+def split_of(answer: Ints, *others: Ints) -> Ints:
+    """The split of questions from those of the entities: that of the answer's, and those of the chain's others.
+
+    Train: all are of train. Validation: the answer's is of validation and no other of test. Test: the answer's is of
+    test. What is left is in no split, and no question.
+    """
+    highest = np.max(np.stack([answer, *others]), axis=0)
+    train, validation = highest == TRAIN, (answer == VALIDATION) & (highest < TEST)
+    return np.select([answer == TEST, validation, train], [TEST, VALIDATION, TRAIN], NONE)
+
+
+@lru_cache(maxsize=1)
+def graph() -> Graph:
+    """The embedded corpus's, made once a process."""
+    return Graph(world())

@@ -1,0 +1,73 @@
+"""What goes over the wire to a retrieval server, and what of its answer is a result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+from agentgym_envs.search.retrieval.base import Hit, Passage
+
+Dialect = Literal["search-r1", "verl", "skyrl"]
+"""What is sent: "search-r1" and "verl" (they are alike) a list of queries, "skyrl" a request for each query.
+
+SkyRL's own client and server have spoken as Search-R1's do since late 2025; "skyrl" is for those of before.
+"""
+DIALECTS: tuple[str, ...] = get_args(Dialect)
+_FILLER = -1e38
+"""faiss gives the lowest number there is as the score of what it did not find; Search-R1's server passes it on, with
+the last passage of the corpus."""
+
+
+def write_requests(queries: Sequence[str], k: int, dialect: Dialect) -> list[tuple[int, bytes]]:
+    """The requests that ask for all queries: how many queries each is for, and its body."""
+    rest = {"topk": k, "return_scores": True}
+    if dialect == "skyrl":
+        return [(1, json.dumps({"query": query, **rest}).encode()) for query in queries]
+    return [(len(queries), json.dumps({"queries": list(queries), **rest}).encode())] if queries else []
+
+
+def read_results(reply: bytes, queries: int, k: int) -> list[list[Hit]]:
+    """The hits for each query, at most `k` and none twice, in the server's order.
+
+    Raises ValueError, saying what is wrong, if the reply is anything but results for all queries.
+    """
+    try:
+        results = json.loads(reply)["result"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(f'not JSON with a "result": {reply[:200]!r}') from None
+    if queries == 1 and isinstance(results, list) and all(isinstance(item, dict) for item in results):
+        results = [results]  # as servers do that know one query only
+    if not isinstance(results, list) or len(results) != queries:
+        found = f"{len(results)} results" if isinstance(results, list) else "no list of results"
+        raise ValueError(f"{found} for {queries} queries")
+    return [_read_hits(items, k) for items in results]
+
+
+def _read_hits(items: Any, k: int) -> list[Hit]:
+    if not isinstance(items, list):
+        raise ValueError(f"a result is no list of passages: {items!r:.100}")
+    hits: dict[Passage, Hit] = {}
+    for rank, item in enumerate(items):
+        hit = _read_hit(item, rank)
+        if hit.score > _FILLER and hit.passage.id != "-1":
+            hits.setdefault(hit.passage, hit)
+    return list(hits.values())[:k]
+
+
+def _read_hit(item: Any, rank: int) -> Hit:
+    document = item.get("document", item) if isinstance(item, dict) else item
+    score: Any = item.get("score", 1 / (1 + rank)) if isinstance(item, dict) else None
+    if not isinstance(document, dict) or type(score) not in (int, float) or not math.isfinite(score):
+        raise ValueError(f"this is no passage with a score: {item!r:.100}")
+    contents = document.get("contents")
+    if contents is None and "text" in document:
+        contents = f'"{document.get("title") or ""}"\n{document["text"]}'
+    if not isinstance(contents, str):
+        raise ValueError(f"a passage has no text: {document!r:.100}")
+    name = document.get("id")
+    if not isinstance(name, str | int):
+        name = hashlib.sha256(contents.encode(errors="surrogatepass")).hexdigest()[:16]
+    return Hit(Passage(str(name), contents), float(score))

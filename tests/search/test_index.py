@@ -1,0 +1,529 @@
+"""Corpora are read, indexes are made, gone on with after whatever happens, and opened only when they are whole."""
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs.errors import RetrieverError, UsageError
+from agentgym_envs.search.retrieval import building, index, jsonl, tantivy_engine, writing
+from agentgym_envs.search.retrieval.base import Passage
+from agentgym_envs.search.retrieval.building import extend_index, index_corpus, partial_of
+from agentgym_envs.search.retrieval.index import MANIFEST, build_index, open_index, read_manifest
+from agentgym_envs.search.retrieval.jsonl import Corpus
+from agentgym_envs.search.retrieval.passages import OFFSETS, TEXTS, PassageStore
+from tests.waiting import SECONDS, until
+
+ROOT = Path(__file__).parents[2]
+CITIES = [Passage(f"c{i}", f'"City {i}"\nCity {i} lies on the river number {i % 7}.') for i in range(60)]
+
+
+def line(passage: Passage) -> bytes:
+    return json.dumps(passage._asdict()).encode() + b"\n"
+
+
+def write(path: Path, lines: Iterable[bytes]) -> Path:
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def names(folder: Path, query: str = "river 3", engine: str = "tantivy") -> list[str]:
+    return [hit.passage.id for hit in open_index(folder, engine).search([query], 5)[0]]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write(tmp_path / "cities.jsonl", map(line, CITIES))
+
+
+@pytest.fixture
+def made(corpus: Path, tmp_path: Path) -> Path:
+    index_corpus(corpus, tmp_path / "made")
+    return tmp_path / "made"
+
+
+# Reading
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
+ids = texts.filter(lambda text: "\n" not in text and "\r" not in text)
+blanks = st.sampled_from([b"", b"\n", b"  \r\n", b"\t\n"])
+
+
+@given(st.lists(st.tuples(ids, texts, blanks, st.booleans())), st.booleans(), st.booleans())
+def test_what_is_read_is_what_was_written(
+    tmp_path_factory: Any, rows: list[tuple[str, str, bytes, bool]], packed: bool, end: bool
+) -> None:
+    lines = [
+        blank + json.dumps({"id": name, "contents": text, "more": 1}, ensure_ascii=ascii).encode() + b"\n"
+        for name, text, blank, ascii in rows
+    ]
+    data = b"".join(lines) if end else b"".join(lines).removesuffix(b"\n")
+    path = tmp_path_factory.mktemp("read") / "corpus"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    with Corpus(path) as opened:
+        read = list(opened.rows())
+        assert [row.passage for row in read] == [(name, text) for name, text, _, _ in rows]
+        for place, row in enumerate(read):
+            assert list(opened.rows(row.end, row.line)) == read[place + 1 :]
+            assert opened.lines_of((place,)) == [row.line]
+
+
+@given(st.binary(max_size=60) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(repr).map(str.encode))
+def test_whatever_a_line_holds_it_is_a_passage_or_refused(data: bytes) -> None:
+    try:
+        passage = jsonl.parse(data, "here:1")
+    except UsageError as error:
+        assert str(error).startswith("here:1: ") and "\n" not in str(error)
+    else:
+        assert passage is None or (passage.id.strip() and passage.contents.strip())
+
+
+@pytest.mark.parametrize(
+    ("row", "passage"),
+    [
+        ('{"id": 7, "contents": "x"}', ("7", "x")),
+        ('{"id": "7", "title": "Oslo", "text": "It is\\na city."}', ("7", '"Oslo"\nIt is\na city.')),
+        ('{"id": "7", "title": "Os\\nlo", "text": "x"}', ("7", '"Os lo"\nx')),
+        ('{"id": "7", "text": "x"}', ("7", '""\nx')),
+        ('{"id": "7", "contents": "c", "title": "t", "text": "x"}', ("7", "c")),
+        ('\ufeff{"id": "7", "contents": "\u2028 \\u00e9"}', ("7", "\u2028 é")),
+    ],
+)
+def test_forms_of_a_passage(row: str, passage: tuple[str, str]) -> None:
+    assert jsonl.parse(row.encode(), "") == passage
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (b"{", "this is not JSON"),
+        (b"[1]", "must be an object"),
+        (b'{"contents": "x"}', 'there is no "id"'),
+        (b'{"id": null, "contents": "x"}', 'there is no "id"'),
+        (b'{"id": " ", "contents": "x"}', '"id" is empty'),
+        (b'{"id": true, "contents": "x"}', '"id" must be a text or a whole number'),
+        (b'{"id": ["a"], "contents": "x"}', '"id" must be a text or a whole number'),
+        (b'{"id": "a\\nb", "contents": "x"}', '"id" holds a line break'),
+        (b'{"id": "a"}', 'there is no "contents"'),
+        (b'{"id": "a", "contents": "\\n"}', '"contents" is empty'),
+        (b'{"id": "a", "contents": 5}', '"contents" must be a text'),
+        (b'{"id": "a", "title": 5, "text": "x"}', '"title" must be a text'),
+        (b'{"id": "a", "contents": "\xff"}', "this is not UTF-8 text, from byte 26 of the line on"),
+        (b'{"id": "a", "contents": "\\ud800"}', "half a character"),
+        (b"[" * 100_000, "recursion"),
+    ],
+)
+def test_a_malformed_line_is_named_and_leaves_nothing_half_written(tmp_path: Path, row: bytes, told: str) -> None:
+    path = write(tmp_path / "c.jsonl", [line(CITIES[0]), b"\n", row + b"\n", line(CITIES[1])])
+    folder = tmp_path / "out"
+    with pytest.raises(UsageError, match=told) as raised:
+        index_corpus(path, folder)
+    assert str(raised.value).startswith(f"{path}:3: ")
+    assert not folder.exists()
+    with pytest.raises(UsageError):
+        open_index(partial_of(folder))
+    write(path, map(line, CITIES))  # mended, the same call does it
+    assert index_corpus(path, folder)["passages"] == 60
+    assert not partial_of(folder).exists()
+
+
+def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "MAX_LINE_BYTES", 1000)
+    path = write(tmp_path / "c.jsonl", [line(CITIES[0]), b'{"id": "', b"x" * 10_000])
+    with pytest.raises(UsageError, match=r"c\.jsonl:2: the line is longer than 1000 bytes"):
+        index_corpus(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("data", [gzip.compress(b"".join(map(line, CITIES)))[:-30], b"\x1f\x8bnothing"])
+def test_damaged_gzip(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(UsageError, match=r"c\.jsonl\.gz:\d+: the gzip data is damaged or ends too soon"):
+        index_corpus(write(tmp_path / "c.jsonl.gz", [data]), tmp_path / "out")
+
+
+@pytest.mark.parametrize("lines", [[], [b"\n", b"  \n"]])
+def test_a_corpus_without_passages(tmp_path: Path, lines: list[bytes]) -> None:
+    with pytest.raises(UsageError, match="the corpus holds no passages"):
+        index_corpus(write(tmp_path / "c.jsonl", lines), tmp_path / "out")
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        index_corpus(tmp_path / "none.jsonl", tmp_path / "out")
+    with pytest.raises(UsageError, match="cannot be read: Is a directory"):
+        index_corpus(tmp_path, tmp_path / "out")
+
+
+def test_ids_that_occur_twice(tmp_path: Path) -> None:
+    lines = [*map(line, CITIES), b"\n", line(CITIES[9]), line(CITIES[5])]
+    path = write(tmp_path / "c.jsonl", lines)
+    with pytest.raises(UsageError, match=f"^{path}:62: the id 'c9' is that of line 10 already$"):
+        index_corpus(path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(UsageError, match="passages 9 and 60 have the same id, 'c9'"):
+        build_index([*CITIES, CITIES[9]], tmp_path / "built", corpus="cities")
+    assert not (tmp_path / "built").exists()
+
+
+def test_ids_of_one_hash_are_no_twins(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "_hash", lambda name: b"the same")
+    assert index_corpus(corpus, tmp_path / "out")["passages"] == 60
+
+
+# Indexes
+
+
+def test_an_index_of_a_corpus(made: Path, corpus: Path) -> None:
+    manifest = read_manifest(made)
+    assert (manifest["corpus"], manifest["passages"]) == ("cities", 60)
+    assert list(PassageStore(made)) == CITIES
+    assert list(PassageStore(made).after(58)) == CITIES[58:]
+    assert names(made)[0] == "c3"
+    assert {path.name for path in made.iterdir()} == {MANIFEST, TEXTS, OFFSETS, "tantivy", "lock"}
+
+
+def test_the_same_passages_from_memory_and_from_gzip(made: Path, corpus: Path, tmp_path: Path) -> None:
+    build_index(CITIES, tmp_path / "built", corpus="cities")
+    packed = tmp_path / "cities.jsonl.gz"
+    packed.write_bytes(gzip.compress(corpus.read_bytes()))
+    index_corpus(packed, tmp_path / "packed")
+    assert len({read_manifest(folder)["sha256"] for folder in (made, tmp_path / "built", tmp_path / "packed")}) == 1
+    assert read_manifest(tmp_path / "packed")["corpus"] == "cities"
+    assert names(tmp_path / "built") == names(tmp_path / "packed") == names(made)
+
+
+def test_progress(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "_REPORT_EVERY", 20)
+    told: list[tuple[str, int, int]] = []
+    index_corpus(corpus, tmp_path / "out", report=lambda *what: told.append(what))
+    reading = [done for stage, done, total in told if (stage, total) == ("reading", corpus.stat().st_size)]
+    indexing = [done for stage, done, total in told if (stage, total) == ("indexing", 60)]
+    assert len(reading) + len(indexing) == len(told)
+    assert reading == sorted(reading) and reading[-1] == corpus.stat().st_size
+    assert indexing == [0, 20, 40, 60]
+
+
+def test_doing_it_again_does_nothing(made: Path, corpus: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in made.rglob("*") if path.name != "lock"}
+    index_corpus(corpus, made)
+    build_index([], made, corpus="cities")
+    assert {path: path.stat().st_mtime_ns for path in made.rglob("*") if path.name != "lock"} == before
+
+
+def test_another_corpus_needs_overwrite(made: Path, tmp_path: Path) -> None:
+    other = write(tmp_path / "other.jsonl", map(line, CITIES[:9]))
+    with pytest.raises(UsageError, match=r"index of another corpus .*--overwrite"):
+        index_corpus(other, made)
+    assert open_index(made).describe()["passages"] == 60
+    index_corpus(other, made, overwrite=True)
+    assert open_index(made).describe()["passages"] == 9
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cities.jsonl", "made", "other.jsonl"]
+
+
+def test_what_is_no_index_is_never_replaced(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match="is no index; choose another"):
+            index_corpus(corpus, tmp_path / "mine", overwrite=overwrite)
+        with pytest.raises(UsageError, match="is no index; choose another"):
+            index_corpus(corpus, corpus, overwrite=overwrite)
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_second_engine_leaves_the_rest_alone(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_index(made)
+
+    def make(folder: Path, passages: PassageStore) -> None:
+        (folder / "toy").mkdir()
+        (folder / "toy" / "data").write_text(" ".join(passage.id for passage in passages))
+
+    monkeypatch.setitem(index.ENGINES, "toy", (lambda folder, passages: opened, make))
+    with pytest.raises(UsageError, match=r"not made for the engine 'toy' \(only for tantivy\); .*--engine toy"):
+        open_index(made, "toy")
+    before = {path: path.stat().st_mtime_ns for path in (made / "tantivy").rglob("*")}
+    manifest = extend_index(made, engine="toy")
+    assert list(manifest["engines"]) == ["tantivy", "toy"]
+    assert manifest["engines"]["toy"]["files"] == {"toy/data": (made / "toy" / "data").stat().st_size}
+    assert open_index(made, "toy") is opened
+    assert {path: path.stat().st_mtime_ns for path in (made / "tantivy").rglob("*")} == before
+    build_index([], made, corpus="cities", engine="toy")
+
+
+def test_an_engine_that_fails_is_not_named(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(folder: Path, passages: PassageStore) -> None:
+        (folder / "toy").mkdir(exist_ok=True)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(index.ENGINES, "toy", (lambda folder, passages: open_index(made), make))
+    with pytest.raises(OSError, match="No space"):
+        extend_index(made, engine="toy")
+    with pytest.raises(UsageError, match="not made for the engine 'toy'"):
+        open_index(made, "toy")
+    assert names(made)[0] == "c3"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        ('{"format": 99}', "has the format 99, this version reads 1: make it anew"),
+        ('{"format"', "cannot be read"),
+        ("[]", "cannot be read"),
+        ("{}", "cannot be read"),
+    ],
+)
+def test_another_format(made: Path, manifest: str, told: str) -> None:
+    (made / MANIFEST).write_text(manifest)
+    with pytest.raises(UsageError, match=told):
+        open_index(made)
+
+
+def test_what_cannot_be_opened(made: Path, corpus: Path, tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none", corpus):
+        with pytest.raises(UsageError, match="is no index; `agentgym search index CORPUS"):
+            open_index(path)
+    with pytest.raises(UsageError, match="there is no engine 'lucene'; choose one of tantivy"):
+        open_index(made, "lucene")
+    with pytest.raises(UsageError, match="there is no engine 'lucene'"):
+        index_corpus(corpus, tmp_path / "out", engine="lucene")
+
+
+def parts(folder: Path) -> list[Path]:
+    return sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.stat().st_size and path.name != MANIFEST
+    )
+
+
+def test_any_file_that_is_damaged_is_named(made: Path, tmp_path: Path) -> None:
+    for number, path in enumerate(parts(made)):
+        copy = tmp_path / f"copy{number}"
+        shutil.copytree(made, copy)
+        damaged = copy / path.relative_to(made)
+        os.truncate(damaged, damaged.stat().st_size - 1)
+        with pytest.raises(RetrieverError, match=f"is damaged: {path.relative_to(made)} has .* instead of"):
+            open_index(copy)
+        damaged.unlink()
+        with pytest.raises(RetrieverError, match=f"is damaged: {path.relative_to(made)}: No such file"):
+            open_index(copy)
+
+
+def test_an_index_that_was_replaced_is_opened_anew(made: Path, corpus: Path, tmp_path: Path) -> None:
+    first = open_index(made)
+    assert open_index(made) is first
+    index_corpus(write(corpus, map(line, CITIES[:5])), made, overwrite=True)
+    assert open_index(made).describe()["passages"] == 5
+    assert first.search(["river 3"], 1)[0][0].passage.id == "c3"  # who has it open still reads the old one
+
+
+def test_only_one_process_writes(corpus: Path, tmp_path: Path) -> None:
+    partial = partial_of(tmp_path / "out")
+    partial.mkdir()
+    with index.locked(partial), pytest.raises(UsageError, match="another process is writing to"):
+        index_corpus(corpus, tmp_path / "out")
+
+
+# Interruptions
+
+
+def stop_after(count: int) -> building.Report:
+    """A report that ends the work at its `count`-th call."""
+    calls = 0
+
+    def report(stage: str, done: int, total: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == count:
+            raise KeyboardInterrupt
+
+    return report
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_wherever_it_is_interrupted_it_goes_on(
+    made: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    for module, name, number in ((building, "STATE_EVERY", 7), (building, "_REPORT_EVERY", 5)):
+        monkeypatch.setattr(module, name, number)
+    monkeypatch.setattr(tantivy_engine, "COMMIT_EVERY", 10)
+    if packed:
+        data = gzip.compress(corpus.read_bytes())
+        corpus = write(tmp_path / "cities.jsonl.gz", [data])
+    folder, stops, seen = tmp_path / "out", 0, []
+    while not folder.exists():
+        stops += 1
+        try:
+            index_corpus(corpus, folder, report=stop_after(4))
+        except KeyboardInterrupt:
+            state = json.loads((partial_of(folder) / building.STATE).read_text())
+            seen.append((state["passages"], tantivy_engine.committed(partial_of(folder) / "tantivy.partial")))
+    assert stops > 5
+    assert seen == sorted(seen) and any(committed for _, committed in seen)
+    for name in (TEXTS, OFFSETS):
+        assert (folder / name).read_bytes() == (made / name).read_bytes()
+    assert open_index(folder).search(["river 3", "city"], 9) == open_index(made).search(["river 3", "city"], 9)
+
+
+def test_a_corpus_that_was_changed_is_read_anew(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "STATE_EVERY", 7)
+    monkeypatch.setattr(building, "_REPORT_EVERY", 20)
+    folder = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        index_corpus(corpus, folder, report=stop_after(2))
+    write(corpus, map(line, reversed(CITIES)))
+    index_corpus(corpus, folder)
+    assert [passage.id for passage in PassageStore(folder)][:2] == ["c59", "c58"]
+
+
+def test_the_unfinished_index_of_another_corpus(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "STATE_EVERY", 7)
+    monkeypatch.setattr(building, "_REPORT_EVERY", 20)
+    folder = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        index_corpus(corpus, folder, report=stop_after(2))
+    other = write(tmp_path / "other.jsonl", map(line, CITIES[:9]))
+    with pytest.raises(UsageError, match=r"unfinished index of .*cities\.jsonl; finish it, or --overwrite"):
+        index_corpus(other, folder)
+    assert index_corpus(other, folder, overwrite=True)["passages"] == 9
+
+
+PROGRAM = """
+import sys
+from agentgym_envs.search.retrieval import building, tantivy_engine
+building.STATE_EVERY, tantivy_engine.COMMIT_EVERY = 5_000, 10_000
+from agentgym_envs.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+_WORDS = "amber basalt cedar delta ember fjord garnet harbor iris jade kelp lagoon marsh nectar onyx pearl"
+WORDS = _WORDS.split()
+
+
+def many(count: int) -> list[Passage]:
+    pick: Callable[[int, int], str] = lambda i, j: WORDS[(i * 31 + j * j * (i % 13 + 1)) % len(WORDS)]  # noqa: E731
+    return [Passage(f"p{i}", f'"{pick(i, 1)} {i}"\n{" ".join(pick(i, j) for j in range(20))}') for i in range(count)]
+
+
+def start(corpus: Path, folder: Path, **options: Any) -> subprocess.Popen[str]:
+    words = ["search", "index", str(corpus), "--out", str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *words], env=environment, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, told = process.communicate(timeout=SECONDS)
+    return process.returncode, told
+
+
+def progress(folder: Path) -> tuple[int, int]:
+    """Passages that were read for good, and that were indexed for good."""
+    partial = partial_of(folder)
+    try:
+        read = json.loads((partial / building.STATE).read_text())["passages"]
+    except FileNotFoundError:
+        read = 0
+    return read, tantivy_engine.committed(partial / "tantivy.partial")
+
+
+def same(one: Path, other: Path, queries: Sequence[str]) -> None:
+    for name in (TEXTS, OFFSETS):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    assert read_manifest(one)["sha256"] == read_manifest(other)["sha256"]
+    assert open_index(one).search(queries, 10) == open_index(other).search(queries, 10)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A corpus, and the index that it gives without interruption."""
+    folder = tmp_path_factory.mktemp("large")
+    corpus = write(folder / "large.jsonl", map(line, many(30_000)))
+    index_corpus(corpus, folder / "whole")
+    return corpus, folder / "whole"
+
+
+QUERIES = [f"{one} {other} {number}" for number, (one, other) in enumerate(zip(WORDS, WORDS[3:], strict=False))]
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_it_ends_as_if_nothing_had_been(large: tuple[Path, Path], tmp_path: Path) -> None:
+    corpus, whole = large
+    folder, kills, last = tmp_path / "out", 0, (0, 0)
+    while not folder.exists():
+        process = start(corpus, folder)
+        until(lambda: progress(folder) > last or folder.exists() or process.poll() is not None)  # noqa: B023
+        process.kill()
+        code, told = ended(process)
+        assert told == ""
+        kills += code == -signal.SIGKILL
+        if not folder.exists():
+            assert progress(folder) >= last, "what was safe was lost"
+            last = progress(folder)
+    assert kills >= 3
+    same(folder, whole, QUERIES)
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on(large: tuple[Path, Path], tmp_path: Path) -> None:
+    corpus, whole = large
+    folder = tmp_path / "out"
+    process = start(corpus, folder)
+    until(lambda: progress(folder) > (0, 0))
+    process.send_signal(signal.SIGINT)
+    code, told = ended(process)
+    assert (code, told.count("\n")) == (130, 1)
+    assert f"kept in {partial_of(folder)}; the same command goes on from there" in told
+    assert ended(start(corpus, folder)) == (0, "")
+    same(folder, whole, QUERIES)
+
+
+def stop_at_engine(stage: str, done: int, total: int) -> None:
+    if stage == building.INDEXING:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_full_disk_loses_nothing(large: tuple[Path, Path], tmp_path: Path, read_before: bool) -> None:
+    """No file may grow beyond 20 kB: too few for the passages, and where these are there already, for the engine."""
+    resource = pytest.importorskip("resource")
+    corpus, whole = large
+    folder = tmp_path / "out"
+    if read_before:
+        with pytest.raises(KeyboardInterrupt):
+            index_corpus(corpus, folder, report=stop_at_engine)
+
+    def small() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    code, told = ended(start(corpus, folder, preexec_fn=small))
+    assert (code, told.count("\n")) == (1, 1), told
+    assert "too large" in told and "the same command goes on" in told
+    assert not folder.exists()
+    assert ended(start(corpus, folder)) == (0, "")
+    same(folder, whole, QUERIES)
+
+
+@pytest.mark.slow
+def test_processes_that_make_the_same_index_at_once(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from agentgym_envs.search.retrieval.base import Passage\n"
+        "from agentgym_envs.search.retrieval.index import build_index, open_index\n"
+        "build_index([Passage(str(i), f'number {i}') for i in range(3000)], Path(sys.argv[1]), corpus='c')\n"
+        "print(open_index(sys.argv[1]).search(['number 7'], 1)[0][0].passage.id)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", code, str(tmp_path / "made")]
+    processes = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [process.communicate(timeout=SECONDS)[0] for process in processes] == ["7\n"] * 4
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]

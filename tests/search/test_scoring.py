@@ -1,0 +1,225 @@
+"""How answers, what was found, and the form of turns are scored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.errors import UsageError
+from agentgym_envs.search.scoring import (
+    em,
+    em_plus,
+    f1,
+    normalise,
+    recall,
+    search_r1_score,
+    structured_reward,
+    subem,
+    well_formed,
+)
+
+TEXTS = st.text(st.one_of(st.sampled_from("aA nthe-–’'.,é1́ß\n"), st.characters(exclude_categories=["Cs"])), max_size=30)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answer", "exact", "plus"),
+    [
+        ("Rome", "rome", True, True),
+        (" The  Rome. ", "Rome", True, True),
+        ("Rome", "Paris", False, False),
+        ("Bogota", "Bogotá", False, True),
+        ("O’Brien", "O'Brien", False, True),
+        ("“Guernica”", "Guernica", False, True),
+        ("Guinea Bissau", "Guinea-Bissau", False, True),
+        ("Guinea–Bissau", "Guinea-Bissau", False, True),
+        ("guineabissau", "Guinea-Bissau", True, True),
+        ("1,234", "1234", True, True),
+        ("email", "e–mail", False, True),
+        ("-5 °C", "−5 °C", False, True),
+        ("1939–1945", "1939-1945", False, True),
+        ("Lodz", "Łódź", False, True),
+        ("Tromso", "Tromsø", False, True),
+        ("Hawaii", "Hawaiʻi", False, True),
+        ("Strasse", "Straße", False, True),
+        ("Ｒｏｍｅ", "Rome", False, True),
+        ("ﬁnch", "finch", False, True),
+        ("a", "The", True, True),
+        ("à", "The", False, False),
+        ("·", "-", False, False),
+        ("किताब", "कताब", False, False),
+        ("there", "re", False, False),
+        ("A", "B", False, False),
+    ],
+)
+def test_what_equals_an_answer(prediction: str, answer: str, exact: bool, plus: bool) -> None:
+    assert em(prediction, [answer]) is em(prediction, answer) is em(prediction, ["other", answer]) is exact
+    assert em_plus(prediction, [answer]) is em_plus(prediction, answer) is plus
+    assert em_plus(answer, [prediction]) is plus
+
+
+def test_without_answers_nothing_is_right() -> None:
+    assert not em("x", []) and not em_plus("x", []) and not subem("x", []) and f1("x", []) == 0.0
+
+
+def test_an_answer_is_a_text_and_not_its_letters() -> None:
+    assert not em("R", "R o m e") and f1("o", "R o m e") == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answer", "inside"),
+    [
+        ("It is Rome.", "ROME", True),
+        ("banana", "The", False),
+        ("banana", "nan", True),
+        ("", "x", False),
+        ("", "", False),
+    ],
+)
+def test_an_answer_within_the_prediction(prediction: str, answer: str, inside: bool) -> None:
+    assert subem(prediction, [answer]) is inside
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "wanted"),
+    [
+        ("Rome", ["Rome"], 1.0),
+        ("the city of Rome", ["Rome"], 0.5),
+        ("Rome Rome", ["Rome"], 2 / 3),
+        ("Rome", ["Paris", "Rome in Italy"], 0.5),
+        ("Oslo", ["Rome"], 0.0),
+        ("the", ["a"], 1.0),
+        ("the", ["Rome"], 0.0),
+    ],
+)
+def test_f1_is_of_the_nearest_answer(prediction: str, answers: list[str], wanted: float) -> None:
+    assert f1(prediction, answers) == pytest.approx(wanted)
+
+
+def test_recall_is_the_share_of_the_gold_passages() -> None:
+    assert recall(["a", "x", "b", "a"], ["a", "b", "c", "c"]) == pytest.approx(2 / 3)
+    assert recall([], ["a"]) == 0.0
+    assert recall(["a"], []) is None
+
+
+@pytest.mark.parametrize(
+    ("transcript", "score"),
+    [
+        ("<answer> Rome </answer>", 0.0),
+        ("For example, <answer> Beijing </answer>. <answer>\nThe Rome!\n</answer>", 1.0),
+        ("<answer>x</answer><answer>Paris</answer>", 0.1),
+        ("<answer>x</answer><information><answer>Rome</answer></information>", 1.0),
+        ("<answer>x</answer><answer>Rome</answer> <answer>Paris</answer>", 0.1),
+        ("<answer>x</answer><answer>Rome</answer><answer>Paris", 1.0),
+        ("<answer>x</answer></answer><answer><answer>Rome</answer>", 0.1),
+        ("<answer>x</answer><Answer>Rome</Answer>", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_search_r1_scores_the_last_answer_of_all_but_never_a_single_one(transcript: str, score: float) -> None:
+    assert search_r1_score(transcript, ["Rome"], format_score=0.1) == score
+
+
+SEARCH, ANSWER = "<think>t</think>\n<search>q</search>", "<think>t</think>\n<answer>a</answer>"
+
+
+@pytest.mark.parametrize("turns", [[ANSWER], [SEARCH, ANSWER], [f"\n{SEARCH} ", SEARCH, f" {ANSWER}\n"]])
+def test_turns_that_are_well_formed(turns: list[str]) -> None:
+    assert well_formed(turns)
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [],
+        [""],
+        [SEARCH],
+        [ANSWER, ANSWER],
+        [SEARCH, SEARCH],
+        [ANSWER, SEARCH],
+        ["<answer>a</answer>"],
+        ["<think>t<answer>a</answer>"],
+        [f"So: {ANSWER}"],
+        [f"{ANSWER} Done."],
+        [f"{ANSWER}<answer>b</answer>"],
+        ["<think>t</think> and <answer>a</answer>"],
+        ["<think>t</think><answer>a<search>q</search></answer>"],
+        ["<think><answer>x</answer></think><answer>a</answer>"],
+        ["<think>t</think><answer>a</search>"],
+        ["<think>t</think><information>i</information><answer>a</answer>"],
+        ["<Think>t</Think><Answer>a</Answer>"],
+    ],
+)
+def test_turns_that_are_not(turns: list[str]) -> None:
+    assert not well_formed(turns)
+
+
+@pytest.mark.parametrize(
+    ("right", "formed", "found", "score"),
+    [
+        (True, True, False, 1.0),
+        (True, False, True, 0.8),
+        (False, True, False, 0.2),
+        (False, True, True, 0.3),
+        (False, False, True, 0.0),
+    ],
+)
+def test_the_form_counts(right: bool, formed: bool, found: bool, score: float) -> None:
+    assert structured_reward(right, formed, found, retrieval_weight=0.1) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(("weight", "more"), [(-0.1, 0.0), (0.2, -0.1), (0.8, 0.3), (float("nan"), 0.0)])
+def test_no_weights_make_a_score_above_one(weight: float, more: float) -> None:
+    with pytest.raises(UsageError, match="at most 1"):
+        structured_reward(True, True, weight=weight, retrieval_weight=more)
+
+
+@given(TEXTS)
+def test_a_text_equals_itself(text: str) -> None:
+    assert em(text, [text]) and em_plus(text, [text]) and f1(text, [text]) == 1.0
+    assert subem(text, [text]) is bool(normalise(text))
+
+
+@given(TEXTS, st.lists(TEXTS, max_size=3))
+@example("ΟΔΟΣ.", ["οδος"])
+@example("a.b", ["ab"])
+def test_how_the_measures_hang_together(prediction: str, answers: list[str]) -> None:
+    exact, share = em(prediction, answers), f1(prediction, answers)
+    assert 0.0 <= share <= 1.0
+    if exact:
+        assert em_plus(prediction, answers) and share == 1.0
+    if any(map(normalise, answers)) and exact and normalise(prediction):
+        assert subem(prediction, answers)
+
+
+@given(TEXTS, TEXTS)
+def test_with_one_answer_it_does_not_matter_which_is_which(one: str, other: str) -> None:
+    assert em(one, other) == em(other, one) and em_plus(one, other) == em_plus(other, one)
+    assert f1(one, other) == pytest.approx(f1(other, one))
+
+
+@given(st.text(max_size=40), st.lists(st.text(max_size=10), max_size=3), st.floats(0, 1))
+@settings(max_examples=50)
+def test_a_transcript_is_worth_nothing_its_form_or_all(transcript: str, answers: list[str], form: float) -> None:
+    assert search_r1_score(transcript, answers, form) in {0.0, form, 1.0}
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda text: em(text, [text + "x"]),
+        lambda text: em_plus(text, [text + "x"]),
+        lambda text: subem(text, ["b" * 50]),
+        lambda text: f1(text, [text + "x"]),
+        lambda text: search_r1_score(text, ["x"]),
+        lambda text: well_formed([text]),
+    ],
+)
+@pytest.mark.parametrize("piece", ["<answer>", "a the - ", "</answer><answer>", "<think>", "’é–", " "])
+def test_a_long_text_takes_no_longer_than_its_length(work: Callable[[str], object], piece: str) -> None:
+    start = time.process_time()
+    work(piece * (100_000 // len(piece)))
+    assert time.process_time() - start < 2.0  # tens of milliseconds; a quadratic way takes minutes
