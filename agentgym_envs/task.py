@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -62,6 +63,10 @@ class TaskSet(ABC):
     @abstractmethod
     def groups(self) -> tuple[str, ...]:
         """The names of the groups, in the order in which evaluation reports them."""
+
+    def counts(self) -> Mapping[str, Mapping[Split, int]] | None:
+        """How many tasks each group has in each split; None if there is no end of them."""
+        return None
 
     @property
     @abstractmethod
@@ -127,6 +132,11 @@ class TaskTable(TaskSet):
     def groups(self) -> tuple[str, ...]:
         """The groups in order of first appearance."""
         return tuple(dict.fromkeys(task.group for task in self.tasks))
+
+    def counts(self) -> dict[str, dict[Split, int]]:
+        """See `TaskSet.counts`."""
+        found = Counter((task.group, task.split) for task in self.tasks)
+        return {group: {split: found[group, split] for split in SPLITS} for group in self.groups}
 
     @cached_property
     def digest(self) -> str:

@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 import agentgym_envs  # noqa: F401 (registers the ids)
-from agentgym_envs.search.corpus.embedded import embedded_index, embedded_passages
+from agentgym_envs.search.corpus.embedded import embedded_passages
 from agentgym_envs.search.questions.sets import open_questions
 from agentgym_envs.search.retrieval.base import Retriever
 from agentgym_envs.search.retrieval.open import open_retriever

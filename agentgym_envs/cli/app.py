@@ -7,14 +7,14 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
 
 import agentgym_envs
-from agentgym_envs.cli import bench, demos, evaluation, list_envs, play, plugins, serve, solve
+from agentgym_envs.cli import bench, demos, evaluation, list_envs, play, plugins, search, serve, solve
 from agentgym_envs.cli.common import Interrupted
 from agentgym_envs.errors import AgentGymError, UsageError
 
@@ -28,6 +28,9 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "demos": demos.demos_command,
     "bench": bench.bench_command,
     "serve": serve.serve_command,
+}
+_GROUPS: dict[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
+    "search": ("Make an index of a corpus, ask it, serve it.", search.COMMANDS),
 }
 _SPACE = {
     errno.ENOSPC: "the disk is full",
@@ -47,6 +50,12 @@ def make_app() -> typer.Typer:
     app.callback(invoke_without_command=True)(_root)
     for name, command in _COMMANDS.items():
         app.command(name)(_interruptible(command))
+    for name, (what, commands) in _GROUPS.items():
+        group = typer.Typer(help=what)
+        group.callback(invoke_without_command=True)(_help)
+        for word, command in commands.items():
+            group.command(word)(_interruptible(command))
+        app.add_typer(group, name=name)
     plugins.add_commands(app)
     return app
 
@@ -91,6 +100,11 @@ def _root(
     if version:
         typer.echo(f"agentgym-envs {agentgym_envs.__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _help(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

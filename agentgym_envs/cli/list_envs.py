@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from agentgym_envs.cli.common import Json, few_groups, make_env, print_json, stdout
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import AgentGymError
 from agentgym_envs.registration import REGISTRATIONS, Registration
-from agentgym_envs.task import SPLITS, TaskTable
+from agentgym_envs.task import SPLITS
 
 
 def list_command(as_json: Json = False) -> None:
@@ -47,12 +46,12 @@ def describe(row: Registration) -> dict[str, Any]:
     except AgentGymError as error:
         return {"id": row.id, "summary": row.summary, "error": str(error)}
     tasks = text_env(env).tasks
-    counts = Counter(task.split for task in tasks) if isinstance(tasks, TaskTable) else None
+    counts = tasks.counts()
     env.close()
     return {
         "id": row.id,
         "summary": row.summary,
         "groups": list(tasks.groups),
-        "tasks": None if counts is None else {split: counts[split] for split in SPLITS},
+        "tasks": None if counts is None else {split: sum(of[split] for of in counts.values()) for split in SPLITS},
         "digest": tasks.digest,
     }

@@ -13,11 +13,11 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from agentgym_envs.cli.common import Interrupted, few_groups, find_env, stdout
+from agentgym_envs.cli.common import Interrupted, few_groups, find_env, parse_env_args, stdout
 from agentgym_envs.errors import MissingExtra, UsageError, missing_extra
 from agentgym_envs.registration import env_ids
 
@@ -65,6 +65,26 @@ Dialect = Annotated[
 ]
 
 
+ServerEnvArgs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env-arg",
+        metavar="KEY=VALUE",
+        help="An argument of the environments that know it; the value is JSON or a word. Clients can ask for another "
+        "value only where it is no path and no address.",
+    ),
+]
+
+
+class Place(NamedTuple):
+    """Where a server listens, and the token that it asks for."""
+
+    host: str
+    family: socket.AddressFamily
+    address: tuple[Any, ...]
+    token: str | None
+
+
 def serve_command(
     env: EnvIds = None,
     host: Host = "127.0.0.1",
@@ -78,39 +98,67 @@ def serve_command(
     token_file: TokenFile = None,
     insecure: Insecure = False,
     dialect: Dialect = None,
+    env_arg: ServerEnvArgs = None,
 ) -> None:
     """Serve environments over HTTP until Ctrl-C or SIGTERM.
 
     gym.make(ID, base_url=URL) is then the same environment as gym.make(ID); --env-arg base_url=URL takes the other
     commands there. The server's page /docs describes the protocol.
     """
-    make_app, make_server = _server_parts()
-    secret, workers = find_token(token, token_file), workers or _cpus()
-    family, address = _resolve(host, port)
-    _check_reach(host, str(address[0]), secret, insecure)
+    find_server_parts()
+    place = find_place(host, port, token, token_file, insecure)
     settings: dict[str, Any] = {
         "workers": workers,
         "isolate": isolate,
         "max_sessions": max_sessions,
         "idle_seconds": idle_seconds,
         "call_seconds": call_seconds,
+        "env_args": parse_env_args(env_arg),
     }
     ids, left_out = [find_env(name) for name in env or ()], list[str]()
     if not ids:
         ids, left_out = asyncio.run(find_installed(env_ids(), settings))
-    mounts = [_routes_of(name) for name in dict.fromkeys(dialect or ())]
-    app = make_app(list(dict.fromkeys(ids)), token=secret, mounts=mounts, **settings)
-    server = make_server(app, host, port)
+    run_server(ids, place, dialects=dialect or (), left_out=left_out, **settings)
+
+
+def run_server(
+    ids: Sequence[str],
+    place: Place,
+    *,
+    dialects: Iterable[str] = (),
+    mounts: Sequence[Callable[..., Any]] = (),
+    left_out: Sequence[str] = (),
+    say: Callable[[str], str] | None = None,
+    **settings: Any,
+) -> None:
+    """Serve until a signal. `say` gives a line about the mounts, from the address of the server."""
+    make_app, make_server = find_server_parts()
+    names = list(dict.fromkeys(dialects))
+    mounts = [*mounts, *(_routes_of(name) for name in names)]
+    settings["workers"] = settings.get("workers") or _cpus()
+    app = make_app(list(dict.fromkeys(ids)), token=place.token, mounts=mounts, **settings)
+    server = make_server(app, place.host, place.address[1])
     sessions: Sessions = app.state.server.sessions
-    with _listen(family, address, host) as listener, _log_with_tracebacks():
+    with _listen(place) as listener, _log_with_tracebacks():
 
         async def everything() -> None:
-            described = await _describe(sessions)
-            _announce(_url(host, listener), _table(sessions, described, workers), next(iter(described)), left_out)
-            stdout().print(f"[dim]{_terms(sessions, secret, dict.fromkeys(dialect or ()))}[/]", soft_wrap=True)
+            url, described = _url(place.host, listener), await _describe(sessions)
+            stdout().print(f"[bold]Serving at {url}[/] until Ctrl-C", soft_wrap=True)
+            if say is not None:
+                stdout().print(say(url), markup=False, soft_wrap=True)
+            _announce(url, sessions, described, left_out)
+            stdout().print(f"[dim]{_terms(sessions, place.token, names)}[/]", soft_wrap=True)
             await server.serve(sockets=[listener])
 
         _run(everything, server.config.get_loop_factory())
+
+
+def find_place(host: str, port: int, token: str | None, token_file: Path | None, insecure: bool) -> Place:
+    """Where to listen and for whom. Raises UsageError if that cannot be, or would let strangers in unasked."""
+    secret = find_token(token, token_file)
+    family, address = _resolve(host, port)
+    _check_reach(host, str(address[0]), secret, insecure)
+    return Place(host, family, address, secret)
 
 
 def find_token(token: str | None, token_file: Path | None) -> str | None:
@@ -139,7 +187,7 @@ def _read(path: Path) -> str:
         raise UsageError(f"--token-file {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _server_parts() -> tuple[Callable[..., Any], Callable[..., Any]]:
+def find_server_parts() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """`create_app` and `make_server`. Raises MissingExtra."""
     try:
         from agentgym_envs.http.app import create_app
@@ -179,13 +227,13 @@ def _check_reach(host: str, address: str, token: str | None, insecure: bool) -> 
         )
 
 
-def _listen(family: socket.AddressFamily, address: tuple[Any, ...], host: str) -> socket.socket:
+def _listen(place: Place) -> socket.socket:
     try:
-        return socket.create_server(address, family=family)
+        return socket.create_server(place.address, family=place.family)
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         hint = "; --port 0 takes a free port" if error.errno == errno.EADDRINUSE else ""
-        raise UsageError(f"cannot listen at {host} port {address[1]}: {why}{hint}") from None
+        raise UsageError(f"cannot listen at {place.host} port {place.address[1]}: {why}{hint}") from None
 
 
 def _url(host: str, listener: socket.socket) -> str:
@@ -226,13 +274,14 @@ async def _describe(sessions: Sessions) -> dict[str, Any]:
         raise
 
 
-def _announce(url: str, table: Any, first: str, left_out: Sequence[str]) -> None:
+def _announce(url: str, sessions: Sessions, described: Mapping[str, Any], left_out: Sequence[str]) -> None:
     console = stdout()
-    console.print(f"[bold]Serving at {url}[/] until Ctrl-C", soft_wrap=True)
-    console.print(table)
+    if described:
+        console.print(_table(sessions, described))
     for line in left_out:
         console.print(line, style="yellow", markup=False, soft_wrap=True)
-    console.print(f'gym.make("{first}", base_url="{url}")', markup=False, soft_wrap=True)
+    for first in list(described)[:1]:
+        console.print(f'gym.make("{first}", base_url="{url}")', markup=False, soft_wrap=True)
 
 
 def _terms(sessions: Sessions, token: str | None, dialects: Iterable[str]) -> str:
@@ -242,7 +291,7 @@ def _terms(sessions: Sessions, token: str | None, dialects: Iterable[str]) -> st
     return " · ".join([bound, guard, *(f"speaks {name}'s protocol too" for name in dialects), "/docs says the rest"])
 
 
-def _table(sessions: Sessions, described: Mapping[str, Any], workers: int) -> Any:
+def _table(sessions: Sessions, described: Mapping[str, Any]) -> Any:
     from rich import box
     from rich.table import Table
 
@@ -250,7 +299,7 @@ def _table(sessions: Sessions, described: Mapping[str, Any], workers: int) -> An
     for name in ("environment", "runs in", "groups", "tasks sha256"):
         table.add_column(name, no_wrap=name == "environment")
     for env_id, what in described.items():
-        place = "the server" if sessions.hosted(env_id) == "server" else f"workers (at most {workers})"
+        place = "the server" if sessions.hosted(env_id) == "server" else f"workers (at most {sessions.workers})"
         groups, digest = ", ".join(few_groups(what["tasks"]["groups"])), what["tasks"]["digest"][:12]
         table.add_row(f"[bold]{env_id}[/]", place, groups, f"[dim]{digest}[/]")
     return table

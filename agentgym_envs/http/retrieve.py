@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 
@@ -26,6 +27,7 @@ from agentgym_envs.http import protocol
 from agentgym_envs.http.app import EnvServer
 from agentgym_envs.http.protocol import BadRequest, Malformed
 from agentgym_envs.search.retrieval.base import Hit, Retriever
+from agentgym_envs.search.retrieval.batching import BatchingRetriever
 
 PATH = "/retrieve"
 TOP_K, MOST_TOP_K, MOST_QUERIES = 3, 100, 4_096
@@ -33,6 +35,8 @@ _LARGE = 200_000
 """Above so many passages one search takes long enough to be worth a thread."""
 _MANY = 32
 """And so do more queries than this, whatever the engine."""
+_GAINING = frozenset({"dense", "hybrid"})
+"""Engines whose encoder takes many queries at once in much less time than one by one."""
 _UNWELL = 503
 _TOLD = ("engine", "corpus", "passages", "sha256")
 _JSON = (b"content-type", b"application/json")
@@ -65,12 +69,16 @@ class _Desk:
     """The ASGI application under the path."""
 
     def __init__(self, server: EnvServer, retriever: Retriever) -> None:
+        about = retriever.describe()
+        if about.get("engine") in _GAINING:
+            retriever = BatchingRetriever(_InThread(retriever))
         self._server, self._retriever = server, retriever
-        self._slow = not retriever.waits and retriever.describe().get("passages", 0) > _LARGE
+        self._slow = not retriever.waits and about.get("passages", 0) > _LARGE
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["method"] != "POST":
-            raise Malformed(f"{PATH} takes POST with a JSON object that holds 'queries', a list of texts")
+            told = f"{PATH} takes POST with a JSON object that holds 'queries', a list of texts"
+            raise HTTPException(405, told, {"Allow": "POST"})
         began = time.perf_counter()
         queries, asked = _read(await self._server.body(Request(scope, receive)))
         try:
@@ -87,6 +95,21 @@ class _Desk:
         if self._slow or (len(queries) > _MANY and not self._retriever.waits):
             return await asyncio.to_thread(self._retriever.search, queries, k)
         return await self._retriever.asearch(queries, k)
+
+
+class _InThread(Retriever):
+    """A search that takes long, as one that is waited for."""
+
+    waits = True
+
+    def __init__(self, inner: Retriever) -> None:
+        self._inner = inner
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        return self._inner.search(queries, k)
+
+    def describe(self) -> dict[str, Any]:
+        return self._inner.describe()
 
 
 def _read(body: bytes) -> tuple[list[str], RetrieveRequest]:

@@ -228,9 +228,7 @@ class SearchEnv(TextEnv):
         if worth < 1.0 and self.retry:
             return Transition(f"{_WRONG} {_AGAIN}", info=info)
         info |= {"answers": list(self._golds), **{name: float(of(answer, self._golds)) for name, of in METRICS.items()}}
-        reward = worth
-        if self.format_reward:
-            reward = (1 - self.format_reward) * worth + self.format_reward * scoring.well_formed(self._turns())
+        reward = scoring.with_form(worth, scoring.well_formed(self._turns()), self.format_reward)
         return Transition(_RIGHT if worth >= 1.0 else _WRONG, reward, True, worth >= 1.0, info)
 
     def _worth(self, answer: str) -> float:

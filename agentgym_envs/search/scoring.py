@@ -15,8 +15,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from agentgym_envs.errors import UsageError
-
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _TAG = re.compile(r"(</?(?:think|search|information|answer)>)")
@@ -73,16 +71,13 @@ def recall(found: Iterable[str], gold: Collection[str]) -> float | None:
     return len(wanted.intersection(found)) / len(wanted) if wanted else None
 
 
-def search_r1_score(transcript: str, answers: str | Sequence[str], format_score: float = 0.0) -> float:
-    """Search-R1's score of a whole transcript, prompt and retrieved text included.
+def search_r1_score(transcript: str, answers: str | Sequence[str]) -> float:
+    """Search-R1's score of a whole transcript, prompt and retrieved text included: 1 or 0.
 
-    The last `<answer>` counts, whoever wrote it; since its prompt shows one as an example, a single one is no answer,
-    which scores 0. A wrong answer scores `format_score`.
+    The last `<answer>` counts, whoever wrote it; since its prompt shows one as an example, a single one is no answer.
     """
     written = list(_answers_in(transcript))
-    if len(written) < 2:
-        return 0.0
-    return 1.0 if em(written[-1], answers) else format_score
+    return float(len(written) > 1 and em(written[-1], answers))
 
 
 def well_formed(turns: Sequence[str]) -> bool:
@@ -98,36 +93,18 @@ def well_formed(turns: Sequence[str]) -> bool:
     )
 
 
-def structured_reward(
-    right: bool, formed: bool, found: bool = False, *, weight: float = 0.2, retrieval_weight: float = 0.0
-) -> float:
-    """A score that counts the form of an episode too, with the weights of Search-R1 v0.3.
+def with_form(worth: float, formed: bool, weight: float) -> float:
+    """What an answer is worth, from 0 to 1, when the form of the turns is worth `weight` of it.
+
+    For exact match this is the table of Search-R1 v0.3, whose weight is 0.2, without its 0.1 for what is wrong and ill
+    formed, which rewards a guess of any shape:
 
     | answer | well formed | ill formed |
     |---|---|---|
     | right | 1 | 1 - weight |
-    | wrong or none | weight, and retrieval_weight if `found` | 0 |
-
-    Search-R1 gives 0.1 for an answer that is wrong and ill formed, and so rewards a guess of any shape; this does not.
-
-    Args:
-        right: the answer is right.
-        formed: `well_formed` holds.
-        found: an answer stands in what was retrieved (`subem`).
-        weight: what the form is worth.
-        retrieval_weight: what it is worth to have found the answer.
-
-    Raises:
-        UsageError: a weight below 0, or both together above 1.
+    | wrong | weight | 0 |
     """
-    if not (weight >= 0 and retrieval_weight >= 0 and weight + retrieval_weight <= 1):
-        raise UsageError(
-            f"the weights {weight} and {retrieval_weight} must not be below 0, nor above 1 together, since a score is "
-            "at most 1"
-        )
-    if right:
-        return 1.0 if formed else 1.0 - weight
-    return weight + retrieval_weight * found if formed else 0.0
+    return (1.0 - weight) * worth + weight * formed
 
 
 def _listed(answers: str | Sequence[str]) -> Sequence[str]:

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -111,7 +111,8 @@ def test_bad_input_is_told(api: httpx.Client, body: Any) -> None:
 
 
 def test_other_methods_and_sizes(api: httpx.Client) -> None:
-    assert "takes POST" in api.get("/retrieve").json()["error"]["message"]
+    reply = api.get("/retrieve")
+    assert error(reply, 405) == "BadRequest" and "takes POST" in reply.text
     assert error(api.post("/retrieve", content=b" " * 5_000_000), 413) == "TooLarge"
 
 
@@ -192,7 +193,37 @@ def test_a_long_search_leaves_the_server_free(passages: int, queries: list[str])
     asyncio.run(play())
 
 
-def test_an_index_is_served_beside_environments(retriever: Retriever, tmp_path: Path) -> None:
+class Encoding(Retriever):
+    """Stands for the dense engine: notes how many queries come at a time, and dawdles over them."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        self.batches.append(len(queries))
+        time.sleep(0.02)
+        return [[Hit(Passage(query, f"{query} {k}"), 1.0)] for query in queries]
+
+    def describe(self) -> dict[str, Any]:
+        return {"engine": "dense"}
+
+
+def test_requests_that_come_together_are_searched_together() -> None:
+    engine = Encoding()
+    app = create_app([], mounts=[retrieve_routes(engine)])
+
+    async def play() -> None:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+            asked = [client.post("/retrieve", json={"queries": [f"q{i}"], "topk": 1 + i % 2}) for i in range(40)]
+            replies = [reply.json()["result"] for reply in await asyncio.gather(*asked)]
+        assert replies == [[[{"id": f"q{i}", "contents": f"q{i} {1 + i % 2}"}]] for i in range(40)]
+
+    asyncio.run(play())
+    assert sum(engine.batches) == 40 and len(engine.batches) < 20
+
+
+def test_an_index_is_served_beside_environments(retriever: Retriever) -> None:
     with background_server(["AgentGym/TextCraft-v0"], mounts=[retrieve_routes(retriever)]) as url:
         assert httpx.get(f"{url}/envs", trust_env=False).json()["envs"][0]["id"] == "AgentGym/TextCraft-v0"
         assert httpx.get(f"{url}/health", trust_env=False).json()["engine"] == "tantivy"

@@ -257,6 +257,11 @@ def test_a_second_engine_leaves_the_rest_alone(made: Path, monkeypatch: pytest.M
     assert open_index(made, "toy") is opened
     assert {path: path.stat().st_mtime_ns for path in (made / "tantivy").rglob("*")} == before
     build_index([], made, corpus="cities", engine="toy")
+    (made / "toy" / "data").write_text("spoilt")
+    extend_index(made, engine="toy", overwrite=True)
+    assert open_index(made, "toy") is opened
+    with pytest.raises(UsageError, match=r"was made with \{\}, not \{'size': 2\}; --overwrite replaces it"):
+        extend_index(made, engine="toy", options={"size": 2})
 
 
 def test_an_engine_that_fails_is_not_named(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,6 +336,21 @@ def test_only_one_process_writes(corpus: Path, tmp_path: Path) -> None:
         index_corpus(corpus, tmp_path / "out")
 
 
+def test_a_folder_that_is_only_called_partial_is_left_alone(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.partial").mkdir()
+    (tmp_path / "out.partial" / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="is no unfinished index; remove it"):
+        index_corpus(corpus, tmp_path / "out", overwrite=True)
+    assert (tmp_path / "out.partial" / "thesis.txt").read_text() == "years of work"
+
+
+def test_an_index_in_the_current_folder(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    index_corpus(corpus, Path())
+    assert names(tmp_path / "empty")[0] == "c3"
+
+
 # Interruptions
 
 
@@ -370,6 +390,47 @@ def test_wherever_it_is_interrupted_it_goes_on(
     for name in (TEXTS, OFFSETS):
         assert (folder / name).read_bytes() == (made / name).read_bytes()
     assert open_index(folder).search(["river 3", "city"], 9) == open_index(made).search(["river 3", "city"], 9)
+
+
+def stop_at_engine(stage: str, done: int, total: int) -> None:
+    if stage == building.INDEXING:
+        raise KeyboardInterrupt
+
+
+def test_stopped_just_when_the_passages_were_named(corpus: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        index_corpus(corpus, folder, report=stop_at_engine)
+    (partial_of(folder) / writing.IDS).write_bytes(b"not yet removed")
+    index_corpus(corpus, folder)
+    assert {path.name for path in folder.iterdir()} == {MANIFEST, TEXTS, OFFSETS, "tantivy", "lock"}
+    with pytest.raises(KeyboardInterrupt):  # or just before
+        index_corpus(corpus, folder, overwrite=True, report=stop_at_engine)
+    (partial_of(folder) / MANIFEST).unlink()
+    state = json.loads((partial_of(folder) / building.STATE).read_text())
+    (partial_of(folder) / writing.IDS).write_bytes(b"".join(writing._hash(city.id) for city in CITIES))
+    assert state["passages"] == 60
+    index_corpus(corpus, folder, overwrite=True)
+    assert names(folder)[0] == "c3"
+
+
+def test_stopped_between_the_old_index_and_the_new(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = write(tmp_path / "other.jsonl", map(line, CITIES[:9]))
+    rename, calls = os.rename, []
+
+    def stop(source: Path, target: Path) -> None:
+        calls.append(source)
+        if target == made:
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(os, "rename", stop)
+        index_corpus(other, made, overwrite=True)
+    assert not made.exists() and len(calls) == 3
+    index_corpus(other, made, overwrite=True)
+    assert open_index(made).describe()["passages"] == 9
+    assert {path.name for path in made.iterdir()} == {MANIFEST, TEXTS, OFFSETS, "tantivy", "lock"}
 
 
 def test_a_corpus_that_was_changed_is_read_anew(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -483,11 +544,6 @@ def test_ctrl_c_says_how_to_go_on(large: tuple[Path, Path], tmp_path: Path) -> N
     assert f"kept in {partial_of(folder)}; the same command goes on from there" in told
     assert ended(start(corpus, folder)) == (0, "")
     same(folder, whole, QUERIES)
-
-
-def stop_at_engine(stage: str, done: int, total: int) -> None:
-    if stage == building.INDEXING:
-        raise KeyboardInterrupt
 
 
 @pytest.mark.slow

@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentgym_envs.errors import UsageError
 from agentgym_envs.search.scoring import (
     em,
     em_plus,
@@ -17,9 +16,9 @@ from agentgym_envs.search.scoring import (
     normalise,
     recall,
     search_r1_score,
-    structured_reward,
     subem,
     well_formed,
+    with_form,
 )
 
 TEXTS = st.text(st.one_of(st.sampled_from("aA nthe-–’'.,é1́ß\n"), st.characters(exclude_categories=["Cs"])), max_size=30)
@@ -110,17 +109,17 @@ def test_recall_is_the_share_of_the_gold_passages() -> None:
     [
         ("<answer> Rome </answer>", 0.0),
         ("For example, <answer> Beijing </answer>. <answer>\nThe Rome!\n</answer>", 1.0),
-        ("<answer>x</answer><answer>Paris</answer>", 0.1),
+        ("<answer>x</answer><answer>Paris</answer>", 0.0),
         ("<answer>x</answer><information><answer>Rome</answer></information>", 1.0),
-        ("<answer>x</answer><answer>Rome</answer> <answer>Paris</answer>", 0.1),
+        ("<answer>x</answer><answer>Rome</answer> <answer>Paris</answer>", 0.0),
         ("<answer>x</answer><answer>Rome</answer><answer>Paris", 1.0),
-        ("<answer>x</answer></answer><answer><answer>Rome</answer>", 0.1),
+        ("<answer>x</answer></answer><answer><answer>Rome</answer>", 0.0),
         ("<answer>x</answer><Answer>Rome</Answer>", 0.0),
         ("", 0.0),
     ],
 )
 def test_search_r1_scores_the_last_answer_of_all_but_never_a_single_one(transcript: str, score: float) -> None:
-    assert search_r1_score(transcript, ["Rome"], format_score=0.1) == score
+    assert search_r1_score(transcript, ["Rome"]) == score
 
 
 SEARCH, ANSWER = "<think>t</think>\n<search>q</search>", "<think>t</think>\n<answer>a</answer>"
@@ -158,23 +157,12 @@ def test_turns_that_are_not(turns: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("right", "formed", "found", "score"),
-    [
-        (True, True, False, 1.0),
-        (True, False, True, 0.8),
-        (False, True, False, 0.2),
-        (False, True, True, 0.3),
-        (False, False, True, 0.0),
-    ],
+    ("worth", "formed", "score"),
+    [(1.0, True, 1.0), (1.0, False, 0.8), (0.5, True, 0.6), (0.5, False, 0.4), (0.0, True, 0.2), (0.0, False, 0.0)],
 )
-def test_the_form_counts(right: bool, formed: bool, found: bool, score: float) -> None:
-    assert structured_reward(right, formed, found, retrieval_weight=0.1) == pytest.approx(score)
-
-
-@pytest.mark.parametrize(("weight", "more"), [(-0.1, 0.0), (0.2, -0.1), (0.8, 0.3), (float("nan"), 0.0)])
-def test_no_weights_make_a_score_above_one(weight: float, more: float) -> None:
-    with pytest.raises(UsageError, match="at most 1"):
-        structured_reward(True, True, weight=weight, retrieval_weight=more)
+def test_the_form_counts(worth: float, formed: bool, score: float) -> None:
+    assert with_form(worth, formed, 0.2) == pytest.approx(score)
+    assert with_form(worth, formed, 0.0) == worth
 
 
 @given(TEXTS)
@@ -199,12 +187,6 @@ def test_how_the_measures_hang_together(prediction: str, answers: list[str]) -> 
 def test_with_one_answer_it_does_not_matter_which_is_which(one: str, other: str) -> None:
     assert em(one, other) == em(other, one) and em_plus(one, other) == em_plus(other, one)
     assert f1(one, other) == pytest.approx(f1(other, one))
-
-
-@given(st.text(max_size=40), st.lists(st.text(max_size=10), max_size=3), st.floats(0, 1))
-@settings(max_examples=50)
-def test_a_transcript_is_worth_nothing_its_form_or_all(transcript: str, answers: list[str], form: float) -> None:
-    assert search_r1_score(transcript, answers, form) in {0.0, form, 1.0}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,9 +14,10 @@ Row = Mapping[str, Any]
 
 
 def embedded_passages() -> Iterator[Passage]:
-    """All passages: countries, cities, airports, elements, and the prose of the country profiles."""
+    """All passages: countries and what they are known by, cities, airports, elements, the prose of the profiles."""
     facts, more = world(), read("pages.json.xz")
     yield from country_pages(facts)
+    yield from _landmark_pages(facts)
     yield from _city_pages(facts, more["cities"])
     yield from _airport_pages(facts, more["airports"])
     yield from _element_pages(facts, more["elements"])
@@ -24,8 +26,18 @@ def embedded_passages() -> Iterator[Passage]:
 
 def country_id(facts: World, place: int) -> str:
     """The id of a country's page."""
-    name: str = facts.countries["name"][place]
-    return f"country/{''.join(c if c.isalnum() else '-' for c in name.lower())}"
+    return f"country/{slug(facts.countries['name'][place])}"
+
+
+def landmark_id(facts: World, place: int, kind: str) -> str:
+    """The id of the page about a country's highest point ("peak"), anthem or currency."""
+    name = facts.countries["currency"][place][0] if kind == "currency" else facts.countries["name"][place]
+    return f"{kind}/{slug(name)}"
+
+
+def slug(name: str) -> str:
+    """A name as a part of an id: "west-bank-and-gaza"."""
+    return "-".join(re.findall(r"\w+", name.lower()))
 
 
 def city_id(facts: World, place: int) -> str:
@@ -127,16 +139,53 @@ def quantity_km(value: float) -> str:
     return quantity(int(value) if value == int(value) else value)
 
 
+def _landmark_pages(facts: World) -> Iterator[Passage]:
+    countries, users = facts.countries, dict[str, list[int]]()
+    for place, currency in enumerate(countries["currency"]):
+        if currency:
+            users.setdefault(currency[0], []).append(place)
+        yield from _peak_and_anthem(facts, place)
+    for currency, places in users.items():
+        code = _in_brackets(countries["currency"][places[0]][2:3])
+        where = _listed([with_article(row_at(countries, place)) for place in places], "and")
+        text = f"The {currency}{code} is the currency of {where} (as of 2015)."
+        yield page(landmark_id(facts, places[0], "currency"), currency[0].upper() + currency[1:], text)
+
+
+def _peak_and_anthem(facts: World, place: int) -> Iterator[Passage]:
+    row = row_at(facts.countries, place)
+    country = with_article(row)
+    if row["peak"]:
+        height = f", {quantity(row['peak_m'])} m above sea level" if row["peak_m"] else ""
+        text = f"{_other(row['peak'])} is the highest point of {country}{height}."
+        yield page(landmark_id(facts, place, "peak"), row["peak"][0], text)
+    if row["anthem"]:
+        text = (
+            f'"{row["anthem"][0]}"{_in_brackets(row["anthem"][1:])} is the national anthem of {country} (as of 2015).'
+        )
+        yield page(landmark_id(facts, place, "anthem"), row["anthem"][0], text)
+
+
 def _city_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
-    cities, names = facts.cities, [with_article(row_at(facts.countries, i)) for i in range(len(facts.countries["name"]))]
+    cities, names = (
+        facts.cities,
+        [with_article(row_at(facts.countries, i)) for i in range(len(facts.countries["name"]))],
+    )
+    capitals = set(facts.countries["capital_city"])
     for i, name in enumerate(cities["name"]):
         others = f" Other names: {', '.join(more['others'][i])}." if more["others"][i] else ""
-        people = f"a population of {quantity(cities['population'][i])}" if cities["population"][i] else "an unknown population"
+        capital = f" and the capital of {names[cities['country'][i]]} (as of 2015)" if i in capitals else ""
+        people = (
+            f"a population of {quantity(cities['population'][i])}"
+            if cities["population"][i]
+            else "an unknown population"
+        )
+        country = names[cities["country"][i]]
         yield page(
             city_id(facts, i),
             name,
-            f"{name} is a populated place in {names[cities['country'][i]]}. It has {people} (GeoNames). It lies at "
-            f"latitude {more['latitude'][i]} and longitude {more['longitude'][i]} and keeps the time of the zone "
+            f"{name} is a populated place in {country}{capital}. It has {people} (GeoNames). It lies "
+            f"at latitude {more['latitude'][i]} and longitude {more['longitude'][i]} and keeps the time of the zone "
             f"{cities['zones'][cities['zone'][i]]}.{others}",
         )
 
@@ -192,5 +241,5 @@ def _in_brackets(names: list[str]) -> str:
     return f" ({', '.join(names)})" if names else ""
 
 
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+def _listed(names: list[str], word: str = "or") -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

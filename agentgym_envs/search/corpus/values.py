@@ -61,7 +61,14 @@ def _dates(value: Sequence[Any]) -> list[str]:
     name, th = MONTHS[month - 1], f"{day}{ordinal_suffix(day)}"
     year = rest[0] if rest and isinstance(rest[0], int) else None
     if year is None:
-        return [f"{day} {name}", f"{name} {day}", f"{th} {name}", f"{th} of {name}", f"{name} {th}", f"the {th} of {name}"]
+        return [
+            f"{day} {name}",
+            f"{name} {day}",
+            f"{th} {name}",
+            f"{th} of {name}",
+            f"{name} {th}",
+            f"the {th} of {name}",
+        ]
     return [
         f"{day} {name} {year}",
         f"{name} {day}, {year}",
@@ -75,13 +82,17 @@ def _dates(value: Sequence[Any]) -> list[str]:
 
 
 def ordinal_suffix(number: int) -> str:
-    """ "st", "nd", "rd" or "th"."""
+    """What follows the digits of an ordinal: "st", "nd", "rd" or "th"."""
     return "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
 def _spellings(name: str, attribute: str) -> list[str]:
     if attribute == "capital":
-        return [name, name.removesuffix(" City"), f"City of {name}"] if name.endswith(" City") else [name, f"City of {name}"]
+        return (
+            [name, name.removesuffix(" City"), f"City of {name}"]
+            if name.endswith(" City")
+            else [name, f"City of {name}"]
+        )
     return [name, f"the {name}"] if attribute == "currency" else [name]
 
 

@@ -17,7 +17,17 @@ from agentgym_envs.search.corpus.facts import data_digest
 from agentgym_envs.search.questions import kinds, sums
 from agentgym_envs.search.questions.kinds import Form, Rows, Wording
 from agentgym_envs.search.questions.world import graph
-from agentgym_envs.task import SPLITS, Split, Task, TaskSet, canonical_hash, check_selection, in_order, plain_number, scramble
+from agentgym_envs.task import (
+    SPLITS,
+    Split,
+    Task,
+    TaskSet,
+    canonical_hash,
+    check_selection,
+    in_order,
+    plain_number,
+    scramble,
+)
 
 KINDS: dict[str, tuple[Form, ...]] = {
     "1hop-country": (Form(kinds.countries_alone, kinds.ask_country),),
@@ -45,7 +55,7 @@ KINDS: dict[str, tuple[Form, ...]] = {
     "difference": (
         Form(sums.airport_gaps, sums.ask_airport_gap),
         Form(sums.city_gaps, sums.ask_city_gap),
-        Form(sums.peak_gaps, sums.ask_peak_gap),
+        Form(sums.country_gaps, sums.ask_country_gap),
     ),
     "ambiguous": (Form(sums.twins, sums.ask_twin), Form(sums.twins_apart, sums.ask_twins_apart)),
 }
@@ -83,7 +93,7 @@ class EmbeddedQuestions(TaskSet):
                 f"there is no task {task_id!r:.120}; ids are '{self.name}/<kind>/<number>', for example "
                 f"'{self.name}/{self._kinds[0]}/0', with the kinds {', '.join(KINDS)}"
             )
-        number, count = plain_number(parts[2]), len(_table(parts[1]).split)
+        number, count = plain_number(parts[2]), len(table_of(parts[1]).split)
         if not 0 <= number < count:
             raise UnknownTask(f"there is no task {task_id!r:.120}; {parts[1]} has the numbers 0 to {count - 1}")
         return _task(parts[1], number)
@@ -133,7 +143,7 @@ class EmbeddedQuestions(TaskSet):
         return in_order(self, groups) or self._kinds
 
 
-class _Table:
+class Questions:
     """All questions of a kind, as columns over its forms."""
 
     def __init__(self, forms: Sequence[Form]) -> None:
@@ -151,19 +161,20 @@ class _Table:
 
 
 @lru_cache(maxsize=len(KINDS))
-def _table(kind: str) -> _Table:
-    return _Table(KINDS[kind])
+def table_of(kind: str) -> Questions:
+    """The questions of a kind, made once a process."""
+    return Questions(KINDS[kind])
 
 
 @lru_cache(maxsize=4 * len(KINDS))
 def _numbers(kind: str, split: str | None) -> NDArray[np.int64]:
     """The questions of a kind in a split."""
-    splits = _table(kind).split
+    splits = table_of(kind).split
     return np.arange(len(splits)) if split is None else np.flatnonzero(splits == SPLITS.index(cast(Split, split)))
 
 
 def _task(kind: str, number: int) -> Task:
-    table = _table(kind)
+    table = table_of(kind)
     form, subjects, attribute = table.at(number)
     task_id = f"{EmbeddedQuestions.name}/{kind}/{number}"
     wording = Wording(int.from_bytes(hashlib.sha256(task_id.encode()).digest()[:12], "big"))

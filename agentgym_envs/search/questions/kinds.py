@@ -138,7 +138,7 @@ def from_places(pick: Callable[[Graph], Places], steps: int, most: int) -> Calla
 def ask_from_city(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
     """An attribute of a city's country."""
     place, country = subjects[0], graph.cities.country[subjects[0]]
-    return _of_country(graph, country, attribute, _in_city(graph, place, wording), _to(graph, place, city=True), wording)
+    return _of_country(graph, country, attribute, in_city(graph, place, wording), _to(graph, place, city=True), wording)
 
 
 def ask_from_airport(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
@@ -150,7 +150,7 @@ def ask_from_airport(graph: Graph, subjects: Sequence[int], attribute: int, word
 def ask_beyond_city(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
     """An attribute of the neighbour of a city's country."""
     place, country = subjects[0], graph.cities.country[subjects[0]]
-    where = _in_city(graph, place, wording)
+    where = in_city(graph, place, wording)
     return _of_neighbour(graph, country, attribute, where, _to(graph, place, city=True), wording)
 
 
@@ -357,7 +357,8 @@ def _city(graph: Graph, place: int, wording: Wording) -> str:
     return wording.one(phrases.CITY).format(graph.facts.cities["name"][place])
 
 
-def _in_city(graph: Graph, place: int, wording: Wording) -> str:
+def in_city(graph: Graph, place: int, wording: Wording) -> str:
+    """A country, told by a city of it."""
     return wording.one(phrases.CITY_COUNTRY).format(_city(graph, place, wording))
 
 
@@ -367,4 +368,3 @@ def _at_airport(graph: Graph, place: int, wording: Wording) -> str:
 
 def _to(graph: Graph, place: int, *, city: bool = False) -> list[Page]:
     return [graph.city_page(place) if city else graph.airport_page(place)]
-

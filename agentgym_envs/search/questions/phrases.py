@@ -27,70 +27,192 @@ FRAMES_2015 = (
 
 COUNTRY: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "capital": (
-        ("the capital of {}", "the capital city of {}", "the name of the capital of {}", "the city that is the capital of {}"),
-        ("Which city is the capital of {}?", "What city serves as the capital of {}?", "What is the name of the capital of {}?"),
+        (
+            "the capital of {}",
+            "the capital city of {}",
+            "the name of the capital of {}",
+            "the city that is the capital of {}",
+        ),
+        (
+            "Which city is the capital of {}?",
+            "What city serves as the capital of {}?",
+            "What is the name of the capital of {}?",
+        ),
     ),
     "peak": (
-        ("the highest point of {}", "the highest point in {}", "the highest elevation in {}", "the name of the highest point in {}"),
-        ("Which peak is the highest point of {}?", "What is the highest natural point in {}?", "What is the name of the highest point of {}?"),
+        (
+            "the highest point of {}",
+            "the highest point in {}",
+            "the highest elevation in {}",
+            "the name of the highest point in {}",
+        ),
+        (
+            "Which peak is the highest point of {}?",
+            "What is the highest natural point in {}?",
+            "What is the name of the highest point of {}?",
+        ),
     ),
     "anthem": (
-        ("the title of the national anthem of {}", "the name of the national anthem of {}", "the national anthem of {}"),
-        ("Which song is the national anthem of {}?", "What is the title of the anthem of {}?", "What is the name of the anthem of {}?"),
+        (
+            "the title of the national anthem of {}",
+            "the name of the national anthem of {}",
+            "the national anthem of {}",
+        ),
+        (
+            "Which song is the national anthem of {}?",
+            "What is the title of the anthem of {}?",
+            "What is the name of the anthem of {}?",
+        ),
     ),
     "tld": (
-        ("the internet country code of {}", "the country-code top-level domain of {}", "the internet domain ending of {}"),
-        ("Which top-level domain belongs to {}?", "What is the internet suffix of {}?", "Which country code do web addresses have in {}?"),
+        (
+            "the internet country code of {}",
+            "the country-code top-level domain of {}",
+            "the internet domain ending of {}",
+        ),
+        (
+            "Which top-level domain belongs to {}?",
+            "What is the internet suffix of {}?",
+            "Which country code do web addresses have in {}?",
+        ),
     ),
     "phone": (
         ("the international dialling code of {}", "the telephone country code of {}", "the country calling code of {}"),
-        ("Which calling code must be dialled to phone {}?", "With which international prefix does one telephone {}?", "What is the international telephone code of {}?"),
+        (
+            "Which calling code must be dialled to phone {}?",
+            "With which international prefix does one telephone {}?",
+            "What is the international telephone code of {}?",
+        ),
     ),
     "currency": (
         ("the currency of {}", "the name of the currency of {}", "the money used in {}", "the unit of money of {}"),
-        ("Which currency is used in {}?", "In what currency does one pay in {}?", "What is the name of the money of {}?"),
+        (
+            "Which currency is used in {}?",
+            "In what currency does one pay in {}?",
+            "What is the name of the money of {}?",
+        ),
     ),
     "independence": (
-        ("the date of independence of {}", "the day, month and year of the independence of {}", "the exact date of independence of {}"),
-        ("On what date did independence come to {}?", "What is the date of independence of {}?", "Which day marks the independence, year included, of {}?"),
+        (
+            "the date of independence of {}",
+            "the day, month and year of the independence of {}",
+            "the exact date of independence of {}",
+        ),
+        (
+            "On what date did independence come to {}?",
+            "What is the date of independence of {}?",
+            "Which day marks the independence, year included, of {}?",
+        ),
     ),
     "holiday": (
-        ("the day and month of the national holiday of {}", "the date of the national holiday of {}", "the calendar date of the national day of {}"),
-        ("On which day of the year is the national holiday of {}?", "On what date is the national holiday of {}?", "As of 2015, on which date was the national holiday of {}?"),
+        (
+            "the day and month of the national holiday of {}",
+            "the date of the national holiday of {}",
+            "the calendar date of the national day of {}",
+        ),
+        (
+            "On which day of the year is the national holiday of {}?",
+            "On what date is the national holiday of {}?",
+            "As of 2015, on which date was the national holiday of {}?",
+        ),
     ),
     "peak_m": (
-        ("the height in metres of the highest point of {}", "the elevation in metres of the highest point in {}", "the elevation in metres of the highest place in {}"),
-        ("How many metres high is the highest point of {}?", "How many metres above sea level is the highest point of {}?", "How high in metres is the highest point in {}?"),
+        (
+            "the height in metres of the highest point of {}",
+            "the elevation in metres of the highest point in {}",
+            "the elevation in metres of the highest place in {}",
+        ),
+        (
+            "How many metres high is the highest point of {}?",
+            "How many metres above sea level is the highest point of {}?",
+            "How high in metres is the highest point in {}?",
+        ),
     ),
     "area": (
-        ("the total area in square kilometres of {}", "the area, land and water together, in square kilometres of {}", "the total size in square kilometres of {}"),
-        ("How many square kilometres is the total area of {}?", "How large in square kilometres is the total area of {}?", "How many square kilometres large is the territory of {}?"),
+        (
+            "the total area in square kilometres of {}",
+            "the area, land and water together, in square kilometres of {}",
+            "the total size in square kilometres of {}",
+        ),
+        (
+            "How many square kilometres is the total area of {}?",
+            "How large in square kilometres is the total area of {}?",
+            "How many square kilometres large is the territory of {}?",
+        ),
     ),
     "population": (
-        ("the 2015 population of {}", "the number of inhabitants in 2015 of {}", "the estimated population in 2015 of {}"),
-        ("How many people lived in 2015 in {}?", "In 2015, what was the population of {}?", "In 2015, how many inhabitants were there in {}?"),
+        (
+            "the 2015 population of {}",
+            "the number of inhabitants in 2015 of {}",
+            "the estimated population in 2015 of {}",
+        ),
+        (
+            "How many people lived in 2015 in {}?",
+            "In 2015, what was the population of {}?",
+            "In 2015, how many inhabitants were there in {}?",
+        ),
     ),
     "life": (
-        ("the life expectancy at birth in years, as of 2015, in {}", "the average life expectancy at birth (2015) in {}", "the 2015 life expectancy in years in {}"),
-        ("As of 2015, how many years was the life expectancy at birth in {}?", "In 2015, what was the life expectancy at birth in {}?", "In 2015, how many years could a newborn expect to live in {}?"),
+        (
+            "the life expectancy at birth in years, as of 2015, in {}",
+            "the average life expectancy at birth (2015) in {}",
+            "the 2015 life expectancy in years in {}",
+        ),
+        (
+            "As of 2015, how many years was the life expectancy at birth in {}?",
+            "In 2015, what was the life expectancy at birth in {}?",
+            "In 2015, how many years could a newborn expect to live in {}?",
+        ),
     ),
     "border": (
-        ("the total length in kilometres of the land boundaries of {}", "the length in kilometres of all land borders of {}", "the combined length in kilometres of the land borders of {}"),
-        ("How many kilometres long are all land borders together of {}?", "How long in kilometres are the land boundaries, taken together, of {}?", "What is the total length of the land boundaries of {}?"),
+        (
+            "the total length in kilometres of the land boundaries of {}",
+            "the length in kilometres of all land borders of {}",
+            "the combined length in kilometres of the land borders of {}",
+        ),
+        (
+            "How many kilometres long are all land borders together of {}?",
+            "How long in kilometres are the land boundaries, taken together, of {}?",
+            "What is the total length of the land boundaries of {}?",
+        ),
     ),
     "coast": (
-        ("the length in kilometres of the coastline of {}", "the coastline in kilometres of {}", "the length of the coast, in kilometres, of {}"),
-        ("How many kilometres long is the coastline of {}?", "How long in kilometres is the coast of {}?", "What is the length of the coastline of {}?"),
+        (
+            "the length in kilometres of the coastline of {}",
+            "the coastline in kilometres of {}",
+            "the length of the coast, in kilometres, of {}",
+        ),
+        (
+            "How many kilometres long is the coastline of {}?",
+            "How long in kilometres is the coast of {}?",
+            "What is the length of the coastline of {}?",
+        ),
     ),
     "roads": (
-        ("the total length of roads in kilometres, according to the 2015 profile, of {}", "the length in kilometres of the road network, as of 2015, of {}", "the 2015 total of kilometres of roads in {}"),
-        ("As of 2015, how many kilometres of roads were there in {}?", "According to the 2015 profile, how many kilometres of roads are there in {}?", "As of 2015, how long in kilometres was the road network of {}?"),
+        (
+            "the total length of roads in kilometres, according to the 2015 profile, of {}",
+            "the length in kilometres of the road network, as of 2015, of {}",
+            "the 2015 total of kilometres of roads in {}",
+        ),
+        (
+            "As of 2015, how many kilometres of roads were there in {}?",
+            "According to the 2015 profile, how many kilometres of roads are there in {}?",
+            "As of 2015, how long in kilometres was the road network of {}?",
+        ),
     ),
     "rail": (
-        ("the total length of railways in kilometres, according to the 2015 profile, of {}", "the length in kilometres of the rail network, as of 2015, of {}", "the 2015 total of kilometres of railways in {}"),
-        ("As of 2015, how many kilometres of railways were there in {}?", "According to the 2015 profile, how many kilometres of railways are there in {}?", "As of 2015, how long in kilometres was the railway network of {}?"),
+        (
+            "the total length of railways in kilometres, according to the 2015 profile, of {}",
+            "the length in kilometres of the rail network, as of 2015, of {}",
+            "the 2015 total of kilometres of railways in {}",
+        ),
+        (
+            "As of 2015, how many kilometres of railways were there in {}?",
+            "According to the 2015 profile, how many kilometres of railways are there in {}?",
+            "As of 2015, how long in kilometres was the railway network of {}?",
+        ),
     ),
-}  # fmt: skip
+}
 """For each attribute of a country: noun phrases, and whole questions."""
 AIRPORT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "city": (
@@ -98,36 +220,82 @@ AIRPORT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         ("Which city is served by {}?", "What is the city served by {}?", "Which place has as its airport {}?"),
     ),
     "iata": (
-        ("the IATA code of {}", "the three-letter IATA code of {}", "the three-letter code of {}", "the code by IATA of {}"),
-        ("Which IATA code belongs to {}?", "Which three letters stand on tickets to {}?", "Which three-letter code has IATA given to {}?"),
+        (
+            "the IATA code of {}",
+            "the three-letter IATA code of {}",
+            "the three-letter code of {}",
+            "the code by IATA of {}",
+        ),
+        (
+            "Which IATA code belongs to {}?",
+            "Which three letters stand on tickets to {}?",
+            "Which three-letter code has IATA given to {}?",
+        ),
     ),
     "icao": (
-        ("the ICAO code of {}", "the ICAO location indicator of {}", "the code by ICAO of {}", "the code that ICAO uses for {}"),
+        (
+            "the ICAO code of {}",
+            "the ICAO location indicator of {}",
+            "the code by ICAO of {}",
+            "the code that ICAO uses for {}",
+        ),
         ("Which ICAO code belongs to {}?", "Which ICAO code do pilots use for {}?", "Which code has ICAO given to {}?"),
     ),
     "elevation": (
-        ("the elevation in feet of {}", "the height above sea level in feet of {}", "the field elevation in feet of {}"),
-        ("How many feet above sea level is {}?", "How high in feet above the sea is {}?", "At how many feet of elevation lies {}?"),
+        (
+            "the elevation in feet of {}",
+            "the height above sea level in feet of {}",
+            "the field elevation in feet of {}",
+        ),
+        (
+            "How many feet above sea level is {}?",
+            "How high in feet above the sea is {}?",
+            "At how many feet of elevation lies {}?",
+        ),
     ),
-}  # fmt: skip
+}
 ELEMENT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "symbol": (
         ("the chemical symbol of {}", "the symbol of the element {}", "the symbol in the periodic table of {}"),
-        ("Which symbol has the element {}?", "Which letter or letters stand for the element {}?", "How do chemists abbreviate {}?"),
+        (
+            "Which symbol has the element {}?",
+            "Which letter or letters stand for the element {}?",
+            "How do chemists abbreviate {}?",
+        ),
     ),
     "number": (
         ("the atomic number of {}", "the atomic number of the element {}", "the number of protons in an atom of {}"),
-        ("Which atomic number has {}?", "How many protons are in the nucleus of an atom of {}?", "At what place in the periodic table is {}?"),
+        (
+            "Which atomic number has {}?",
+            "How many protons are in the nucleus of an atom of {}?",
+            "At what place in the periodic table is {}?",
+        ),
     ),
     "weight": (
-        ("the standard atomic weight of {}", "the atomic weight of the element {}", "the standard atomic weight of the element {}"),
-        ("Which standard atomic weight has {}?", "How large is the standard atomic weight of {}?", "Which atomic weight is given for {}?"),
+        (
+            "the standard atomic weight of {}",
+            "the atomic weight of the element {}",
+            "the standard atomic weight of the element {}",
+        ),
+        (
+            "Which standard atomic weight has {}?",
+            "How large is the standard atomic weight of {}?",
+            "Which atomic weight is given for {}?",
+        ),
     ),
     "cas": (
-        ("the CAS registry number of {}", "the CAS number of the element {}", "the Chemical Abstracts Service number of {}"),
-        ("Which CAS registry number has {}?", "Under which CAS number is one to look for {}?", "Which CAS number belongs to the element {}?"),
+        (
+            "the CAS registry number of {}",
+            "the CAS number of the element {}",
+            "the Chemical Abstracts Service number of {}",
+        ),
+        (
+            "Which CAS registry number has {}?",
+            "Under which CAS number is one to look for {}?",
+            "Which CAS number belongs to the element {}?",
+        ),
     ),
-}  # fmt: skip
+}
 CHANGES = frozenset(["population", "life", "roads", "rail"])
 """Attributes that a question asks as of 2015."""
 
@@ -203,41 +371,41 @@ MIDDLE_AIRPORT = (
     "the country that has the second highest above sea level of three airports: {a}, {b} and {c}",
 )
 CITY_SUM = (
-    "How many inhabitants do these places have together: {a}, {b} and {c}?",
-    "What is the combined population of {a}, {b} and {c}?",
-    "How many people live in {a}, {b} and {c} taken together?",
-    "Add up the populations of {a}, {b} and {c}.",
-    "Find the sum of the populations of {a}, {b} and {c}.",
-    "What do the populations of {a}, {b} and {c} add up to?",
-    "If {a}, {b} and {c} were one place, how many inhabitants would it have?",
-    "I need the total number of inhabitants of {a}, {b} and {c}.",
-    "Taken together, how many inhabitants have {a}, {b} and {c}?",
-    "Work out how many people {a}, {b} and {c} have in all.",
-    "Give the total population of three places: {a}, {b} and {c}.",
-    "Tell me the joint population of {a}, {b} and {c}.",
-    "What is the total of inhabitants when {a}, {b} and {c} are counted together?",
-    "Compute the number of people who live in {a}, {b} or {c}.",
+    "How many inhabitants do these places have together: {a}, {b}, {c} and {d}?",
+    "What is the combined population of {a}, {b}, {c} and {d}?",
+    "How many people live in {a}, {b}, {c} and {d} taken together?",
+    "Add up the populations of {a}, {b}, {c} and {d}.",
+    "Find the sum of the populations of {a}, {b}, {c} and {d}.",
+    "What do the populations of {a}, {b}, {c} and {d} add up to?",
+    "If {a}, {b}, {c} and {d} were one place, how many inhabitants would it have?",
+    "I need the total number of inhabitants of {a}, {b}, {c} and {d}.",
+    "Taken together, how many inhabitants have {a}, {b}, {c} and {d}?",
+    "Work out how many people {a}, {b}, {c} and {d} have in all.",
+    "Give the total population of four places: {a}, {b}, {c} and {d}.",
+    "Tell me the joint population of {a}, {b}, {c} and {d}.",
+    "What is the total of inhabitants when {a}, {b}, {c} and {d} are counted together?",
+    "Compute the number of people who live in {a}, {b}, {c} or {d}.",
 )
 COUNTRY_SUM: Mapping[str, Sequence[str]] = {
     "area": (
-        "What is the combined total area in square kilometres of {a}, {b} and {c}?",
-        "How many square kilometres do {a}, {b} and {c} cover together?",
-        "Add up the total areas in square kilometres of {a}, {b} and {c}.",
-        "If {a}, {b} and {c} were one country, how many square kilometres would its total area be?",
-        "Find the sum of the total areas, in square kilometres, of {a}, {b} and {c}.",
-        "Taken together, how large in square kilometres are {a}, {b} and {c}?",
-        "Work out the joint total area in square kilometres of {a}, {b} and {c}.",
-        "I need the square kilometres of {a}, {b} and {c} in all.",
+        "What is the combined total area in square kilometres of {a}, {b}, {c} and {d}?",
+        "How many square kilometres do {a}, {b}, {c} and {d} cover together?",
+        "Add up the total areas in square kilometres of {a}, {b}, {c} and {d}.",
+        "If {a}, {b}, {c} and {d} were one country, how many square kilometres would its total area be?",
+        "Find the sum of the total areas, in square kilometres, of {a}, {b}, {c} and {d}.",
+        "Taken together, how large in square kilometres are {a}, {b}, {c} and {d}?",
+        "Work out the joint total area in square kilometres of {a}, {b}, {c} and {d}.",
+        "I need the square kilometres of {a}, {b}, {c} and {d} in all.",
     ),
     "population": (
-        "How many people lived in {a}, {b} and {c} together in 2015?",
-        "What was the combined population of {a}, {b} and {c} in 2015?",
-        "Add up the 2015 populations of {a}, {b} and {c}.",
-        "If {a}, {b} and {c} had been one country, how many inhabitants would it have had in 2015?",
-        "Find the sum of the 2015 populations of {a}, {b} and {c}.",
-        "In 2015, how many inhabitants did {a}, {b} and {c} have taken together?",
-        "Work out the joint population of {a}, {b} and {c} in 2015.",
-        "I need the number of people in 2015 of {a}, {b} and {c} in all.",
+        "How many people lived in {a}, {b}, {c} and {d} together in 2015?",
+        "What was the combined population of {a}, {b}, {c} and {d} in 2015?",
+        "Add up the 2015 populations of {a}, {b}, {c} and {d}.",
+        "If {a}, {b}, {c} and {d} had been one country, how many inhabitants would it have had in 2015?",
+        "Find the sum of the 2015 populations of {a}, {b}, {c} and {d}.",
+        "In 2015, how many inhabitants did {a}, {b}, {c} and {d} have taken together?",
+        "Work out the joint population of {a}, {b}, {c} and {d} in 2015.",
+        "I need the number of people in 2015 of {a}, {b}, {c} and {d} in all.",
     ),
 }
 NEIGHBOUR_COUNT = (
@@ -265,35 +433,59 @@ HIGHER_BY = (
     "Compare the elevations of {a} and {b}. How many feet apart are they?",
 )
 MORE_PEOPLE = (
-    "How many more inhabitants than {b} does {a} have?",
-    "By how many inhabitants is {a} larger than {b}?",
-    "How many more people live in {a} than in {b}?",
-    "Find the difference between the populations of {a} and {b}.",
-    "What is the difference in population between {a} and {b}?",
-    "{a} has more inhabitants than {b}. How many more?",
-    "By how much does the population of {a} exceed that of {b}?",
-    "Subtract the population of {b} from that of {a}. What is left?",
-    "How many fewer people live in {b} than in {a}?",
-    "Work out how many more people {a} has than {b}.",
-    "I need the gap between the populations of {a} and {b}.",
-    "How many inhabitants would {b} have to gain to be as large as {a}?",
-    "By how many people does {b} fall short of {a}?",
-    "Compare the populations of {a} and {b}. How many people apart are they?",
+    "How many more people live in {a} and {b} together than in {c} and {d} together?",
+    "Added up, {a} and {b} have more inhabitants than {c} and {d}. How many more?",
+    "By how many people does the joint population of {a} and {b} exceed that of {c} and {d}?",
+    "Find the difference between the combined population of {a} and {b} and that of {c} and {d}.",
+    "How many fewer inhabitants do {c} and {d} have together than {a} and {b}?",
+    "Subtract the joint population of {c} and {d} from that of {a} and {b}. What is left?",
+    "Work out how many more inhabitants {a} and {b} have between them than {c} and {d}.",
+    "What is the difference in population between {a} plus {b} and {c} plus {d}?",
+    "If {a} were one with {b}, and {c} with {d}, by how many inhabitants would the first be larger?",
+    "I need to know how many people more there are in {a} and {b} than in {c} and {d}.",
 )
-HIGHER_PEAK = (
-    "By how many metres is the highest point of {a} higher than that of {b}?",
-    "How many metres higher than the highest point of {b} is that of {a}?",
-    "Find the difference in metres between the highest points of {a} and {b}.",
-    "What is the difference in height, in metres, between the highest points of {a} and {b}?",
-    "How many metres does the top of {b} lack to be as high as the top of {a}?",
-    "Work out by how many metres the highest point of {a} exceeds that of {b}.",
-)
+COUNTRY_GAP: Mapping[str, Sequence[str]] = {
+    "peak_m": (
+        "By how many metres is the highest point of {a} higher than that of {b}?",
+        "Find the difference in metres between the highest point of {a} and that of {b}.",
+        "What is the difference in height, in metres, between the highest point of {a} and that of {b}?",
+        "How many metres higher is the highest point of {a} than the highest point of {b}?",
+    ),
+    "population": (
+        "In 2015, by how many people did the population of {a} exceed that of {b}?",
+        "Find the difference between the 2015 population of {a} and that of {b}.",
+        "What was the difference in population, in 2015, between {a} and {b}?",
+        "In 2015, how many more inhabitants than {b} were there in {a}?",
+    ),
+    "area": (
+        "By how many square kilometres is the total area of {a} larger than that of {b}?",
+        "Find the difference in square kilometres between the total area of {a} and that of {b}.",
+        "What is the difference in total area, in square kilometres, between {a} and {b}?",
+        "How many square kilometres larger, by total area, is {a} than {b}?",
+    ),
+}
 CLUE: Mapping[str, Sequence[str]] = {
-    "capital": ("the country whose capital is {}", "the country that has as its capital {}", "the country with the capital {}"),
-    "peak": ("the country whose highest point is {}", "the country that has as its highest point {}", "the country that culminates in {}"),
-    "anthem": ('the country whose national anthem is "{}"', 'the country with the anthem "{}"', 'the country where the anthem is "{}"'),
-    "currency": ("the country whose currency is the {}", "the country where people pay with the {}", "the country that uses the {} as its money"),
-}  # fmt: skip
+    "capital": (
+        "the country whose capital is {}",
+        "the country that has as its capital {}",
+        "the country with the capital {}",
+    ),
+    "peak": (
+        "the country whose highest point is {}",
+        "the country that has as its highest point {}",
+        "the country that culminates in {}",
+    ),
+    "anthem": (
+        'the country whose national anthem is "{}"',
+        'the country with the anthem "{}"',
+        'the country where the anthem is "{}"',
+    ),
+    "currency": (
+        "the country whose currency is the {}",
+        "the country where people pay with the {}",
+        "the country that uses the {} as its money",
+    ),
+}
 """What a country is told by where its name would be too easy."""
 TWIN = (
     "How many inhabitants does the {name} in {where} have?",

@@ -7,45 +7,43 @@ from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentgym_envs.search.corpus.values import UNITS, quantities
 from agentgym_envs.search.questions import phrases
-from agentgym_envs.search.questions.kinds import Asked, Page, Rows, Wording
+from agentgym_envs.search.questions.kinds import Asked, Page, Rows, Wording, in_city
 from agentgym_envs.search.questions.world import CLEAR, NONE, TEST, TRAIN, VALIDATION, Graph, Ints, Places, hashed
 
-SUMMED = tuple(phrases.COUNTRY_SUM)
+SUMMED, GAPS = tuple(phrases.COUNTRY_SUM), tuple(phrases.COUNTRY_GAP)
 CLUES = tuple(phrases.CLUE)
 PEOPLE = UNITS["population"]
 
 
 def city_sums(graph: Graph) -> Rows:
-    """Three cities, whose inhabitants are added up."""
-    rows = _drawn(graph, graph.cities.count, 30_000, 61, 3)
-    cities = np.stack([graph.cities.one_of(rows[:, n], hashed(np.arange(len(rows)), 6150 + n)) for n in range(3)], 1)
+    """Four cities, whose inhabitants are added up."""
+    rows, cities = _cities(graph, 30_000, 61)
     return _rows(cities, np.zeros(len(rows), int), _split_of_all(graph, rows))
 
 
 def ask_city_sum(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """All three have to be looked up."""
+    """All four have to be looked up."""
     columns = graph.facts.cities
-    names = dict(zip("abc", (columns["name"][place] for place in subjects), strict=True))
+    names = dict(zip("abcd", (columns["name"][place] for place in subjects), strict=True))
     total = sum(columns["population"][place] for place in subjects)
     pages = [graph.city_page(place) for place in subjects]
     return Asked(wording.one(phrases.CITY_SUM).format(**names), quantities(total, PEOPLE), pages)
 
 
 def country_sums(graph: Graph) -> Rows:
-    """Three countries, whose areas or people are added up."""
-    whole = [name for name in SUMMED if name in phrases.COUNTRY_SUM]
-    values = np.stack([graph.quantity(name) for name in whole])
-    fine = np.all(values == np.floor(values), axis=0)  # false where one is unknown
-    rows = _drawn(graph, fine.astype(int), 6_000, 71, 3)
+    """Four countries, whose areas or people are added up."""
+    fine = np.all([_whole(graph, name) for name in SUMMED], axis=0)
+    rows = _drawn(graph, fine.astype(int), 6_000, 71, 4)
     attribute = (hashed(np.arange(len(rows)), 72) % np.uint64(len(SUMMED))).astype(np.int64)
     return _rows(rows, attribute, _split_of_all(graph, rows))
 
 
 def ask_country_sum(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """All three have to be looked up."""
+    """All four have to be looked up."""
     name = SUMMED[attribute]
     total = sum(graph.facts.countries[name][place] for place in subjects)
     goal = wording.one(phrases.COUNTRY_SUM[name]).format(**_countries(graph, subjects))
@@ -69,7 +67,7 @@ def ask_neighbour_count(graph: Graph, subjects: Sequence[int], attribute: int, w
 
 def airport_gaps(graph: Graph) -> Rows:
     """Two airports of different countries, the higher one first."""
-    return _gaps(graph, graph.airports, 20_000, 91, 100)
+    return _gaps(graph, graph.airports, 3_000, 91, 100)
 
 
 def ask_airport_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
@@ -80,33 +78,44 @@ def ask_airport_gap(graph: Graph, subjects: Sequence[int], attribute: int, wordi
 
 
 def city_gaps(graph: Graph) -> Rows:
-    """Two cities of different countries, the larger one first."""
-    return _gaps(graph, graph.cities, 20_000, 101, 1_000)
+    """Two pairs of cities, those with more people together first."""
+    rows, cities = _cities(graph, 25_000, 101)
+    people = graph.cities.quantity[cities]
+    first, second = people[:, 0] + people[:, 1], people[:, 2] + people[:, 3]
+    cities = np.where((first > second)[:, None], cities, cities[:, [2, 3, 0, 1]])
+    clear = np.maximum(first, second) >= CLEAR * np.minimum(first, second)
+    return _rows(cities, np.zeros(len(rows), int), np.where(clear, _split_of_all(graph, rows), NONE))
 
 
 def ask_city_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """Both have to be looked up."""
+    """All four have to be looked up."""
     columns = graph.facts.cities
-    goal = wording.one(phrases.MORE_PEOPLE).format(**dict(zip("ab", (columns["name"][p] for p in subjects), strict=True)))
-    more, less = (columns["population"][place] for place in subjects)
-    return Asked(_capital(goal), quantities(more - less, PEOPLE), [graph.city_page(place) for place in subjects])
+    names = dict(zip("abcd", (columns["name"][place] for place in subjects), strict=True))
+    a, b, c, d = (columns["population"][place] for place in subjects)
+    pages = [graph.city_page(place) for place in subjects]
+    return Asked(_capital(wording.one(phrases.MORE_PEOPLE).format(**names)), quantities(a + b - c - d, PEOPLE), pages)
 
 
-def peak_gaps(graph: Graph) -> Rows:
-    """Two countries, the one with the higher highest point first."""
-    heights = graph.quantity("peak_m")
-    rows = _drawn(graph, np.isfinite(heights).astype(int), 6_000, 111, 2)
-    rows = np.where((heights[rows[:, 0]] > heights[rows[:, 1]])[:, None], rows, rows[:, ::-1])
-    clear = heights[rows[:, 0]] >= CLEAR * heights[rows[:, 1]]
-    whole = np.all(heights[rows] == np.floor(heights[rows]), axis=1)
-    return _rows(rows, np.zeros(len(rows), int), np.where(clear & whole, _split_of_all(graph, rows), NONE))
+def country_gaps(graph: Graph) -> Rows:
+    """Two cities, that whose country has more of something first."""
+    fine = np.all([_whole(graph, name) for name in GAPS], axis=0) & (graph.cities.count > 0)
+    rows = _drawn(graph, fine.astype(int), 16_000, 111, 2)
+    numbers = np.arange(len(rows))
+    attribute = (hashed(numbers, 112) % np.uint64(len(GAPS))).astype(np.int64)
+    values = np.stack([graph.quantity(name) for name in GAPS])[attribute[:, None], rows]
+    cities = np.stack([graph.cities.one_of(rows[:, n], hashed(numbers, 113 + n)) for n in range(2)], 1)
+    cities = np.where((values[:, 0] > values[:, 1])[:, None], cities, cities[:, ::-1])
+    clear = np.max(values, 1) >= CLEAR * np.min(values, 1)
+    return _rows(cities, attribute, np.where(clear, _split_of_all(graph, rows), NONE))
 
 
-def ask_peak_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """Both have to be looked up."""
-    high, low = (graph.facts.countries["peak_m"][place] for place in subjects)
-    goal = wording.one(phrases.HIGHER_PEAK).format(**_countries(graph, subjects))
-    return Asked(goal, quantities(high - low, UNITS["peak_m"]), [graph.country_page(place) for place in subjects])
+def ask_country_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """Both cities and both countries have to be looked up."""
+    name, countries = GAPS[attribute], [int(graph.cities.country[place]) for place in subjects]
+    more, less = (graph.facts.countries[name][country] for country in countries)
+    where = dict(zip("ab", (in_city(graph, place, wording) for place in subjects), strict=True))
+    pages = [*(graph.city_page(place) for place in subjects), *(graph.country_page(country) for country in countries)]
+    return Asked(wording.one(phrases.COUNTRY_GAP[name]).format(**where), quantities(more - less, UNITS[name]), pages)
 
 
 def twins(graph: Graph) -> Rows:
@@ -146,7 +155,9 @@ def ask_twins_apart(graph: Graph, subjects: Sequence[int], attribute: int, wordi
     where = [_where(graph, place, clue, wording) for place, clue in zip(subjects, clues, strict=True)]
     goal = wording.one(phrases.TWINS_APART).format(name=columns["name"][large], a=where[0], b=where[1])
     gap = columns["population"][large] - columns["population"][small]
-    return Asked(goal, quantities(gap, PEOPLE), _twin_pages(graph, large, clues[0]) + _twin_pages(graph, small, clues[1]))
+    return Asked(
+        goal, quantities(gap, PEOPLE), _twin_pages(graph, large, clues[0]) + _twin_pages(graph, small, clues[1])
+    )
 
 
 # --- what these share
@@ -173,7 +184,9 @@ def _rows(subjects: Ints, attribute: Ints, split: Ints) -> Rows:
 
 def _gaps(graph: Graph, places: Places, count: int, salt: int, least: int) -> Rows:
     rows = _drawn(graph, places.count, count, salt, 2)
-    chosen = np.stack([places.one_of(rows[:, n], hashed(np.arange(len(rows)), salt * 100 + 50 + n)) for n in range(2)], 1)
+    chosen = np.stack(
+        [places.one_of(rows[:, n], hashed(np.arange(len(rows)), salt * 100 + 50 + n)) for n in range(2)], 1
+    )
     values = places.quantity[chosen]
     chosen = np.where((values[:, 0] > values[:, 1])[:, None], chosen, chosen[:, ::-1])
     low, high = np.min(values, 1), np.max(values, 1)
@@ -181,15 +194,30 @@ def _gaps(graph: Graph, places: Places, count: int, salt: int, least: int) -> Ro
     return _rows(chosen, np.zeros(len(rows), int), np.where(clear, _split_of_all(graph, rows), NONE))
 
 
+def _cities(graph: Graph, count: int, salt: int) -> tuple[Ints, Ints]:
+    """Rows of four countries, and of a city in each."""
+    rows = _drawn(graph, graph.cities.count, count, salt, 4)
+    numbers = np.arange(len(rows))
+    return rows, np.stack([graph.cities.one_of(rows[:, n], hashed(numbers, salt * 100 + 50 + n)) for n in range(4)], 1)
+
+
+def _whole(graph: Graph, name: str) -> NDArray[np.bool_]:
+    """The countries that have a whole number of something."""
+    values = graph.quantity(name)
+    return values == np.floor(values)  # false where it is unknown
+
+
 def _countries(graph: Graph, places: Sequence[int]) -> dict[str, str]:
-    return dict(zip("abc", (graph.country(place) for place in places), strict=False))
+    return dict(zip("abcd", (graph.country(place) for place in places), strict=False))
 
 
 def _told_borders(graph: Graph, place: int) -> bool:
     """Whether a country has neighbours, all of them undisputed."""
     others = [other for other, _ in graph.facts.countries["borders"][place]]
     france = graph.facts.countries["iso"].index("FR")  # counted with French Guiana or without?
-    return bool(graph.asked[place] and others and all(graph.asked[o] for o in others) and france not in (place, *others))
+    return bool(
+        graph.asked[place] and others and all(graph.asked[o] for o in others) and france not in (place, *others)
+    )
 
 
 def _around(graph: Graph, places: Sequence[int]) -> set[int]:

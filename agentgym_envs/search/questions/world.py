@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym_envs.search.corpus.facts import World, world
-from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id
+from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id, landmark_id
 from agentgym_envs.search.questions.phrases import CLUE, COUNTRY
-from agentgym_envs.search.retrieval.words import STOP_WORDS
 
 ATTRIBUTES = tuple(COUNTRY)
 """What is asked of a country."""
 TRAIN, VALIDATION, TEST, NONE = 0, 1, 2, -1
 PER_COUNTRY = 300
-"""At most so many cities, and airports, of a country lead to questions about it: else half were about five countries."""
+"""At most so many cities, and airports, of a country lead to it, or half of all questions were about five countries."""
 CLEAR = 1.15
 """How many times the smaller of two quantities the larger must be."""
 Ints = NDArray[np.int64]
@@ -88,11 +87,13 @@ class Graph:
         return airport_id(self.facts, place), f"{self.facts.airports['name'][place]} airport IATA code"
 
     def clue_page(self, place: int, clue: str) -> tuple[str, str]:
-        """The id of a country, and a query that finds it by something else than its name."""
-        words = {"capital": "capital", "peak": "highest point", "anthem": "national anthem", "currency": "currency"}
+        """The id of a page that tells which country something belongs to, and a query that finds it."""
         value = self.facts.countries[clue][place][0]
-        rest = "land boundaries, railways, international dialling code, internet country code"
-        return country_id(self.facts, place), f"country profile with the {words[clue]} {value}, {rest}"
+        if clue == "capital":
+            city = self.facts.countries["capital_city"][place]
+            return city_id(self.facts, city), f"{self.facts.cities['name'][city]} capital populated place"
+        words = {"peak": "highest point", "anthem": "national anthem", "currency": "currency"}
+        return landmark_id(self.facts, place, clue), f"{value} {words[clue]}"
 
     def _longest(self, place: int) -> int:
         borders = self.facts.countries["borders"][place]
@@ -103,7 +104,9 @@ class Graph:
     def _is_clue(self, place: int, clue: str) -> bool:
         words = self._named[clue]
         names = self.facts.countries[clue][place]
-        fine = clue in self.facts.countries["ask"][place] and set(names[0].lower().split()) - STOP_WORDS
+        fine = clue in self.facts.countries["ask"][place]
+        if clue == "capital":
+            fine = fine and self.facts.countries["capital_city"][place] >= 0
         return bool(fine) and all(words[name.lower()] == 1 for name in names)
 
     @cached_property
@@ -131,7 +134,9 @@ class Places:
 
     def one_of(self, countries: Ints, numbers: NDArray[np.uint64]) -> Ints:
         """For each country (with a place) the one that a number picks."""
-        return self._sorted[self._start[countries] + (numbers % self.count[countries].astype(np.uint64)).astype(np.int64)]
+        nth = (numbers % self.count[countries].astype(np.uint64)).astype(np.int64)
+        places: Ints = self._sorted[self._start[countries] + nth]
+        return places
 
 
 def hashed(numbers: Ints, salt: int) -> NDArray[np.uint64]:

@@ -64,7 +64,9 @@ class Bm25sRetriever(LocalRetriever):
             # as plain arrays, which numba takes faster than memmaps; an index that cannot be negative is faster too
             indptr, numbers, scores = (np.asarray(model.scores[name]) for name in ("indptr", "indices", "data"))
             self._columns = indptr, numbers.view(np.uint32), scores
-        except (OSError, ValueError, KeyError) as error:
+            if model.scores["num_docs"] != len(passages):
+                raise ValueError("it is of other passages")
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise RetrieverError(f"the bm25s index in {folder} cannot be opened: {error}") from None
         self._vocabulary: dict[str, int] = model.vocab_dict
         self._search, self._local = _compiled(), threading.local()

@@ -18,20 +18,22 @@ from typing import Any
 from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Passage
 from agentgym_envs.search.retrieval.index import (
+    LOCK,
     MANIFEST,
     Manifest,
     add_engine,
     check_engine,
+    drop_engine,
     locked,
-    new_manifest,
+    name_store,
     read_manifest,
-    write_manifest,
+    write_json,
 )
 from agentgym_envs.search.retrieval.jsonl import Corpus
-from agentgym_envs.search.retrieval.passages import PassageStore
-from agentgym_envs.search.retrieval.writing import StoreWriter, find_twins, finish_store
+from agentgym_envs.search.retrieval.passages import OFFSETS, TEXTS, PassageStore
+from agentgym_envs.search.retrieval.writing import IDS, StoreWriter, find_twins
 
-STATE = "state.json"
+STATE, _OLD = "state.json", "replaced"
 STATE_EVERY = 50_000
 """After so many passages, it is noted how far the reading came."""
 READING, INDEXING = "reading", "indexing"
@@ -42,7 +44,7 @@ Report = Callable[[str, int, int], None]
 
 def partial_of(folder: Path) -> Path:
     """Where an index is until it is whole."""
-    return folder.with_name(f"{folder.name}.partial")
+    return folder.resolve().parent / f"{folder.resolve().name}.partial"
 
 
 def index_corpus(
@@ -64,6 +66,7 @@ def index_corpus(
         OSError: such as a full disk; the same call goes on afterwards.
     """
     check_engine(engine)
+    folder = folder.resolve()
     with Corpus(path) as corpus:
         if _is_made(corpus, folder, overwrite):
             return extend_index(folder, engine=engine, options=options, report=report)
@@ -81,12 +84,18 @@ def extend_index(
     *,
     engine: str,
     options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
     report: Report = lambda stage, done, total: None,
 ) -> Manifest:
-    """Add an engine to an index that is there, if it lacks it; returns its manifest. Raises UsageError."""
+    """Add an engine to an index that is there, if it lacks it; returns its manifest.
+
+    `overwrite` makes the engine's part anew. Raises UsageError.
+    """
     check_engine(engine)
     read_manifest(folder)
     with locked(folder, wait=False):
+        if overwrite:
+            drop_engine(folder, engine)
         add_engine(folder, engine, options, _watched(report))
     return read_manifest(folder)
 
@@ -129,16 +138,16 @@ def _read(corpus: Corpus, partial: Path, overwrite: bool, report: Report) -> Non
     """The passages of the corpus as a store, with a manifest when it is whole; from where it was left."""
     state = _state_of(corpus, partial, overwrite)
     if (partial / MANIFEST).is_file():
+        (partial / IDS).unlink(missing_ok=True)
         return
     _write_passages(corpus, partial, state, report)
     if twins := find_twins(partial):
         lines = corpus.lines_of((twins.first, twins.second))
         raise UsageError(f"{corpus.path}:{lines[1]}: the id {twins.id!r} is that of line {lines[0]} already")
     try:
-        manifest = new_manifest(corpus.name, finish_store(partial))
+        name_store(partial, corpus.name, source=_source(corpus))
     except UsageError as error:
         raise UsageError(f"{corpus.path}: {error}") from None
-    write_manifest(partial, manifest | {"source": _source(corpus)})
 
 
 def _state_of(corpus: Corpus, partial: Path, overwrite: bool) -> dict[str, Any]:
@@ -154,10 +163,17 @@ def _state_of(corpus: Corpus, partial: Path, overwrite: bool) -> dict[str, Any]:
         return state
     if before is not None and before["path"] != whole["path"] and not overwrite:
         raise UsageError(f"{partial} is the unfinished index of {before['path']}; finish it, or --overwrite it")
-    for path in partial.iterdir():
-        if path.name != "lock":
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    _clear(partial, ours=before is not None)
     return begin
+
+
+def _clear(partial: Path, *, ours: bool) -> None:
+    """Begin with nothing. Raises UsageError if the folder may be somebody's."""
+    paths = [path for path in partial.iterdir() if path.name != LOCK]
+    if not ours and any(path.name not in (TEXTS, OFFSETS, IDS, f"{STATE}.part") for path in paths):
+        raise UsageError(f"{partial} is there already, and is no unfinished index; remove it, or choose another --out")
+    for path in paths:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _write_passages(corpus: Corpus, partial: Path, state: dict[str, Any], report: Report) -> None:
@@ -177,22 +193,17 @@ def _write_passages(corpus: Corpus, partial: Path, state: dict[str, Any], report
 def _keep(writer: StoreWriter, partial: Path, state: dict[str, Any]) -> None:
     """First the passages, then the note of them."""
     writer.flush()
-    state = state | {"passages": writer.passages, "size": writer.size}
-    part = partial / f"{STATE}.part"
-    part.write_text(json.dumps(state, indent=2), encoding="utf-8")
-    os.replace(part, partial / STATE)
+    write_json(partial / STATE, state | {"passages": writer.passages, "size": writer.size})
 
 
 def _move(partial: Path, folder: Path) -> None:
     for path in partial.glob("*.partial"):  # of an engine that was not asked for again
         shutil.rmtree(path)
-    old = folder.with_name(f"{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
-        os.rename(folder, old)
+        os.rename(folder, partial / _OLD)
     os.rename(partial, folder)
     (folder / STATE).unlink(missing_ok=True)
-    shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(folder / _OLD, ignore_errors=True)
 
 
 def _source(corpus: Corpus) -> dict[str, Any]:

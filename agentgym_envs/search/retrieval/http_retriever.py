@@ -10,16 +10,13 @@ import os
 import random
 import time
 from collections.abc import AsyncGenerator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit, urlunsplit
 from weakref import WeakKeyDictionary
 
 from agentgym_envs.errors import RetrieverError, UsageError
 from agentgym_envs.search.retrieval.base import Hit, Retriever, check_queries
 from agentgym_envs.search.retrieval.wire import DIALECTS, Dialect, read_results, write_requests
-
-if TYPE_CHECKING:
-    import httpx
 
 _ATTEMPTS = 5
 _FIRST_PAUSE = 0.1
@@ -58,15 +55,15 @@ class HttpRetriever(Retriever):
         if dialect not in DIALECTS:
             raise UsageError(f"there is no dialect {dialect!r}; choose one of {', '.join(DIALECTS)}")
         self.url = urlunsplit(parts._replace(path=parts.path.rstrip("/") or "/retrieve"))
+        self._encrypted = parts.scheme == "https"  # else no certificates need to be loaded, which takes a while
         self._arguments = (url, dialect, timeout, deadline, token)
         self._dialect, self._timeout, self._deadline = dialect, timeout, deadline
         self._headers = {"content-type": "application/json"}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
-        self._clients: dict[int, httpx.Client] = {}
-        self._async_clients: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, tuple[AsyncGenerator[httpx.AsyncClient], httpx.AsyncClient]
-        ] = WeakKeyDictionary()
+        self._clients: dict[int, Any] = {}  # httpx.Client by process
+        self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncGenerator[Any], Any]]
+        self._async_clients = WeakKeyDictionary()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return HttpRetriever, self._arguments
@@ -164,32 +161,35 @@ class HttpRetriever(Retriever):
             raise _Failed(f"{type(error).__name__}: {error}") from None
         return reply.check(response.status_code)
 
-    def _client(self) -> httpx.Client:
-        """This process's: connections that a fork inherited are its parent's."""
+    def _client(self) -> Any:
+        """This process's httpx.Client: connections that a fork inherited are its parent's."""
         import httpx
 
         process = os.getpid()
         client = self._clients.get(process)
         if client is None:
-            new = httpx.Client(headers=self._headers)
+            new = httpx.Client(headers=self._headers, verify=self._encrypted)
             client = self._clients.setdefault(process, new)
             if client is not new:  # another thread was faster
                 new.close()
         return client
 
-    async def _async_client(self) -> httpx.AsyncClient:
-        """This event loop's. It is held by an asynchronous generator since a loop that ends closes those."""
+    async def _async_client(self) -> Any:
+        """This event loop's httpx.AsyncClient, held by an asynchronous generator: a loop that ends closes those."""
         loop = asyncio.get_running_loop()
         if loop not in self._async_clients:
             holder = self._hold_client()
             self._async_clients[loop] = holder, await anext(holder)
         return self._async_clients[loop][1]
 
-    async def _hold_client(self) -> AsyncGenerator[httpx.AsyncClient]:
+    async def _hold_client(self) -> AsyncGenerator[Any]:
         import httpx
 
-        async with httpx.AsyncClient(headers=self._headers, timeout=None) as client:
-            yield client
+        try:
+            async with httpx.AsyncClient(headers=self._headers, verify=self._encrypted, timeout=None) as client:
+                yield client
+        finally:  # the generator holds its loop
+            self._async_clients.pop(asyncio.get_running_loop(), None)
 
 
 class _Tries:

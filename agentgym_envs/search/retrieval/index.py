@@ -21,7 +21,7 @@ from agentgym_envs.errors import RetrieverError, UsageError
 from agentgym_envs.search.retrieval import bm25s_engine, dense_engine, tantivy_engine
 from agentgym_envs.search.retrieval.base import Passage, Retriever
 from agentgym_envs.search.retrieval.passages import PassageStore
-from agentgym_envs.search.retrieval.writing import StoreWriter, find_twins, finish_store, sizes_of
+from agentgym_envs.search.retrieval.writing import IDS, StoreWriter, find_twins, finish_store, sizes_of
 
 FORMAT = 1
 """Goes up when an index of before can no longer be read."""
@@ -34,7 +34,7 @@ ENGINES: dict[str, tuple[Callable[[Path, PassageStore], Retriever], Callable[...
 """Local engines: what opens one in an index's folder, and what makes it there from the passages."""
 _PACKAGES = {"dense": "faiss-cpu"}
 """The package whose version is noted, where it is not called as the engine is."""
-_LOCK = "lock"
+LOCK = "lock"
 _AT_ONCE = 50_000
 Manifest = dict[str, Any]
 
@@ -105,11 +105,11 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Replace it as a whole, and see it on the disk."""
-    path, part = folder / MANIFEST, folder / f"{MANIFEST}.part"
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Replace a file as a whole, and see it on the disk."""
+    part = path.with_name(f"{path.name}.part")
     with open(part, "w", encoding="utf-8") as file:
-        json.dump(manifest, file, indent=2)
+        json.dump(value, file, indent=2)
         file.flush()
         os.fsync(file.fileno())
     os.replace(part, path)
@@ -140,7 +140,7 @@ def _build(passages: Iterable[Passage], folder: Path, corpus: str, engine: str) 
             writer.flush(durable=False)
         if twins := find_twins(partial):
             raise UsageError(f"the passages {twins.first} and {twins.second} have the same id, {twins.id!r}")
-        write_manifest(partial, new_manifest(corpus, finish_store(partial)))
+        name_store(partial, corpus)
         add_engine(partial, engine)
         os.rename(partial, folder)
     except OSError:
@@ -150,9 +150,11 @@ def _build(passages: Iterable[Passage], folder: Path, corpus: str, engine: str) 
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def new_manifest(corpus: str, store: Mapping[str, Any]) -> Manifest:
-    """That of a store without engines; `store` is what `finish_store` returned."""
-    return {"format": FORMAT, "corpus": corpus, **store, "engines": {}}
+def name_store(folder: Path, corpus: str, **more: Any) -> None:
+    """Write the manifest of a store without engines, which is whole then. Raises UsageError if it is empty."""
+    manifest = {"format": FORMAT, "corpus": corpus, **more, **finish_store(folder), "engines": {}}
+    write_json(folder / MANIFEST, manifest)
+    (folder / IDS).unlink()  # not before: who is stopped in between goes on with it
 
 
 def add_engine(
@@ -164,14 +166,17 @@ def add_engine(
     """Make an engine's part of an index, if it is not there: it is named when it is whole.
 
     Where an engine can go on with what a call before this began, it does. `options` are for the engine; `see` opens
-    the passages. The caller holds the index's lock, or has it for itself.
+    the passages. The caller holds the index's lock, or has it for itself. Raises UsageError if the part is there, but
+    was made with other options.
     """
-    manifest = read_manifest(folder)
+    manifest, options = read_manifest(folder), dict(options or {})
     if engine in manifest["engines"]:
+        before = manifest["engines"][engine]["options"]
+        if options not in ({}, before):
+            raise UsageError(f"{engine} in {folder} was made with {before}, not {options}; --overwrite replaces it")
         return
     work = folder / f"{engine}.partial"
     work.mkdir(exist_ok=True)
-    options = dict(options or {})
     ENGINES[engine][1](work, see(folder), **options)
     made = folder / engine
     shutil.rmtree(made, ignore_errors=True)  # whole, but not named: the last call ended just there
@@ -179,7 +184,14 @@ def add_engine(
     shutil.rmtree(work)
     files = sizes_of([path for path in made.rglob("*") if path.is_file()], folder)
     manifest["engines"][engine] = {"version": _version(engine), "options": options, "files": files}
-    write_manifest(folder, manifest)
+    write_json(folder / MANIFEST, manifest)
+
+
+def drop_engine(folder: Path, engine: str) -> None:
+    """Take an engine's name out of an index, so that it can be made anew."""
+    manifest = read_manifest(folder)
+    if manifest["engines"].pop(engine, None) is not None:
+        write_json(folder / MANIFEST, manifest)
 
 
 @contextlib.contextmanager
@@ -190,7 +202,7 @@ def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
     except ImportError:  # Windows: there two processes must not write to one index
         yield
         return
-    with open(folder / _LOCK, "ab") as file:
+    with open(folder / LOCK, "ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:

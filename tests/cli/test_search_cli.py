@@ -1,0 +1,239 @@
+"""`agentgym search`, and `agentgym serve --env-arg`."""
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import httpx
+import pytest
+
+from agentgym_envs.cli import search
+from agentgym_envs.search.retrieval.base import Passage
+from agentgym_envs.search.retrieval.index import MANIFEST, open_index, read_manifest
+from tests.waiting import SECONDS, until
+
+from .conftest import Run, command, environment
+
+CITIES = [Passage(f"c{i}", f'"City {i}"\nCity {i} lies on the [bold]river[/] {i % 7}.') for i in range(60)]
+Start = Callable[..., tuple[subprocess.Popen[str], str, Path]]
+
+
+@pytest.fixture(autouse=True)
+def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AGENTGYM_TOKEN", raising=False)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "cities.jsonl"
+    path.write_text("".join(json.dumps(city._asdict()) + "\n" for city in CITIES))
+    return path
+
+
+@pytest.fixture
+def made(run: Run, corpus: Path) -> Path:
+    outcome = run("search", "index", corpus)
+    assert outcome.code == 0, outcome
+    return corpus.with_name("cities.index")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a server; gives the process, the address of its first line and the file of what it says."""
+    started: list[subprocess.Popen[str]] = []
+
+    def call(*words: object) -> tuple[subprocess.Popen[str], str, Path]:
+        shown = tmp_path / "out.txt"
+        with shown.open("w") as out:
+            process = subprocess.Popen(
+                command(*words, "--port", 0),
+                cwd=tmp_path,
+                env=environment(),
+                stdout=out,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        started.append(process)
+        until(lambda: "/docs" in shown.read_text() or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
+        found = re.match(r"Serving at (http://\S+) until Ctrl-C\n", shown.read_text())
+        assert found, shown.read_text()
+        return process, found[1], shown
+
+    yield call
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def finish(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
+    process.send_signal(number)
+    _, err = process.communicate(timeout=SECONDS)
+    return process.returncode, err
+
+
+def test_an_index_is_made_where_one_looks_for_it(run: Run, corpus: Path) -> None:
+    outcome = run("search", "index", corpus)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert re.fullmatch(r"\S+/cities\.index holds 60 passages of cities for tantivy \(.* MB; .* s\)\n", outcome.out)
+    assert run("search", "index", corpus, "--out", "here/deep").code == 0
+    assert read_manifest(Path("here/deep"))["sha256"] == read_manifest(corpus.with_name("cities.index"))["sha256"]
+
+
+def test_hits_are_shown(run: Run, made: Path) -> None:
+    outcome = run("search", "query", made, "city 17", "-k", 2)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "City 17 lies on the [bold]river[/] 3." in outcome.out
+    assert outcome.out.index(" c17 ") < outcome.out.index("2 passages; tantivy")
+    assert "nothing was found" in run("search", "query", made, "zzz").out
+
+
+def test_an_engine_is_added(run: Run, made: Path) -> None:
+    outcome = run("search", "index", made, "--engine", "dense", "--model", "hashing")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "for tantivy, dense" in outcome.out
+    assert "c17" in run("search", "query", made, "city 17", "--engine", "dense").out
+    assert "c17" in run("search", "query", made, "city 17", "--engine", "hybrid").out
+
+
+def test_what_cannot_be_is_one_line(refuses: Run, made: Path, corpus: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"id": 1, "contents": "x"}\n{"id": 2}\n')
+    assert f'{bad}:2: there is no "contents"' in refuses("search", "index", bad).err
+    assert "cannot be read: No such file" in refuses("search", "index", tmp_path / "none.jsonl").err
+    assert "is there already, and is no index" in refuses("search", "index", corpus, "--out", tmp_path).err
+    assert "--overwrite replaces it" in refuses("search", "index", bad, "--out", made).err
+    assert "is an index" in refuses("search", "index", made, "--out", tmp_path / "other").err
+    assert "is no index" in refuses("search", "index", tmp_path).err
+    assert "there is no engine 'lucene'" in refuses("search", "index", corpus, "--engine", "lucene").err
+    assert "--model names the encoder" in refuses("search", "index", corpus, "--model", "e5").err
+    assert "--model names the encoder" in refuses("search", "index", corpus, "--engine", "dense").err
+    assert "put it in quotes" in refuses("search", "query", made, "city", "seven").err
+    assert "is no index" in refuses("search", "query", tmp_path, "city").err
+    assert "not made for the engine 'bm25s'" in refuses("search", "query", made, "city", "--engine", "bm25s").err
+    assert "there is no engine 'lucene'" in refuses("search", "serve", made, "--engine", "lucene").err
+    assert "there is no token" in refuses("search", "serve", made, "--host", "0.0.0.0").err
+    (made / MANIFEST).write_text('{"format": 99}')
+    assert "has the format 99" in refuses("search", "query", made, "city").err
+    assert "has the format 99" in refuses("search", "serve", made).err
+
+
+def test_a_damaged_index_is_one_line(run: Run, made: Path) -> None:
+    (made / "passages.bin").write_bytes(b"")
+    outcome = run("search", "query", made, "city")
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (1, "", 1)
+    assert "is damaged: passages.bin has 0 bytes instead of" in outcome.err
+
+
+def test_published_questions(run: Run, refuses: Run, tmp_path: Path) -> None:
+    (tmp_path / "sets" / "nq").mkdir(parents=True)
+    row = {"id": "test_0", "question": "who?", "golden_answers": ["me"]}
+    (tmp_path / "sets" / "nq" / "test.jsonl").write_text(json.dumps(row) + "\n")
+    shown = run("search", "data", "--source", "flashrag", "sets")
+    assert (shown.code, shown.err) == (0, "")
+    assert re.search(r"hotpotqa +train +hotpotqa/train\.jsonl +0 +90,447 +130881 to 221327", shown.out)
+    assert "nq/test.jsonl has 3609 rows fewer than are published" in shown.out
+    told = run("search", "data", "sets", "--json").json
+    assert told["source"] == "flashrag" and len({row["name"] for row in told["files"]}) == 7
+    assert (told["files"][0]["rows"], told["files"][0]["published"], told["files"][8]["first"]) == (1, 3610, 130881)
+    assert "holds none of FlashRAG's files" in refuses("search", "data", tmp_path).err
+    assert "--source is flashrag, not 'beir'" in refuses("search", "data", "sets", "--source", "beir").err
+
+
+def test_the_command_by_itself_shows_its_help(run: Run) -> None:
+    outcome = run("search")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert all(name in outcome.out for name in search.COMMANDS)
+
+
+@pytest.mark.slow
+def test_it_serves_as_search_r1_does(start: Start, made: Path) -> None:
+    process, url, shown = start("search", "serve", made, "--env", "textcraft")
+    body = {"queries": ["city 17", "river"], "topk": 2, "return_scores": True}
+    result = httpx.post(f"{url}/retrieve", json=body, trust_env=False).json()["result"]
+    wanted = open_index(made).search(["city 17", "river"], 2)
+    assert [[(hit["document"]["id"], hit["score"]) for hit in hits] for hits in result] == [
+        [(hit.passage.id, hit.score) for hit in hits] for hits in wanted
+    ]
+    health = httpx.get(f"{url}/health", trust_env=False).json()
+    assert (health["engine"], health["corpus"], health["passages"]) == ("tantivy", "cities", 60)
+    assert health["sha256"] == read_manifest(made)["sha256"]
+    assert "AgentGym/TextCraft-v0" in shown.read_text()
+    assert (
+        f"POST {url}/retrieve searches" in shown.read_text() and "tantivy over cities, 60 passages" in shown.read_text()
+    )
+    assert gym.make("AgentGym/TextCraft-v0", base_url=url).reset(seed=3)[0]
+    assert finish(process, signal.SIGTERM) == (0, "")
+
+
+@pytest.mark.slow
+def test_the_embedded_corpus_is_the_default_and_a_token_is_asked_for(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret")
+    process, url, shown = start("search", "serve", "--token-file", tmp_path / "token")
+    assert "over embedded, 5" in shown.read_text()
+    body = {"query": "capital of Norway"}
+    assert httpx.post(f"{url}/retrieve", json=body, trust_env=False).status_code == 401
+    given = {"Authorization": "Bearer secret"}
+    (hits,) = httpx.post(f"{url}/retrieve", json=body, headers=given, trust_env=False).json()["result"]
+    assert "Norway" in hits[0]["contents"]
+    assert finish(process, signal.SIGINT)[0] == 130
+
+
+# Arguments of served environments
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "own.jsonl"
+    task = {"id": "own/0", "split": "train", "group": "own", "goal": "Which river is at City 17?"}
+    path.write_text(json.dumps({**task, "data": {"answers": ["3"], "passages": ["c17"], "queries": ["City 17"]}}))
+    return path
+
+
+def play(url: str) -> dict[str, Any]:
+    env = gym.make("AgentGym/Search-v0", base_url=url)
+    assert env.reset(seed=0)[0] == "Question: Which river is at City 17?"
+    assert env.step("<search>City 17</search>")[4]["hits"][0] == "c17"
+    info = env.step("<answer>3</answer>")[4]
+    env.close()
+    return info
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isolate", [[], ["--isolate", "--workers", 1]])
+def test_environments_of_ones_own_corpus(start: Start, made: Path, own: Path, isolate: list[object]) -> None:
+    given = ["--env-arg", f"questions={own}", "--env-arg", f"index={made}"]
+    process, url, shown = start("serve", "search", "textcraft", *given, *isolate)
+    assert play(url)["success"]
+    assert ("workers (at most 1)" in shown.read_text()) == bool(isolate)
+    refused = httpx.post(
+        f"{url}/v1/sessions", json={"env": "AgentGym/Search-v0", "options": {"index": "/etc"}}, trust_env=False
+    )
+    assert refused.status_code == 422 and "not ['index']" in refused.text
+    assert finish(process, signal.SIGTERM) == (0, "")
+
+
+@pytest.mark.slow
+def test_environments_whose_engine_is_a_server_are_in_workers(
+    start: Start, made: Path, own: Path, tmp_path: Path
+) -> None:
+    _, engine, _ = start("search", "serve", made)
+    given = ["--env-arg", f"questions={own}", "--env-arg", f"retriever={engine}"]
+    _, url, shown = start("serve", "search", *given, "--workers", 1)
+    assert "workers (at most 1)" in shown.read_text()
+    assert play(url)["success"]
+
+
+def test_arguments_that_cannot_be_are_one_line(refuses: Run, tmp_path: Path) -> None:
+    assert "no served environment has an argument base_url: AgentGym/TextCraft-v0 has" in (
+        refuses("serve", "textcraft", "--env-arg", "base_url=http://x").err
+    )
+    assert "KEY=VALUE" in refuses("serve", "textcraft", "--env-arg", "index").err
+    assert "max_distractors" in refuses("serve", "textcraft", "--port", 0, "--env-arg", "max_distractors=-1").err
+    assert "there are no questions" in refuses("serve", "search", "--port", 0, "--env-arg", "questions=nowhere").err
+    assert "is no index" in refuses("serve", "search", "--port", 0, "--env-arg", f"index={tmp_path}").err
