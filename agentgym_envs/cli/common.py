@@ -31,7 +31,7 @@ _MOST_TASKS = 20_000
 """Of a set with more tasks than this, nobody means all."""
 
 EnvId = Annotated[
-    str, typer.Argument(metavar="ENV", help="An environment id, or its name: textcraft, babyai, sciworld.")
+    str, typer.Argument(metavar="ENV", help="An environment id, or its name: textcraft, babyai, sciworld, search.")
 ]
 EnvArgs = Annotated[
     list[str] | None,

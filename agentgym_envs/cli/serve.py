@@ -34,7 +34,8 @@ _TOKEN = "AGENTGYM_TOKEN"
 EnvIds = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="ENV", help="Environment ids, or names: textcraft, babyai, sciworld. By default all that are installed."
+        metavar="ENV",
+        help="Environment ids, or names: textcraft, babyai, sciworld, search. By default all that are installed.",
     ),
 ]
 Host = Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 is every network of this machine.")]

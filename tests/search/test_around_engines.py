@@ -4,6 +4,8 @@ import asyncio
 import copy
 import os
 import pickle
+import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentgym_envs.errors import RetrieverError, UsageError
+from agentgym_envs.errors import MissingExtra, RetrieverError, UsageError
 from agentgym_envs.search.retrieval.base import Hit, Passage, Retriever, check_queries
 from agentgym_envs.search.retrieval.batching import BatchingRetriever
 from agentgym_envs.search.retrieval.cache import CachedRetriever
@@ -405,6 +407,18 @@ def test_what_is_no_index_is_refused_before_it_is_opened(tmp_path: Path) -> None
         with pytest.raises(UsageError, match="is no index"):
             check_retriever(spec, tmp_path)
     assert check_retriever("http://x", tmp_path) == "http://x"
+
+
+@pytest.mark.parametrize(
+    ("spec", "package", "extra"),
+    [("tantivy", "tantivy", "search"), ("bm25s", "numba", "search-fast"), ("dense", "faiss", "search-dense")],
+)
+def test_a_package_that_is_missing_is_named(
+    spec: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=re.escape(f"agentgym-envs[{extra}]")):
+        check_retriever(spec, tmp_path)
 
 
 @pytest.mark.parametrize("wrap", [CachedRetriever, BatchingRetriever, lambda inner: HybridRetriever([inner, inner])])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +123,7 @@ def twins(graph: Graph) -> Rows:
     columns = graph.facts.cities
     named = np.flatnonzero(np.array(columns["use"]) == 2)
     country = np.array(columns["country"])
-    found = [(place, clue) for place in named.tolist() for clue in graph.clues[country[place]]]
+    found = [(place, clues[place % len(clues)]) for place in named.tolist() if (clues := graph.clues[country[place]])]
     places, clues = np.array(found).T
     return _rows(places[:, None], clues, graph.split[country[places]])
 
@@ -141,17 +141,22 @@ def twins_apart(graph: Graph) -> Rows:
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for place in np.flatnonzero(np.array(columns["use"]) == 2).tolist():
         groups[columns["name"][place]].append(place)
-    found = [pair for places in groups.values() for pair in permutations(places, 2) if _tells_apart(graph, *pair)]
-    rows = np.repeat(np.array(found), 3, axis=0)
-    country = np.array(columns["country"])[rows]
-    return _rows(rows, np.arange(len(rows)) % 3, _split_of_all(graph, country))
+    pairs = [pair for places in groups.values() for pair in permutations(places, 2) if _tells_apart(graph, *pair)]
+    country = columns["country"]
+    found = [
+        (large, small, one * len(CLUES) + other)
+        for large, small in pairs
+        for one, other in product(graph.clues[country[large]], graph.clues[country[small]])
+    ]
+    rows = np.array(found)
+    return _rows(rows[:, :2], rows[:, 2], _split_of_all(graph, np.array(country)[rows[:, :2]]))
 
 
 def ask_twins_apart(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
     """Two countries and two cities have to be looked up."""
     columns = graph.facts.cities
     large, small = subjects
-    clues = [_clue(graph, large, attribute), _clue(graph, small, attribute + 1)]
+    clues = [CLUES[number] for number in divmod(attribute, len(CLUES))]
     where = [_where(graph, place, clue, wording) for place, clue in zip(subjects, clues, strict=True)]
     goal = wording.one(phrases.TWINS_APART).format(name=columns["name"][large], a=where[0], b=where[1])
     gap = columns["population"][large] - columns["population"][small]
@@ -204,7 +209,8 @@ def _cities(graph: Graph, count: int, salt: int) -> tuple[Ints, Ints]:
 def _whole(graph: Graph, name: str) -> NDArray[np.bool_]:
     """The countries that have a whole number of something."""
     values = graph.quantity(name)
-    return values == np.floor(values)  # false where it is unknown
+    whole: NDArray[np.bool_] = values == np.floor(values)  # false where it is unknown
+    return whole
 
 
 def _countries(graph: Graph, places: Sequence[int]) -> dict[str, str]:
@@ -223,11 +229,6 @@ def _told_borders(graph: Graph, place: int) -> bool:
 def _around(graph: Graph, places: Sequence[int]) -> set[int]:
     """The countries that border on some, without these."""
     return {other for place in places for other, _ in graph.facts.countries["borders"][place]} - set(map(int, places))
-
-
-def _clue(graph: Graph, place: int, turn: int) -> str:
-    clues = graph.clues[graph.facts.cities["country"][place]]
-    return CLUES[clues[turn % len(clues)]]
 
 
 def _where(graph: Graph, place: int, clue: str, wording: Wording) -> str:

@@ -96,8 +96,10 @@ class Graph:
         return landmark_id(self.facts, place, clue), f"{value} {words[clue]}"
 
     def _longest(self, place: int) -> int:
-        borders = self.facts.countries["borders"][place]
-        if not self.asked[place] or not borders or (len(borders) > 1 and borders[0][1] < 1.05 * borders[1][1]):
+        borders, iso = self.facts.countries["borders"][place], self.facts.countries["iso"][place]
+        if not self.asked[place] or not borders or iso == "FR":  # Brazil or Spain: is French Guiana a part of it?
+            return -1
+        if len(borders) > 1 and borders[0][1] < 1.05 * borders[1][1]:
             return -1
         return int(borders[0][0]) if self.asked[borders[0][0]] else -1
 

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Retriever
+from agentgym_envs.search.retrieval.bm25s_engine import import_bm25s
 from agentgym_envs.search.retrieval.cache import CachedRetriever
+from agentgym_envs.search.retrieval.dense_engine import import_faiss
 from agentgym_envs.search.retrieval.http_retriever import HttpRetriever
 from agentgym_envs.search.retrieval.hybrid import HybridRetriever
 from agentgym_envs.search.retrieval.index import ENGINES, open_index, read_manifest
+from agentgym_envs.search.retrieval.tantivy_engine import import_tantivy
 from agentgym_envs.search.retrieval.wire import DIALECTS, Dialect
 
 HYBRID = "hybrid"
+_NEEDS: dict[str, tuple[Callable[[], object], ...]] = {
+    "tantivy": (import_tantivy,),
+    "bm25s": (import_tantivy, import_bm25s),
+    "dense": (import_faiss,),
+    HYBRID: (import_tantivy, import_faiss),
+}
+"""What finds out whether the packages of an engine are there."""
 _URL = re.compile(rf"(?:({'|'.join(map(re.escape, DIALECTS))})\+)?(https?://.+)", re.DOTALL)
 
 
@@ -48,13 +59,20 @@ def open_retriever(spec: Spec, index: Index = None) -> Retriever:
 
 
 def check_retriever(spec: Spec, index: Index = None) -> Spec:
-    """The same `spec`. Raises UsageError for what `open_retriever` cannot open, as far as it can be known before."""
+    """The same `spec`, if `open_retriever` can open it, as far as that can be known before.
+
+    Raises:
+        UsageError: there is no such retriever or no such index.
+        MissingExtra: a package that it needs is not installed.
+    """
     if isinstance(spec, Retriever) or is_url(spec):
         return spec
     if not isinstance(spec, str) or spec not in (*ENGINES, HYBRID):
         urls = ("http://HOST:PORT", *(f"{name}+http://..." for name in DIALECTS))
         choices = ", ".join(map(repr, (*ENGINES, HYBRID, *urls)))
         raise UsageError(f"there is no retriever {spec!r}; choose one of {choices}, or pass a Retriever")
+    for need in _NEEDS[spec]:
+        need()
     if index is not None:
         read_manifest(Path(index))
     return spec
