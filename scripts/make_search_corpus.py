@@ -174,7 +174,7 @@ def attributes(iso: str, geo: dict, profile: dict) -> dict:
         "capital": capital(iso, profile),
         "peak": peak(iso, highest),
         "anthem": anthem(iso, leaf(profile, "Government", "National anthem", "name")),
-        "tld": internet_code(leaf(profile, "Communications", "Internet country code")),
+        "tld": internet_code(leaf(profile, "Communications", "Internet country code"), geo["tld"]),
         "phone": [f"+{geo['phone'].lstrip('+')}"] if re.fullmatch(r"\+?[\d-]{1,6}", geo["phone"]) else None,
         "currency": currency(iso, geo, profile),
         "independence": independence(iso, leaf(profile, "Government", "Independence")),
@@ -241,9 +241,9 @@ def anthem(iso: str, text: str) -> list[str] | None:
     return distinct([found[1], "" if "National Anthem" in (found[2] or "") else found[2] or ""])
 
 
-def internet_code(text: str) -> list[str] | None:
-    """The code where there is one only."""
-    return [text] if re.fullmatch(r"\.[a-z]{2}", text) else None
+def internet_code(text: str, other: str) -> list[str] | None:
+    """The profile's, or GeoNames' where that tells several."""
+    return next(([code] for code in (text, other) if re.fullmatch(r"\.[a-z]{2}", code)), None) if text else None
 
 
 def currency(iso: str, geo: dict, profile: dict) -> list[str] | None:

@@ -19,6 +19,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "AgentGym/SciWorld-v0": [
         {"simplifications": "easy", "tasks": "agentgym", "info": ["inventory", "possible_actions"]}
     ],
+    "AgentGym/Search-v0": [{"format": "plain", "metric": "em_plus", "format_reward": 0.2, "top_k": 5}],
 }
 
 

@@ -43,12 +43,12 @@ COUNTRY: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         (
             "the highest point of {}",
             "the highest point in {}",
-            "the highest elevation in {}",
+            "the highest natural point in {}",
             "the name of the highest point in {}",
         ),
         (
             "Which peak is the highest point of {}?",
-            "What is the highest natural point in {}?",
+            "What is the name of the highest natural point in {}?",
             "What is the name of the highest point of {}?",
         ),
     ),

@@ -12,6 +12,7 @@ from typing import Any, cast
 from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Retriever
 from agentgym_envs.search.retrieval.bm25s_engine import import_bm25s
+from agentgym_envs.search.retrieval.batching import BatchingRetriever
 from agentgym_envs.search.retrieval.cache import CachedRetriever
 from agentgym_envs.search.retrieval.dense_engine import import_faiss
 from agentgym_envs.search.retrieval.http_retriever import HttpRetriever
@@ -41,7 +42,8 @@ def open_retriever(spec: Spec, index: Index = None) -> Retriever:
     Args:
         spec: an engine ("tantivy", "bm25s", "dense"); "hybrid", the dense one and one of the others together; the URL
             of a retrieval server, perhaps with the dialect that it speaks before it
-            ("skyrl+http://127.0.0.1:8000/retrieve"), whose answers are remembered; or a retriever, which is returned.
+            ("skyrl+http://127.0.0.1:8000/retrieve"), whose answers are remembered, and which gets what is asked
+            at a time as one request; or a retriever, which is returned.
         index: the folder of the index, by default the embedded corpus's; it does not matter for a server.
 
     Raises:
@@ -111,7 +113,7 @@ class _Server(CachedRetriever):
     """A server's retriever that is shared, wherever it is loaded from a pickle too."""
 
     def __init__(self, url: str, dialect: Dialect) -> None:
-        super().__init__(HttpRetriever(url, dialect))
+        super().__init__(BatchingRetriever(HttpRetriever(url, dialect)))
         self._opened = url, dialect
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,0 +1,209 @@
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.errors import UnknownTask, UsageError
+from agentgym_envs.search.corpus.embedded import embedded_index, embedded_passages
+from agentgym_envs.search.questions.embedded import KINDS, EmbeddedQuestions, table_of
+from agentgym_envs.search.questions.world import graph
+from agentgym_envs.search.retrieval.base import Retriever
+from agentgym_envs.search.retrieval.index import open_index
+from agentgym_envs.search.scoring import normalise
+from agentgym_envs.task import SPLITS, Task
+
+QUESTIONS = EmbeddedQuestions()
+ON_A_PAGE = [kind for kind in KINDS if kind not in ("count", "difference", "ambiguous")]
+kinds, splits = st.sampled_from(list(KINDS)), st.sampled_from(SPLITS)
+
+
+@pytest.fixture(scope="session")
+def retriever() -> Iterator[Retriever]:
+    found = open_index(embedded_index())
+    yield found
+    found.close()
+
+
+def some(count: int, **selection: str) -> list[Task]:
+    """Some tasks of each kind and split."""
+    return [
+        task
+        for kind, split in product(KINDS, SPLITS)
+        for task in QUESTIONS.take(min(count, QUESTIONS.counts()[kind][split]), split=split, groups=[kind], seed=1)
+    ]
+
+
+def test_every_kind_has_questions_in_every_split() -> None:
+    counts = QUESTIONS.counts()
+    assert tuple(counts) == QUESTIONS.groups == tuple(KINDS)
+    assert all(number >= 50 for of_kind in counts.values() for number in of_kind.values())
+    assert sum(sum(of_kind.values()) for of_kind in counts.values()) > 330_000
+
+
+def test_questions_are_whole_sentences_with_answers() -> None:
+    for task in some(25):
+        assert task.goal[0].isupper() or not task.goal[0].isascii(), task.goal
+        assert task.goal[-1] in "?." and "{" not in task.goal and "  " not in task.goal
+        assert " the the " not in task.goal and task.goal.lower().count("airport airport") == 0
+        answers = task.data["answers"]
+        assert answers and len(set(answers)) == len(answers) and all(normalise(answer) for answer in answers)
+        assert len(task.data["passages"]) == len(task.data["queries"]) == len(set(task.data["passages"]))
+        json.dumps(task.data)
+
+
+def test_ids_lead_back() -> None:
+    for task in some(3):
+        assert QUESTIONS.get(task.id) == task
+    first = QUESTIONS.get("search/1hop-country/0")
+    assert first.data["passages"] == ["country/andorra"] and first.split == "validation"
+
+
+@pytest.mark.parametrize(
+    "id",
+    ["search/1hop-country/007", "search/1hop-country/+7", "search/1hop-country/-1", "search/1hop-country/9999999",
+     "search/none/1", "search/1hop-country", "searchqa/1", "search/1hop-country/7/", "", None, 7],
+)  # fmt: skip
+def test_other_ids_are_unknown(id: str) -> None:
+    with pytest.raises(UnknownTask):
+        QUESTIONS.get(id)
+
+
+@given(ticket=st.integers(0, 2**70), split=st.none() | splits, kind=st.none() | kinds)
+@settings(deadline=None, max_examples=200)
+def test_draw_keeps_to_its_selection(ticket: int, split: str | None, kind: str | None) -> None:
+    groups = None if kind is None else [kind]
+    task = QUESTIONS.draw(ticket, split=split, groups=groups)
+    assert task == QUESTIONS.draw(ticket, split=split, groups=groups) == QUESTIONS.get(task.id)
+    assert split in (None, task.split) and kind in (None, task.group)
+
+
+def test_draw_gives_every_kind_alike() -> None:
+    drawn = [QUESTIONS.draw(ticket, split="train").group for ticket in range(2_600)]
+    assert all(140 <= drawn.count(kind) <= 260 for kind in KINDS)
+
+
+def test_take_is_even_distinct_and_in_order() -> None:
+    tasks = QUESTIONS.take(130, split="test", seed=3)
+    assert [task.id for task in tasks] != [task.id for task in QUESTIONS.take(130, split="test", seed=4)]
+    assert len({task.id for task in tasks}) == 130
+    assert all(sum(task.group == kind for task in tasks) == 10 for kind in KINDS)
+    order = [(list(KINDS).index(task.group), int(task.id.rpartition("/")[2])) for task in tasks]
+    assert order == sorted(order)
+    elements = QUESTIONS.take(None, groups=["1hop-element"])
+    assert [task.id for task in elements] == [f"search/1hop-element/{number}" for number in range(len(elements))]
+    with pytest.raises(UsageError, match="only"):
+        QUESTIONS.take(1_000, split="test", groups=["1hop-element"])
+    with pytest.raises(UsageError):
+        QUESTIONS.take(-1)
+    assert QUESTIONS.take(0) == []
+
+
+def test_digest_tells_the_kinds_and_nothing_of_the_process() -> None:
+    code = (
+        "from agentgym_envs.search.questions.embedded import EmbeddedQuestions as Q\n"
+        "q = Q(); print(q.digest, [q.draw(t) for t in range(30)])"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1 and QUESTIONS.digest.encode() in outputs.pop()
+    assert EmbeddedQuestions(["2hop-city"]).digest != QUESTIONS.digest
+
+
+def places_of(kind: str) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The split and the splits of the countries of each question, for kinds whose countries are known."""
+    table = table_of(kind)
+    walk = graph()
+    for number in range(0, len(table.split), max(1, len(table.split) // 2_000)):
+        asked = QUESTIONS.get(f"search/{kind}/{number}")
+        pages = [page for page in asked.data["passages"] if page.startswith("country/")]
+        yield int(table.split[number]), tuple(walk.split[COUNTRY_OF[page]] for page in pages)
+
+
+COUNTRY_OF = {
+    "country/" + "-".join("".join(c if c.isalnum() or c == "_" else " " for c in name.lower()).split()): place
+    for place, name in enumerate(graph().facts.countries["name"])
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind for kind in ON_A_PAGE if kind not in ("1hop-airport", "1hop-element")])
+def test_train_has_only_entities_of_train(kind: str) -> None:
+    for split, others in places_of(kind):
+        if split == 0:
+            assert set(others) == {0}
+        elif split == 1:
+            assert 1 in others and 2 not in others
+        else:
+            assert 2 in others
+        if kind not in ("compare",):
+            assert others[-1] == split
+
+
+@pytest.mark.slow
+def test_no_answer_of_test_is_one_of_train() -> None:
+    """No entity and attribute that a test question asks for is asked for in train."""
+    asked: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+    for kind, split in product(ON_A_PAGE, SPLITS):
+        size = min(3_000, QUESTIONS.counts()[kind][split])
+        for task in QUESTIONS.take(size, split=split, groups=[kind], seed=2):
+            page = task.data["passages"][-1] if kind != "compare" else "compare"
+            _, _, attribute = table_of(kind).at(int(task.id.rpartition("/")[2]))
+            if kind not in ("1hop-airport", "1hop-element"):
+                asked[task.split].add((f"{attribute}", task.data["answers"][0]))
+            else:
+                asked[task.split].add((f"{kind}{attribute}{page}", task.data["answers"][0]))
+    assert not asked["test"] & asked["train"] and not asked["validation"] & asked["train"]
+
+
+@pytest.mark.slow
+def test_answers_stand_in_the_last_passage() -> None:
+    contents = {passage.id: passage.contents for passage in embedded_passages()}
+    for kind in ON_A_PAGE:
+        size = sum(QUESTIONS.counts()[kind].values())
+        for task in QUESTIONS.take(min(size, 600), groups=[kind], seed=5):
+            pages = task.data["passages"] if kind == "compare" else task.data["passages"][-1:]
+            assert any(task.data["answers"][0] in contents[page] for page in pages), task
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_oracles_queries_find_every_gold_passage(kind: str, retriever: Retriever) -> None:
+    size = sum(QUESTIONS.counts()[kind].values())
+    tasks = QUESTIONS.take(size if size < 3_000 else 800, groups=[kind], seed=6)
+    queries = [query for task in tasks for query in task.data["queries"]]
+    gold = [page for task in tasks for page in task.data["passages"]]
+    for query, page, hits in zip(queries, gold, retriever.search(queries, 3), strict=True):
+        assert page in [hit.passage.id for hit in hits], query
+
+
+@pytest.mark.slow
+def test_every_name_that_questions_use_is_found(retriever: Retriever) -> None:
+    walk = graph()
+    pages = [walk.city_page(int(place)) for place in walk.cities.some()[::4]]
+    pages += [walk.airport_page(int(place)) for place in walk.airports.some()[::4]]
+    for (page, query), hits in zip(pages, retriever.search([query for _, query in pages], 3), strict=True):
+        assert page in [hit.passage.id for hit in hits], query
+
+
+def skeleton(goal: str, names: set[str]) -> str:
+    """A question without what is not an everyday word."""
+    return " ".join("X" if word.strip('?.,:"') in names or not word.islower() else word for word in goal.split())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_wordings_are_many(kind: str) -> None:
+    tasks = QUESTIONS.take(min(600, sum(QUESTIONS.counts()[kind].values())), groups=[kind], seed=8)
+    words = {word for task in tasks for word in task.goal.split()}
+    shapes = {skeleton(task.goal, {word for word in words if not word.islower()}) for task in tasks}
+    assert len(shapes) >= 40
