@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,13 +123,11 @@ def measure_searches(
     engines: dict[str, Retriever], others: dict[str, Search], queries: Sequence[str], note: Note
 ) -> None:
     for name, engine in engines.items():
-        note(f"search: {name}", per_second(lambda some, of=engine: of.search(some, TOP_K), queries, 1))
-        note(
-            f"search: {name}, {BATCH} at a time",
-            per_second(lambda some, of=engine: of.search(some, TOP_K), queries, BATCH),
-        )
-    for name, search in others.items():
-        note(f"search: {name}", per_second(search, queries[:SLOW], 1))
+        search = partial(engine.search, k=TOP_K)
+        note(f"search: {name}", per_second(search, queries, 1))
+        note(f"search: {name}, {BATCH} at a time", per_second(search, queries, BATCH))
+    for name, other in others.items():
+        note(f"search: {name}", per_second(other, queries[:SLOW], 1))
 
 
 def per_second(search: Search, queries: Sequence[str], batch: int) -> float:

@@ -141,19 +141,21 @@ def profile_of(geo: dict, profiles: dict[str, dict]) -> dict:
 
 def country(geo: dict, profile: dict) -> dict:
     """A country's row, without what depends on others."""
-    iso, name = geo["iso"], judged.NAMES.get(geo["iso"], geo["name"])
+    iso, name = geo["iso"], judged.NAMES.get(geo["iso"], geo["name"].strip())
     told = [leaf(profile, "Government", "Country name", f"conventional {form} form") for form in ("short", "long")]
     told = [re.split(r"[;(]", text)[0].strip() for text in told if text != "none"]
     aliases = [alias for alias in distinct([*judged.ALIASES.get(iso, []), *told]) if fold(alias) != fold(name)]
     status = leaf(profile, "Government", "Dependency status")
     known = bool(leaf(profile, "Government", "Capital", "name"))
+    country_like = (known or iso == "NR") and iso not in judged.DISPUTED
     return {
         "iso": iso,
         "name": name,
         "aliases": aliases,
         "iso3": geo["iso3"],
         "continent": judged.CONTINENTS[geo["continentcode"]],
-        "asked": int(known and not status and iso not in judged.NOT_ASKED),
+        "asked": int(known and not status and iso not in judged.DISPUTED | judged.NOT_ASKED),
+        "kind": "territory" if status else "country" if country_like else "place",
         "status": re.split(r";", status)[0],
         **attributes(iso, geo, profile),
         "borders_text": border_text(iso, profile),
@@ -398,7 +400,11 @@ def city_uses(rows: list[dict], countries: dict) -> list[int]:
     for row in rows:
         name, iso = fold(row["name"]), row["countrycode"]
         others = {other for number, other in bearers[name] if number != row["geonameid"]}
-        fine = judged.PLAIN_NAME.fullmatch(row["name"]) and name not in taken and row["timezone"] != "Europe/Simferopol"
+        fine = (
+            judged.PLAIN_NAME.fullmatch(row["name"])
+            and name not in taken
+            and row["timezone"] not in judged.DISPUTED_ZONES
+        )
         fine = fine and row["geonameid"] not in judged.HARD_TO_FIND
         fine = fine and countries["asked"][place[iso]] and row["population"] >= 15_000
         alone, twin = named[name] == 1 and not others, named[name] > 1 and inside[name, iso] == 1 and iso not in others
@@ -429,8 +435,8 @@ def make_airports(file: Path, countries: dict) -> tuple[dict, dict]:
     return facts, pages
 
 
-def airport_asks(rows: list[dict]) -> list[list[str]]:
-    """What may be asked of each: the city where the name does not tell it, the elevation where few others have it."""
+def airport_asks(rows: list[dict]) -> list[int]:
+    """What may be asked of each, in bits: 1 the city (if its name is no hint), 2 and 4 codes, 8 a rare elevation."""
     elevations, cities = Counter(row["elevation"] for row in rows), Counter(fold(row["city"]) for row in rows)
     asks = []
     for row in rows:
@@ -440,8 +446,8 @@ def airport_asks(rows: list[dict]) -> list[list[str]]:
             judged.PLAIN_NAME.fullmatch(row["city"].strip()) and not told and cities[fold(row["city"])] <= MOST_SHARED
         )
         few = float(row["elevation"]) > 0 and elevations[row["elevation"]] <= MOST_SHARED
-        wanted = {"city": city, "iata": True, "icao": row["icao"], "elevation": few}
-        asks.append([name for name, fine in wanted.items() if fine])
+        wanted = (city, True, row["icao"], few)
+        asks.append(sum(2**place for place, fine in enumerate(wanted) if fine))
     return asks
 
 
@@ -450,7 +456,7 @@ def airport_use(row: dict, named: Counter, cities: set[str], place: dict[str, in
     name, country = row["name"], place.get(row["country"], -1)
     plain = re.fullmatch(r"[^\W_]+(?:[ '’.,&/\-]+[^\W_]+)*\.?", name) and fold(name) not in cities
     fine = plain and named[fold(name)] == 1 and len(re.findall("airport", name, re.IGNORECASE)) < 2
-    return int(bool(fine) and country >= 0 and countries["asked"][country] and row["tz"] != "Europe/Simferopol")
+    return int(bool(fine) and country >= 0 and countries["asked"][country] and row["tz"] not in judged.DISPUTED_ZONES)
 
 
 def make_elements(file: Path) -> tuple[dict, dict]:

@@ -41,8 +41,12 @@ ALIASES = {
 }
 WITH_ARTICLE = frozenset("AE BS CF CG CD CZ DO GB GM KM MH MV NL PH SB SC US PS FK FO KY TC VG VI MP IM CK".split())
 """Countries whose names have an article in a sentence."""
-NOT_ASKED = frozenset("EH IL KP PS TW XK VA".split())
-"""No questions: status, borders or capital are disputed, or too little is told (North Korea, the Vatican)."""
+DISPUTED = frozenset(["EH", "PS", "TW", "XK"])
+"""No questions, since their status is disputed; pages call them places."""
+NOT_ASKED = frozenset(["IL", "KP", "VA"])
+"""No questions either: borders or capital are disputed, or too little is told."""
+DISPUTED_ZONES = ("Asia/Famagusta", "Europe/Simferopol")
+"""Time zones whose places no question names: Northern Cyprus, the Crimea."""
 NO_CAPITAL = frozenset("BI BJ BO CI GQ ID KI LK MM NR PW SZ TZ ZA".split())
 """Several capitals, or another one than in 2015: what the profile says stays on the page and is no answer."""
 NO_CURRENCY = frozenset("BG EE HR LT LV MR ST TV VE ZM ZW".split())

@@ -146,14 +146,15 @@ class SearchEnv(TextEnv):
         """
         self.tasks = open_questions(questions)
         self._questions, self._index = questions, index
-        self._retriever_spec, self._retriever = check_retriever(retriever, index), None
+        self._retriever_spec = check_retriever(retriever, index)
+        self._retriever: Retriever | None = None
         self.top_k, self.max_chars = (
             _whole("top_k", top_k, 1, MOST_PASSAGES),
             _whole("max_chars", max_chars, 1, 200_000),
         )
         find_format(format)
         self.format = format
-        if metric not in METRICS:
+        if not isinstance(metric, str) or metric not in METRICS:
             raise UsageError(f"there is no metric {metric!r}; choose one of {', '.join(METRICS)}")
         self.metric, self.format_reward = metric, _part("format_reward", format_reward)
         self.compat = _check_compat(
@@ -198,26 +199,28 @@ class SearchEnv(TextEnv):
         if action.kind == "answer":
             return self._answer(action.text)
         with _failures():
-            hits = self.retriever.search([action.text], self.top_k)
-        return self._tell(action.text, hits[0])
+            [hits] = self.retriever.search([action.text], self.top_k)
+        return self._tell(action.text, hits)
 
     async def _act_async(self, command: str) -> Transition:
         action = self._read(command)
         if action.kind == "answer":
             return self._answer(action.text)
         with _failures():
-            hits = await self.retriever.asearch([action.text], self.top_k)
-        return self._tell(action.text, hits[0])
+            [hits] = await self.retriever.asearch([action.text], self.top_k)
+        return self._tell(action.text, hits)
 
     def _read(self, command: str) -> Action:
-        self._transcript.append(cut_search_r1(command))
+        if self.compat:  # nothing else reads it, and an episode may be long
+            self._transcript.append(cut_search_r1(command))
         action = read_search_r1(command) if self.compat else read(command)
         self._done.append(action)
         return action
 
     def _tell(self, query: str, hits: Sequence[Hit]) -> Transition:
         told = find_format(self.format).tell(hits, self.max_chars, neutral=not self.compat)
-        self._transcript.append(told)
+        if self.compat:
+            self._transcript.append(told)
         ids = [hit.passage.id for hit in hits]
         self._found.update(dict.fromkeys(ids))
         return Transition(told, info={**self._details(), "query": query, "answer": None, "hits": ids})

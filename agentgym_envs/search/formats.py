@@ -17,7 +17,7 @@ from agentgym_envs.search.retrieval.base import Hit, Passage
 NOTHING = "Nothing was found."
 _CUT = " ..."
 _MARKUP = re.compile(
-    r"<(?=\s*/?\s*(?:think|search|information|answer|action|tool_call|tool_response)\b)", re.IGNORECASE
+    r"<(?=\s*(?:/\s*)?(?:think|search|information|answer|action|tool_call|tool_response)\b)", re.IGNORECASE
 )
 
 
@@ -36,10 +36,10 @@ class Format:
         """
         told, left = list[str](), max_chars
         for rank, hit in enumerate(hits, 1):
-            contents = _MARKUP.sub("&lt;", hit.passage.contents) if neutral else hit.passage.contents
+            name, contents = (_MARKUP.sub("&lt;", text) if neutral else text for text in hit.passage)
             if len(contents) > left:
                 contents = contents[:left] + _CUT
-            told.append(self.one(rank, Passage(hit.passage.id, contents)))
+            told.append(self.one(rank, Passage(name, contents)))
             left -= len(contents)
             if left <= 0:
                 break
@@ -80,6 +80,6 @@ FORMATS: dict[str, Format] = {
 
 def find_format(name: str) -> Format:
     """The form of that name. Raises UsageError."""
-    if name not in FORMATS:
+    if not isinstance(name, str) or name not in FORMATS:
         raise UsageError(f"there is no format {name!r}; choose one of {', '.join(FORMATS)}")
     return FORMATS[name]

@@ -80,7 +80,7 @@ def country_text(facts: World, place: int) -> str:
     """Everything that is known of a country in columns."""
     row = row_at(facts.countries, place)
     called = f", also called {_listed(row['aliases'])}," if row["aliases"] else ""
-    kind = f"a territory ({row['status']})" if row["status"] else "a country" if row["asked"] else "a place"
+    kind = f"a {row['kind']} ({row['status']})" if row["status"] else f"a {row['kind']}"
     name = with_article(row)
     sentences = [
         f"{name[0].upper()}{name[1:]}{called} is {kind} in {row['continent']}.",
@@ -234,7 +234,7 @@ def _prose() -> Iterator[Passage]:
 
 
 def _other(names: list[str]) -> str:
-    return f"{names[0]}{_in_brackets(names[1:3])}"
+    return f"{names[0]}{_in_brackets([name for name in names[1:] if name not in names[0]][:2])}"
 
 
 def _in_brackets(names: list[str]) -> str:

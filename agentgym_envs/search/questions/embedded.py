@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cached_property, lru_cache
-from importlib.resources import files
 from typing import Any, cast
 
 import numpy as np
@@ -61,10 +61,8 @@ KINDS: dict[str, tuple[Form, ...]] = {
 }
 """The kinds of questions, which are the groups, each of one or several forms."""
 VERSION = 1
-_SOURCES = {
-    "agentgym_envs.search.questions": ("embedded.py", "kinds.py", "phrases.py", "sums.py", "world.py"),
-    "agentgym_envs.search.corpus": ("pages.py", "values.py"),
-}
+_SAMPLE = 40
+"""How many questions of a kind its digest looks at as a whole."""
 
 
 class EmbeddedQuestions(TaskSet):
@@ -131,8 +129,9 @@ class EmbeddedQuestions(TaskSet):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the facts, of the code that makes questions of them, and of the kinds that are drawn from."""
-        return canonical_hash([self.name, self.version, self._kinds, _made_of()])
+        """SHA-256 of the facts, of what every question of the kinds is about, and of some questions as a whole."""
+        rows = [[kind, table_of(kind).digest(), *_some(kind)] for kind in self._kinds]
+        return canonical_hash([self.name, self.version, data_digest("world.json.xz"), rows])
 
     def counts(self) -> dict[str, dict[Split, int]]:
         """How many questions there are of each kind in each split."""
@@ -158,6 +157,11 @@ class Questions:
         rows = self._rows[place]
         local = number - (int(self._ends[place - 1]) if place else 0)
         return self._forms[place], [int(subject) for subject in rows.subjects[local]], int(rows.attribute[local])
+
+    def digest(self) -> str:
+        """SHA-256 of who and what all questions are about."""
+        columns = [column for rows in self._rows for column in (rows.subjects, rows.attribute)]
+        return hashlib.sha256(b"".join(column.astype("<i8").tobytes() for column in (*columns, self.split))).hexdigest()
 
 
 @lru_cache(maxsize=len(KINDS))
@@ -192,7 +196,7 @@ def _share(count: int, sizes: Sequence[int]) -> list[int]:
     return shares
 
 
-@lru_cache(maxsize=1)
-def _made_of() -> list[str]:
-    code = [(files(package) / name).read_bytes() for package, names in _SOURCES.items() for name in names]
-    return [data_digest("world.json.xz"), *(hashlib.sha256(text).hexdigest() for text in code)]
+def _some(kind: str) -> list[Any]:
+    """Questions from all over a kind."""
+    size = len(table_of(kind).split)
+    return [asdict(_task(kind, number)) for number in range(0, size, -(-size // _SAMPLE))]

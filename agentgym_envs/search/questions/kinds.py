@@ -75,9 +75,10 @@ def ask_country(graph: Graph, subjects: Sequence[int], attribute: int, wording: 
 
 def airports_alone(graph: Graph) -> Rows:
     """Every airport with each of its own attributes."""
-    asks = graph.facts.airports["ask"]
-    found = [(int(i), AIRPORT.index(name)) for i in graph.airports.usable for name in asks[i]]
-    subjects, attribute = np.array(found).T
+    usable = graph.airports.usable
+    bits = np.array(graph.facts.airports["ask"])[usable, None] >> np.arange(len(AIRPORT))
+    nth, attribute = np.nonzero(bits & 1)
+    subjects = usable[nth]
     return Rows(subjects[:, None], attribute, graph.split[graph.airports.country[subjects]])
 
 

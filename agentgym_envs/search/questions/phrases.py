@@ -366,7 +366,7 @@ MIDDLE_CITY = (
 )
 MIDDLE_AIRPORT = (
     "the country in which the second highest of these airports lies: {a}, {b} and {c}",
-    "the country where the middle one by elevation of the airports {a}, {b} and {c} is located",
+    "the country where the middle one by elevation of {a}, {b} and {c} is located",
     "the country of the airport that is neither the highest nor the lowest of {a}, {b} and {c}",
     "the country that has the second highest above sea level of three airports: {a}, {b} and {c}",
 )
@@ -378,13 +378,10 @@ CITY_SUM = (
     "Find the sum of the populations of {a}, {b}, {c} and {d}.",
     "What do the populations of {a}, {b}, {c} and {d} add up to?",
     "If {a}, {b}, {c} and {d} were one place, how many inhabitants would it have?",
-    "I need the total number of inhabitants of {a}, {b}, {c} and {d}.",
-    "Taken together, how many inhabitants have {a}, {b}, {c} and {d}?",
     "Work out how many people {a}, {b}, {c} and {d} have in all.",
     "Give the total population of four places: {a}, {b}, {c} and {d}.",
     "Tell me the joint population of {a}, {b}, {c} and {d}.",
     "What is the total of inhabitants when {a}, {b}, {c} and {d} are counted together?",
-    "Compute the number of people who live in {a}, {b}, {c} or {d}.",
 )
 COUNTRY_SUM: Mapping[str, Sequence[str]] = {
     "area": (
@@ -395,7 +392,6 @@ COUNTRY_SUM: Mapping[str, Sequence[str]] = {
         "Find the sum of the total areas, in square kilometres, of {a}, {b}, {c} and {d}.",
         "Taken together, how large in square kilometres are {a}, {b}, {c} and {d}?",
         "Work out the joint total area in square kilometres of {a}, {b}, {c} and {d}.",
-        "I need the square kilometres of {a}, {b}, {c} and {d} in all.",
     ),
     "population": (
         "How many people lived in {a}, {b}, {c} and {d} together in 2015?",
@@ -405,7 +401,6 @@ COUNTRY_SUM: Mapping[str, Sequence[str]] = {
         "Find the sum of the 2015 populations of {a}, {b}, {c} and {d}.",
         "In 2015, how many inhabitants did {a}, {b}, {c} and {d} have taken together?",
         "Work out the joint population of {a}, {b}, {c} and {d} in 2015.",
-        "I need the number of people in 2015 of {a}, {b}, {c} and {d} in all.",
     ),
 }
 NEIGHBOUR_COUNT = (
@@ -423,14 +418,11 @@ HIGHER_BY = (
     "Find the difference in elevation, in feet, between {a} and {b}.",
     "What is the difference in feet between the elevations of {a} and {b}?",
     "{a} lies higher than {b}. By how many feet?",
-    "How many feet lie between the elevations of {b} and {a}?",
     "A plane goes from {b} to {a}. How many feet higher is it on the ground after landing?",
     "By how many feet does the elevation of {b} fall short of that of {a}?",
     "How many feet lower than {a} is {b}?",
     "Work out by how many feet {a} lies above {b}.",
     "Subtract the elevation of {b} from that of {a}, both in feet. What is left?",
-    "I need the gap in feet between the elevations of {a} and {b}.",
-    "Compare the elevations of {a} and {b}. How many feet apart are they?",
 )
 MORE_PEOPLE = (
     "How many more people live in {a} and {b} together than in {c} and {d} together?",

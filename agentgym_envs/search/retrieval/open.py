@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Retriever
-from agentgym_envs.search.retrieval.bm25s_engine import import_bm25s
 from agentgym_envs.search.retrieval.batching import BatchingRetriever
+from agentgym_envs.search.retrieval.bm25s_engine import import_bm25s
 from agentgym_envs.search.retrieval.cache import CachedRetriever
 from agentgym_envs.search.retrieval.dense_engine import import_faiss
 from agentgym_envs.search.retrieval.http_retriever import HttpRetriever

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
+import sys
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
@@ -60,7 +60,7 @@ def _read_hits(items: Any, k: int) -> list[Hit]:
 def _read_hit(item: Any, rank: int) -> Hit:
     document = item.get("document", item) if isinstance(item, dict) else item
     score: Any = item.get("score", 1 / (1 + rank)) if isinstance(item, dict) else None
-    if not isinstance(document, dict) or type(score) not in (int, float) or not math.isfinite(score):
+    if not isinstance(document, dict) or type(score) not in (int, float) or not abs(score) <= sys.float_info.max:
         raise ValueError(f"this is no passage with a score: {item!r:.100}")
     contents = document.get("contents")
     if contents is None and "text" in document:
@@ -70,4 +70,6 @@ def _read_hit(item: Any, rank: int) -> Hit:
     name = document.get("id")
     if not isinstance(name, str | int):
         name = hashlib.sha256(contents.encode(errors="surrogatepass")).hexdigest()[:16]
-    return Hit(Passage(str(name), contents), float(score))
+    # JSON can hold half a character, which nothing could send on
+    readable = (text.encode(errors="replace").decode() for text in (str(name), contents))
+    return Hit(Passage(*readable), float(score))
