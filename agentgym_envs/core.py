@@ -138,6 +138,9 @@ class TextEnv(gym.Env[str, str], ABC):
         """Whether a server keeps environments of these arguments in a worker process."""
         return cls.heavy or cls.blocking
 
+    def prepare(self) -> None:
+        """Load what the first episode would wait for. Servers do so when they make an environment. Raises EnvError."""
+
     @property
     def instructions(self) -> str:
         """What a system prompt must tell the model: the rules of the world and the form of an answer."""

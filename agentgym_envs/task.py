@@ -18,6 +18,8 @@ from agentgym_envs.errors import TaskTableError, UnknownTask, UsageError
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+MANY_TASKS = 20_000
+"""Of a set that is larger, all tasks are never meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class TaskSet(ABC):
         """`count` distinct tasks, chosen by `seed`; all of them, in table order, if `count` is None.
 
         Raises:
-            UsageError: more tasks were asked for than there are, or all of a set without end.
+            UsageError: more tasks were asked for than there are, or all of a set without end or of a huge one.
         """
 
     @property
@@ -123,8 +125,7 @@ class TaskTable(TaskSet):
         candidates = self._select(split, groups)
         if count is None:
             return list(candidates)
-        if not 0 <= count <= len(candidates):
-            raise UsageError(f"{count} tasks were asked for, but {self.name!r} has only {len(candidates)} of that kind")
+        check_count(self.name, count, len(candidates))
         places = sorted(random.Random(seed).sample(range(len(candidates)), count))
         return [candidates[place] for place in places]
 
@@ -183,6 +184,19 @@ def check_selection(tasks: TaskSet, split: str | None, groups: Sequence[str] | N
             else f"no group of {tasks.name!r} was named"
         )
         raise UnknownTask(f"{wrong}; choose from {', '.join(tasks.groups)}")
+
+
+def check_count(name: str, count: int | None, size: int) -> int:
+    """How many of the `size` tasks of a set are meant by `count`; None is all.
+
+    Raises UsageError if there are not so many, or if all are more than `MANY_TASKS`: they are made as they are asked
+    for, and nobody means them unasked.
+    """
+    if count is None and size > MANY_TASKS:
+        raise UsageError(f"{name!r} has {size:,} tasks of that kind; say how many you want")
+    if count is not None and not 0 <= count <= size:
+        raise UsageError(f"{count} tasks were asked for, but {name!r} has only {size} of that kind")
+    return size if count is None else count
 
 
 def in_order(tasks: TaskSet, groups: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentgym_envs import Task, TaskTable
 from agentgym_envs.errors import TaskTableError, UnknownTask, UsageError
-from agentgym_envs.task import SPLITS, canonical_hash
+from agentgym_envs.task import MANY_TASKS, SPLITS, canonical_hash, check_count
 from tests.toy import TASKS
 
 TABLE = TaskTable("count", 1, TASKS)
@@ -183,3 +183,28 @@ def test_a_selection_is_kept_once_however_it_is_named() -> None:
     for count in range(1, 20):
         assert table.draw(3, groups=["large", "small"] * count) == wanted
     assert len(table._selections) == 1
+
+
+def test_counts_by_group_and_split() -> None:
+    counts = TABLE.counts()
+    assert list(counts) == list(TABLE.groups)
+    assert sum(sum(splits.values()) for splits in counts.values()) == len(TABLE)
+    assert counts[TASKS[0].group][TASKS[0].split] >= 1
+
+
+@pytest.mark.parametrize(("count", "size", "taken"), [(None, 5, 5), (0, 5, 0), (3, 5, 3), (7, 10**6, 7)])
+def test_how_many_are_taken(count: int | None, size: int, taken: int) -> None:
+    assert check_count("huge", count, size) == taken
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "why"),
+    [
+        (6, 5, "has only 5"),
+        (-1, 5, "has only 5"),
+        (None, MANY_TASKS + 1, "has 20,001 tasks of that kind; say how many"),
+    ],
+)
+def test_all_of_a_huge_set_are_never_meant(count: int | None, size: int, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        check_count("huge", count, size)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 Env = gym.Env[str, str]
 _MANY = 9
 """Of more groups than this, the first are shown."""
-_MOST_TASKS = 20_000
-"""Of a set with more tasks than this, nobody means all."""
 
 EnvId = Annotated[
     str, typer.Argument(metavar="ENV", help="An environment id, or its name: textcraft, babyai, sciworld, search.")
@@ -133,18 +131,9 @@ def choose_tasks(
     tasks: TaskSet, count: int | None, *, split: str, groups: tuple[str, ...] | None, seed: int
 ) -> list[Task]:
     """The tasks that --tasks, --split, --groups and --seed ask for. Raises UsageError."""
-    if count is None and (most := _how_many(tasks)):
-        raise UsageError(f"{tasks.name!r} has {most}; say how many you want: --tasks 300, for example")
+    if count is None and tasks.counts() is None:
+        raise UsageError(f"{tasks.name!r} has tasks without end; say how many you want: --tasks 300, for example")
     return tasks.take(count, split=split_of(split), groups=groups, seed=seed)
-
-
-def _how_many(tasks: TaskSet) -> str:
-    """How many tasks a set has, if that is more than anybody wants to play unasked, else nothing."""
-    counts = tasks.counts()
-    if counts is None:
-        return "tasks without end"
-    total = sum(sum(splits.values()) for splits in counts.values())
-    return f"{total:,} tasks" if total > _MOST_TASKS else ""
 
 
 def split_of(name: str) -> str | None:

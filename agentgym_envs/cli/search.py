@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -61,8 +61,10 @@ def index_command(
     """
     from agentgym_envs.search.retrieval.building import extend_index, index_corpus, partial_of
 
-    if (model is None) == (engine == "dense"):
-        raise UsageError(f"--model names the encoder of the engine dense, and goes with it alone; this is {engine}")
+    if engine == "dense" and model is None:
+        raise UsageError("--engine dense needs --model: a folder or name of sentence-transformers, or hashing")
+    if engine != "dense" and model is not None:
+        raise UsageError(f"--model is the encoder of the engine dense; {engine} has none")
     options = {} if model is None else {"encoder": model}
     began = time.perf_counter()
     with _progress() as report:
@@ -87,6 +89,8 @@ def query_command(words: Words, top_k: TopK = 3, engine: AnyEngine = "tantivy") 
     """Search an index once, and show what is found."""
     if len(words) > 2:
         raise UsageError(f"one query is searched at a time; put it in quotes: {' '.join(words[-2:])!r:.80} are two")
+    if len(words) == 1 and (Path(words[0]) / "index.json").is_file():
+        raise UsageError(f"{words[0]} is an index; say what to search for: agentgym search query {words[0]} QUERY")
     retriever, _ = open_or_embedded(Path(words[0]) if len(words) == 2 else None, engine)
     began = time.perf_counter()
     hits = retriever.search([words[-1]], top_k)[0]
@@ -117,7 +121,8 @@ def serve_command(
 
     place = serve.find_place(host, port, token, token_file, insecure)
     ids = [find_env(name) for name in env or ()]
-    settings: dict[str, Any] = {"workers": workers, "max_sessions": max_sessions, "env_args": parse_env_args(env_arg)}
+    arguments = {**_same_search(ids, index, engine), **parse_env_args(env_arg)}
+    settings: dict[str, Any] = {"workers": workers, "max_sessions": max_sessions, "env_args": arguments}
     retriever, about = open_or_embedded(index, engine)
     what = f"{about['engine']} over {about['corpus']}, {about['passages']:,} passages"
     serve.run_server(
@@ -148,11 +153,11 @@ def data_command(folder: Folder, source: Source = "flashrag", as_json: Json = Fa
 
 def open_or_embedded(index: Path | None, engine: str) -> tuple[Retriever, dict[str, Any]]:
     """A retriever over an index or the embedded corpus, and what is known of it: engine, corpus, passages, sha256."""
-    from agentgym_envs.search.retrieval.index import check_engine, read_manifest
+    from agentgym_envs.search.retrieval.index import ENGINES, read_manifest
     from agentgym_envs.search.retrieval.open import HYBRID, open_retriever
 
-    if engine != HYBRID:
-        check_engine(engine)
+    if engine not in (*ENGINES, HYBRID):
+        raise UsageError(f"there is no engine {engine!r}; choose one of {', '.join((*ENGINES, HYBRID))}")
     if index is None:
         from agentgym_envs.search.corpus.embedded import embedded_index
 
@@ -167,6 +172,13 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "serve": serve_command,
     "data": data_command,
 }
+
+
+def _same_search(ids: Sequence[str], index: Path | None, engine: str) -> dict[str, Any]:
+    """What lets environments of this suite that search do so as the server does."""
+    if not any(name.startswith("AgentGym/Search") for name in ids):
+        return {}
+    return {"retriever": engine, **({} if index is None else {"index": str(index.resolve())})}
 
 
 def _beside(corpus: Path) -> Path:

@@ -37,6 +37,7 @@ class Host:
         """Make an environment; returns `describe_env` of it. Raises UsageError, MissingExtra or EnvError."""
         env = make_env(env_id, options)
         try:
+            text_env(env).prepare()
             description = describe_env(text_env(env))
         except Exception as error:
             close_quietly(env)

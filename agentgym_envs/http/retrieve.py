@@ -31,6 +31,10 @@ from agentgym_envs.search.retrieval.batching import BatchingRetriever
 
 PATH = "/retrieve"
 TOP_K, MOST_TOP_K, MOST_QUERIES = 3, 100, 4_096
+MOST_PASSAGES = 20_000
+"""The most passages that a request can ask for: so many queries times so many passages each."""
+_AT_ONCE = 4
+"""How many requests of those that take long are searched at a time."""
 _LARGE = 200_000
 """Above so many passages one search takes long enough to be worth a thread."""
 _MANY = 32
@@ -73,6 +77,7 @@ class _Desk:
         if about.get("engine") in _GAINING:
             retriever = BatchingRetriever(_InThread(retriever))
         self._server, self._retriever = server, retriever
+        self._gate = asyncio.Semaphore(_AT_ONCE)
         self._slow = not retriever.waits and about.get("passages", 0) > _LARGE
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -82,19 +87,22 @@ class _Desk:
         began = time.perf_counter()
         queries, asked = _read(await self._server.body(Request(scope, receive)))
         try:
-            found = await self._search(queries, asked.topk or TOP_K)
+            body = await self._search(queries, asked)
         except EnvError as error:
             _log.warning("the search engine failed: %s", error)
-            await _reply(send, {"error": {"type": type(error).__name__, "message": str(error)}}, _UNWELL)
+            failure = {"error": {"type": type(error).__name__, "message": str(error)}}
+            await _reply(send, protocol.encode(failure), _UNWELL)
             return
-        await _reply(send, {"result": [_told(hits, asked.return_scores) for hits in found]})
+        await _reply(send, body)
         self._server.metrics.called("retrieve", time.perf_counter() - began, len(queries))
 
-    async def _search(self, queries: list[str], k: int) -> list[list[Hit]]:
-        """Beside the event loop where it would be held up for long."""
+    async def _search(self, queries: list[str], asked: RetrieveRequest) -> bytes:
+        """The body of the reply; it is made beside the event loop where that would be held up for long."""
+        k = asked.topk or TOP_K
         if self._slow or (len(queries) > _MANY and not self._retriever.waits):
-            return await asyncio.to_thread(self._retriever.search, queries, k)
-        return await self._retriever.asearch(queries, k)
+            async with self._gate:
+                return await asyncio.to_thread(lambda: _body(self._retriever.search(queries, k), asked.return_scores))
+        return _body(await self._retriever.asearch(queries, k), asked.return_scores)
 
 
 class _InThread(Retriever):
@@ -120,7 +128,14 @@ def _read(body: bytes) -> tuple[list[str], RetrieveRequest]:
         raise Malformed(str(error)) from None
     if (asked.queries is None) == (asked.query is None):
         raise Malformed("the body must hold either 'queries', a list of texts, or 'query', a text")
-    return [asked.query] if asked.query is not None else asked.queries or [], asked
+    queries = [asked.query] if asked.query is not None else asked.queries or []
+    if len(queries) * (asked.topk or TOP_K) > MOST_PASSAGES:
+        raise Malformed(f"a request can ask for {MOST_PASSAGES} passages in all; ask for fewer queries at a time")
+    return queries, asked
+
+
+def _body(found: list[list[Hit]], scores: bool) -> bytes:
+    return protocol.encode({"result": [_told(hits, scores) for hits in found]})
 
 
 def _told(hits: list[Hit], scores: bool) -> list[dict[str, Any]]:
@@ -129,8 +144,7 @@ def _told(hits: list[Hit], scores: bool) -> list[dict[str, Any]]:
     return [{"id": passage.id, "contents": passage.contents} for passage, _ in hits]
 
 
-async def _reply(send: Any, value: Any, status: int = 200) -> None:
-    body = protocol.encode(value)
+async def _reply(send: Any, body: bytes, status: int = 200) -> None:
     headers = [_JSON, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

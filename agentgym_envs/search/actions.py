@@ -20,6 +20,7 @@ INVALID = (
 _UNCLOSED = "Your thought has no end, and nothing in a thought is carried out. Write </think> before you act."
 _KINDS: tuple[Literal["search"], Literal["answer"]] = ("search", "answer")
 _THINK = re.compile(r"<(/?)think>")
+_TAG = re.compile(r"</?(?:think|search|answer)>")
 _FIRST = re.compile(r"<(search|answer)>(.*?)</\1>", re.DOTALL)
 
 
@@ -156,9 +157,11 @@ def _tool_action(body: str) -> Action:
         text = arguments.get("query" if name == "search" else "answer")
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         name, text = None, None
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        text = str(text)
     if name not in _KINDS or not isinstance(text, str):
         raise InvalidAction(
             'The tool call is not valid. Write {"name": "search", "arguments": {"query": "..."}} or '
-            '{"name": "answer", "arguments": {"answer": "..."}}.'
+            '{"name": "answer", "arguments": {"answer": "..."}}, the argument as a text.'
         )
-    return Action(name, text.strip())
+    return Action(name, _TAG.sub(" ", text).strip())

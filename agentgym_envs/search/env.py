@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from agentgym_envs.core import TextEnv, Transition, describe
-from agentgym_envs.errors import AgentGymError, InvalidAction, RetrieverError, UsageError
+from agentgym_envs.errors import EnvError, InvalidAction, RetrieverError, UsageError
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.search import scoring
 from agentgym_envs.search.actions import Action, SearchTags, SearchTools, cut_search_r1, read, read_search_r1
@@ -37,10 +37,10 @@ _RULES = """\
 You are asked a question. Answer it with the help of a search engine over a collection of short passages, most of them \
 about a single thing. Several searches may be needed, each for what the one before it told.
 
-<search>query</search> searches: the best passages come back between <information> and </information>.
-<answer>answer</answer> answers{end}. An answer is short, such as a name, a date or a number, without explanation.
-
-What you write between <think> and </think> is not carried out. The first action after it counts."""
+{search}: the best passages come back.
+{answer}{end}. An answer is short, such as a name, a date or a number, without explanation."""
+_TAGS = {"search": "<search>query</search> searches", "answer": "<answer>answer</answer> answers"}
+_TOOLS = {"search": "search(query) searches", "answer": "answer(answer) answers"}
 
 
 class SearchEnv(TextEnv):
@@ -73,12 +73,13 @@ class SearchEnv(TextEnv):
     First `Question: ...`, then after a search the passages between `<information>` and `</information>`, in the form
     that `format` names. Tags in a passage that could be taken for an episode's own are made harmless, and a cut never
     takes the wrapper's end away. `info` also holds `recall` (the share of the gold passages found so far, None if none
-    are known), on a step `query`, `answer` (None, or what was asked or answered) and `hits` (ids of passages), and with
+    are known), after a valid action `query`, `answer` (None, or what was asked or answered) and `hits` (ids), and with
     the answer `answers` (those accepted), `em`, `em_plus`, `subem` and `f1`.
 
     ## Rewards
     What the answer is worth by `metric`: "em" is Search-R1's exact match bit for bit, "em_plus" also forgives accents,
-    quotes, dashes and hyphens, "subem" looks for an accepted answer within what was answered, "f1" is that of words.
+    quotes, dashes and hyphens, "subem" looks for an accepted answer within what was answered (so a list
+    of guesses is right, too), "f1" is that of words.
     With `format_reward=w` a right answer is worth 1 - w, and w is added for turns that are each one thought and one
     action: Search-R1's structural reward (0.2 there).
 
@@ -148,34 +149,31 @@ class SearchEnv(TextEnv):
         self._questions, self._index = questions, index
         self._retriever_spec = check_retriever(retriever, index)
         self._retriever: Retriever | None = None
-        self.top_k, self.max_chars = (
-            _whole("top_k", top_k, 1, MOST_PASSAGES),
-            _whole("max_chars", max_chars, 1, 200_000),
-        )
-        find_format(format)
-        self.format = format
+        self.top_k = _whole("top_k", top_k, 1, MOST_PASSAGES)
+        self.format, self.max_chars = format, _whole("max_chars", max_chars, 1, find_format(format).most_chars)
         if not isinstance(metric, str) or metric not in METRICS:
             raise UsageError(f"there is no metric {metric!r}; choose one of {', '.join(METRICS)}")
         self.metric, self.format_reward = metric, _part("format_reward", format_reward)
         self.compat = _check_compat(
             compat, grammar=grammar, metric=metric, format_reward=self.format_reward, retry=self.retry
         )
-        self.rules = _RULES.format(
-            end=", and you may try again if it is wrong" if self.retry else " and ends the episode"
-        )
         self.blocking = self.needs_worker({"retriever": retriever})
         super().__init__(
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
+        end = ", and if it is wrong, you go on" if self.retry else " and ends the episode"
+        self.rules = _RULES.format(**(_TOOLS if self.grammar.name == "tool_call" else _TAGS), end=end)
         self._found: dict[str, None] = {}
         self._done: list[Action] = []
         self._transcript: list[str] = []
 
     @classmethod
     def needs_worker(cls, options: Mapping[str, Any]) -> bool:
-        """Whether the search engine is a server, which a step waits for."""
+        """Whether the search engine is a server, which a step waits for, or an encoder, which burns CPU."""
         retriever = options.get("retriever", "")
-        return retriever.waits if isinstance(retriever, Retriever) else is_url(retriever)
+        if isinstance(retriever, Retriever):
+            return retriever.waits
+        return retriever in ("dense", "hybrid") or is_url(retriever)
 
     @property
     def retriever(self) -> Retriever:
@@ -183,6 +181,11 @@ class SearchEnv(TextEnv):
         if self._retriever is None:
             self._retriever = open_retriever(self._retriever_spec, self._index)
         return self._retriever
+
+    def prepare(self) -> None:
+        """Open the search engine."""
+        with _failures():
+            _ = self.retriever
 
     def random_command(self, rng: random.Random) -> str:
         """Words of the question as a query, now and then as an answer."""
@@ -200,7 +203,7 @@ class SearchEnv(TextEnv):
             return self._answer(action.text)
         with _failures():
             [hits] = self.retriever.search([action.text], self.top_k)
-        return self._tell(action.text, hits)
+        return self._tell(action.text, hits[: self.top_k])
 
     async def _act_async(self, command: str) -> Transition:
         action = self._read(command)
@@ -208,7 +211,7 @@ class SearchEnv(TextEnv):
             return self._answer(action.text)
         with _failures():
             [hits] = await self.retriever.asearch([action.text], self.top_k)
-        return self._tell(action.text, hits)
+        return self._tell(action.text, hits[: self.top_k])
 
     def _read(self, command: str) -> Action:
         if self.compat:  # nothing else reads it, and an episode may be long
@@ -218,10 +221,10 @@ class SearchEnv(TextEnv):
         return action
 
     def _tell(self, query: str, hits: Sequence[Hit]) -> Transition:
-        told = find_format(self.format).tell(hits, self.max_chars, neutral=not self.compat)
+        told, count = find_format(self.format).tell(hits, self.max_chars, neutral=not self.compat)
         if self.compat:
             self._transcript.append(told)
-        ids = [hit.passage.id for hit in hits]
+        ids = [hit.passage.id for hit in hits[:count]]
         self._found.update(dict.fromkeys(ids))
         return Transition(told, info={**self._details(), "query": query, "answer": None, "hits": ids})
 
@@ -267,7 +270,22 @@ class SearchEnv(TextEnv):
     def _plan(self) -> Sequence[str]:
         assert self.task is not None
         queries = [query for query in self.task.data.get("queries", ()) if Action("search", query) not in self._done]
-        return [*(str(Action("search", query)) for query in queries), str(Action("answer", self._golds[0]))]
+        answer = next((gold for gold in self._golds if gold.strip()), "")
+        return [*(str(Action("search", query)) for query in queries), str(Action("answer", answer))]
+
+    def _save(self) -> Any:
+        return self._settings(), tuple(self._found), tuple(self._done), tuple(self._transcript)
+
+    def _load(self, state: Any) -> None:
+        settings, found, done, transcript = state
+        if settings != self._settings():
+            raise UsageError("the snapshot is of an environment with another search engine, format or rule")
+        self._found, self._done, self._transcript = dict.fromkeys(found), list(done), list(transcript)
+
+    def _settings(self) -> tuple[Any, ...]:
+        """What decides what an action leads to."""
+        engine = self._retriever_spec, str(self._index)
+        return *engine, self.top_k, self.format, self.max_chars, self.metric, self.format_reward, self.compat
 
     def _draw(self) -> str:
         goal = "" if self.task is None else f"Question: {self.task.goal}\n"
@@ -302,7 +320,7 @@ def _failures() -> Iterator[None]:
     """Whatever a search engine raises is the machine's fault."""
     try:
         yield
-    except AgentGymError:
+    except EnvError:
         raise
     except Exception as error:
         raise RetrieverError(describe(error)) from error

@@ -10,15 +10,24 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Hit, Passage
 
 NOTHING = "Nothing was found."
 _CUT = " ..."
+_MOST_JSON = 20_000  # a character may become twelve
 _MARKUP = re.compile(
     r"<(?=\s*(?:/\s*)?(?:think|search|information|answer|action|tool_call|tool_response)\b)", re.IGNORECASE
 )
+
+
+class Told(NamedTuple):
+    """An observation, and how many passages it holds."""
+
+    text: str
+    passages: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +37,11 @@ class Format:
     one: Callable[[int, Passage], str]
     wrap: Callable[[str], str]
     nothing: str = NOTHING
+    most_chars: int = 200_000
+    """The largest `max_chars`, so that what is told fits into an observation."""
 
-    def tell(self, hits: Sequence[Hit], max_chars: int, *, neutral: bool = True) -> str:
-        """What is told of hits, of whose passages at most `max_chars` characters.
+    def tell(self, hits: Sequence[Hit], max_chars: int, *, neutral: bool = True) -> Told:
+        """Word hits, with at most `max_chars` characters of their passages.
 
         `neutral=False` leaves tags in passages as they are.
         """
@@ -43,7 +54,7 @@ class Format:
             left -= len(contents)
             if left <= 0:
                 break
-        return self.wrap("".join(told) if told else self.nothing)
+        return Told(self.wrap("".join(told) if told else self.nothing), len(told))
 
 
 def _search_r1(rank: int, passage: Passage) -> str:
@@ -71,8 +82,10 @@ def _result(text: str, ascii_only: bool) -> str:
 FORMATS: dict[str, Format] = {
     "agentgym": Format(_search_r1, lambda text: f"<information>{text.strip()}</information>"),
     "search-r1": Format(_search_r1, lambda text: f"\n\n<information>{text.strip()}</information>\n\n", nothing=""),
-    "skyrl": Format(_skyrl, lambda text: f"\n<information>{_result(text, True)}</information>\n"),
-    "verl": Format(_verl, lambda text: _result(text.strip(), False)),
+    "skyrl": Format(
+        _skyrl, lambda text: f"\n<information>{_result(text, True)}</information>\n", most_chars=_MOST_JSON
+    ),
+    "verl": Format(_verl, lambda text: _result(text.strip(), False), most_chars=_MOST_JSON),
     "plain": Format(_plain, lambda text: f"<information>\n{text.strip()}\n</information>"),
 }
 """Forms by name. Sources: AgentGym's searchqa, Search-R1's generation.py, SkyRL's and verl's search tools."""

@@ -1,5 +1,6 @@
 """`agentgym search`, and `agentgym serve --env-arg`."""
 
+import contextlib
 import json
 import re
 import signal
@@ -15,6 +16,7 @@ import pytest
 from agentgym_envs.cli import search
 from agentgym_envs.search.retrieval.base import Passage
 from agentgym_envs.search.retrieval.index import MANIFEST, open_index, read_manifest
+from agentgym_envs.search.retrieval.open import open_retriever
 from tests.waiting import SECONDS, until
 
 from .conftest import Run, command, environment
@@ -111,8 +113,9 @@ def test_what_cannot_be_is_one_line(refuses: Run, made: Path, corpus: Path, tmp_
     assert "is an index" in refuses("search", "index", made, "--out", tmp_path / "other").err
     assert "is no index" in refuses("search", "index", tmp_path).err
     assert "there is no engine 'lucene'" in refuses("search", "index", corpus, "--engine", "lucene").err
-    assert "--model names the encoder" in refuses("search", "index", corpus, "--model", "e5").err
-    assert "--model names the encoder" in refuses("search", "index", corpus, "--engine", "dense").err
+    assert "tantivy has none" in refuses("search", "index", corpus, "--model", "e5").err
+    assert "--engine dense needs --model" in refuses("search", "index", corpus, "--engine", "dense").err
+    assert "is an index; say what to search for" in refuses("search", "query", made).err
     assert "put it in quotes" in refuses("search", "query", made, "city", "seven").err
     assert "is no index" in refuses("search", "query", tmp_path, "city").err
     assert "not made for the engine 'bm25s'" in refuses("search", "query", made, "city", "--engine", "bm25s").err
@@ -216,6 +219,15 @@ def test_environments_of_ones_own_corpus(start: Start, made: Path, own: Path, is
     )
     assert refused.status_code == 422 and "not ['index']" in refused.text
     assert finish(process, signal.SIGTERM) == (0, "")
+
+
+@pytest.mark.slow
+def test_environments_beside_an_index_search_it(start: Start, made: Path) -> None:
+    _, url, _ = start("search", "serve", made, "--env", "search")
+    with contextlib.closing(gym.make("AgentGym/Search-v0", base_url=url)) as env:
+        env.reset(seed=0)
+        here = env.step("<search>city</search>")[4]["hits"]
+    assert here == [hit.passage.id for hit in open_retriever("tantivy", made).search(["city"], 3)[0]]
 
 
 @pytest.mark.slow

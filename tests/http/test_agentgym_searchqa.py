@@ -95,7 +95,7 @@ def test_an_index_whose_question_is_not_there_is_an_error_that_names_its_file(cl
 
 def test_of_two_environments_the_one_is_served_that_lets_guessing_go_on() -> None:
     assert _match(["AgentGym/Search-v0", RETRY]) == _match([RETRY]) == {"searchqa": RETRY}
-    assert _match(["AgentGym/Search-v0"]) == {"searchqa": "AgentGym/Search-v0"}
+    assert _match(["AgentGym/Search-v0"]) == {}
     both = {"textcraft": "AgentGym/TextCraft-v0", "searchqa": RETRY}
     assert _match(["AgentGym/TextCraft-v0", RETRY, "AgentGym/TextCraft-v1"]) == both
 

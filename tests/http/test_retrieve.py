@@ -103,6 +103,7 @@ def test_odd_queries(api: httpx.Client) -> None:
         {"queries": ["city"], "topk": "3"},
         {"queries": ["city"], "return_scores": 1},
         {"queries": ["x"] * (retrieve.MOST_QUERIES + 1)},
+        {"queries": ["x"] * (retrieve.MOST_PASSAGES // 100 + 1), "topk": 100},
     ],
 )
 def test_bad_input_is_told(api: httpx.Client, body: Any) -> None:

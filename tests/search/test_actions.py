@@ -27,6 +27,7 @@ from agentgym_envs.search.actions import (
         ("<think><answer>no</answer></think> <answer>yes</answer>", ("answer", "yes")),
         ("<think><search>no</search></think><answer>yes</answer><think><answer>no</answer></think>", ("answer", "yes")),
         ("I think so <answer>no</answer></think><answer>yes</answer>", ("answer", "yes")),
+        ("<think>a</think> <search>no</search> b</think><answer>yes</answer>", ("answer", "yes")),
         ("<search>one</search><search>two</search>", ("search", "one")),
         ("<answer>A</answer> <search>q</search>", ("answer", "A")),
         ("<answer>A</answer><answer>B</answer>", ("answer", "A")),
@@ -59,6 +60,10 @@ def test_the_first_complete_tag_outside_of_thoughts_counts(message: str, action:
 def test_what_is_no_action_is_told_why(message: str, why: str) -> None:
     with pytest.raises(InvalidAction, match=why):
         read(message)
+
+
+def test_a_thought_is_told_without_white_space_around_it() -> None:
+    assert split_thought(" <think> a </think> b ") == ("a", "  b ", False)
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<search>", "</search>", "<answer>", "</answer>", "x", " "])))
@@ -116,6 +121,15 @@ def test_both_grammars_read_what_they_write(kind: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("argument", "text"),
+    [('"Lima"', "Lima"), ("2389", "2389"), ("1.5", "1.5"), ('"a</search> <think>b"', "a   b")],
+)
+def test_the_argument_of_a_tool_call_is_taken_as_a_text(argument: str, text: str) -> None:
+    call = f'<tool_call>{{"name": "search", "arguments": {{"query": {argument}}}}}</tool_call>'
+    assert read(SearchTools().parse(call).command) == ("search", text)
+
+
+@pytest.mark.parametrize(
     "call",
     [
         "",
@@ -126,7 +140,8 @@ def test_both_grammars_read_what_they_write(kind: str, text: str) -> None:
         '{"name": "search", "arguments": {"answer": "x"}}',
         '{"name": "act", "arguments": {"action": "x"}}',
         '{"name": ["search"], "arguments": {"query": "x"}}',
-        '{"name": "search", "arguments": {"query": 7}}',
+        '{"name": "search", "arguments": {"query": true}}',
+        '{"name": "search", "arguments": {"query": ["a"]}}',
         "[" * 5_000,
     ],
 )

@@ -348,6 +348,23 @@ def test_an_error_reaches_all_of_a_batch() -> None:
     assert names(asyncio.run(batching.asearch(["a"], 1))[0]) == "a0"
 
 
+def test_an_answer_for_too_few_or_too_many_is_an_error_for_all_of_a_batch() -> None:
+    class Odd(Toy):
+        def answer(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+            return super().answer([*queries, "x"] if "more" in queries else queries[1:], k)
+
+    batching = BatchingRetriever(Odd())
+
+    async def play(*queries: str) -> list[Any]:
+        calls = [batching.asearch([query], 1) for query in queries]
+        return await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 10)
+
+    for queries, told in ((("a", "b"), "1 results for 2"), (("more", "b"), "3 results for 2")):
+        errors = asyncio.run(play(*queries))
+        assert [type(error) for error in errors] == [RetrieverError] * 2
+        assert all(told in str(error) for error in errors)
+
+
 # By name
 
 

@@ -1,7 +1,9 @@
+import atexit
 import hashlib
 import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib.resources import files
@@ -149,7 +151,26 @@ def test_an_unwritable_cache_is_told_once(
     with caplog.at_level(logging.WARNING):
         folder, again = embedded_index(), embedded_index()
     assert folder == again and not folder.is_relative_to(tmp_path)
+    child = os.fork()
+    if child == 0:
+        atexit._run_exitfuncs()  # what sys.exit does, without what pytest would do
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0 and folder.exists()
     assert [record.message for record in caplog.records if CACHE in record.message].__len__() == 1
     assert open_index(folder).search(["Albania"], 1)[0][0].passage.id == country_id(world(), 5)
-    embedded._temporary_folder().cleanup()
+    shutil.rmtree(embedded._temporary_folder())
     embedded._temporary_folder.cache_clear()
+
+
+@pytest.mark.parametrize("damage", ["passages.bin", "tantivy/meta.json", "index.json", "no manifest"])
+def test_a_damaged_index_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    monkeypatch.setenv(CACHE, str(tmp_path))
+    monkeypatch.setattr(embedded, "embedded_passages", lambda: iter(list(country_pages(world()))[:20]))
+    folder = embedded_index()
+    if damage == "no manifest":
+        (folder / "index.json").unlink()
+    else:
+        os.truncate(folder / damage, (folder / damage).stat().st_size - 1)
+    assert embedded_index() == folder
+    assert open_index(folder).search(["Albania"], 1)[0][0].passage.id == country_id(world(), 5)
+    assert {path.name for path in (tmp_path / "search").iterdir()} <= {folder.name, "lock"}

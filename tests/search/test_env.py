@@ -12,10 +12,23 @@ import pytest
 from agentgym_envs.errors import MissingExtra, RetrieverError, UsageError
 from agentgym_envs.search.env import SearchEnv
 from agentgym_envs.search.retrieval.base import Hit, Retriever
-from tests.search.conftest import Make
+from tests.search.conftest import PASSAGES, Make
 
 HOP = {"task": "toy/0"}
 FORMED = "<think>So.</think><answer>Huascarán</answer>"
+
+
+class Broken(Retriever):
+    """Fails, as a server would that nobody watches."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        raise self.error
+
+    def describe(self) -> dict[str, Any]:
+        return {"engine": "broken"}
 
 
 def play(env: SearchEnv, task: str, *actions: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
@@ -97,6 +110,7 @@ def test_f1_pays_in_part_but_is_no_success(make: Make) -> None:
         (["<think>a</think><answer>Lima</answer>"], 0.2),
         (["<answer>Lima</answer>"], 0.0),
         (["hm", FORMED], 0.8),
+        (["<think>a</think> hm", "<think>a</think><search>Peru</search>", FORMED], 0.8),
     ],
 )
 def test_the_reward_of_structure(make: Make, actions: Sequence[str], reward: float) -> None:
@@ -122,25 +136,92 @@ def test_compat_scores_the_last_answer_of_the_transcript_as_search_r1_does(make:
     assert env.step("<answer></answer>")[4]["answer"] == ""
 
 
+def test_compat_scores_each_episode_by_its_own_transcript(make: Make) -> None:
+    env = make(compat="search-r1")
+    play(env, "toy/1", "<search>Lima</search>", "<answer>Quito</answer>")
+    assert play(env, "toy/0", "<answer>Quito</answer>")[1] == 0.0
+    assert [len(env._transcript)] == [2]
+
+
+def test_retry_goes_on_until_an_answer_is_right_not_partly(make_retry: Make) -> None:
+    _, reward, terminated, *_ = play(make_retry(metric="f1"), "toy/0", "<answer>Huascarán mountain</answer>")
+    assert (reward, terminated) == (0.0, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({}, False),
+        ({"retriever": "tantivy"}, False),
+        ({"retriever": "dense"}, True),
+        ({"retriever": "http://127.0.0.1:1"}, True),
+        ({"retriever": "skyrl+http://127.0.0.1:1"}, True),
+    ],
+)
+def test_what_waits_or_burns_cpu_is_kept_in_a_worker(options: dict[str, Any], where: bool) -> None:
+    assert SearchEnv.needs_worker(options) == where
+
+
+def test_a_retriever_may_say_that_it_waits(make: Make) -> None:
+    class Slow(Broken):
+        waits = True
+
+    for retriever, waits in ((Broken(OSError()), False), (Slow(OSError()), True)):
+        assert SearchEnv.needs_worker({"retriever": retriever}) == make(retriever=retriever).blocking == waits
+
+
+class Generous(Broken):
+    """Gives more than it was asked for."""
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        return [[Hit(passage, 1.0) for passage in PASSAGES] for _ in queries]
+
+
+def test_more_hits_than_asked_for_are_left_out(make: Make) -> None:
+    env = make(retriever=Generous(OSError()), top_k=2)
+    assert play(env, "toy/0", "<search>x</search>")[4]["hits"] == ["lima", "peru"]
+
+
+def test_what_was_not_told_was_not_found(make: Make) -> None:
+    *_, info = play(make(retriever=Generous(OSError()), max_chars=20), "toy/0", "<search>x</search>")
+    assert (info["hits"], info["recall"]) == (["lima"], 0.5)
+
+
+def test_recall_is_of_all_searches_so_far(make: Make) -> None:
+    actions = ("<search>Lima capital</search>", "<search>Peru mountain</search>", "<search>Poland</search>")
+    assert play(make(top_k=1), "toy/0", *actions)[4]["recall"] == 1.0
+
+
+def test_a_snapshot_is_restored_without_searching_again(make: Make) -> None:
+    env, other = make(), make(top_k=2)
+    play(env, "toy/0", "<search>Lima capital</search>")
+    snapshot = env.snapshot()
+    env.step("<search>Peru</search>")
+    env._retriever = Broken(OSError("nobody should ask"))
+    env.restore(snapshot)
+    assert env.step("<answer>Huascarán</answer>")[4]["recall"] == 0.5
+    with pytest.raises(UsageError, match="another search engine"):
+        other.restore(snapshot)
+
+
+def test_preparing_opens_the_engine(make: Make) -> None:
+    env = make()
+    env.prepare()
+    assert env._retriever is not None
+
+
+def test_the_rules_speak_of_tools_to_those_who_call_them(make: Make) -> None:
+    assert "search(query) searches" in make(grammar="tool_call").instructions
+    assert "<search>" not in make(grammar="tool_call").instructions
+    assert "<search>query</search> searches" in make(grammar="react").instructions
+
+
 def test_compat_takes_no_other_options(make: Make, make_retry: Make) -> None:
     for options in ({"grammar": "react"}, {"metric": "f1"}, {"format_reward": 0.2}):
         with pytest.raises(UsageError, match=next(iter(options))):
             make(compat="search-r1", **options)
     with pytest.raises(UsageError, match="retry"):
         make_retry(compat="search-r1")
-
-
-class Broken(Retriever):
-    """Fails, as a server would that nobody watches."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        raise self.error
-
-    def describe(self) -> dict[str, Any]:
-        return {"engine": "broken"}
 
 
 @pytest.mark.parametrize("error", [RetrieverError("the server is down"), OSError("connection reset"), KeyError("x")])
@@ -171,6 +252,8 @@ def test_top_k_and_max_chars_are_honoured(make: Make) -> None:
         ({"top_k": 51}, "top_k"),
         ({"top_k": True}, "top_k"),
         ({"max_chars": 0}, "max_chars"),
+        ({"max_chars": 20_001, "format": "skyrl"}, "20000"),
+        ({"retriever": "bm25s"}, "not made for the engine"),
         ({"metric": "bleu"}, "em_plus"),
         ({"format": "xml"}, "search-r1"),
         ({"format_reward": 1.0}, "format_reward"),
@@ -212,6 +295,7 @@ def test_a_copy_goes_on_by_itself(make: Make) -> None:
     for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         assert other.step("<search>Peru</search>")[4]["recall"] == 1.0
         assert other.retriever is env.retriever
+        assert len(other.tasks.take()) == len(env.tasks.take()) == 3
     assert env.step("<answer>Lima</answer>")[4]["recall"] == 0.5
 
 

@@ -117,7 +117,6 @@ def test_groups_are_the_sets_that_are_there(tmp_path: Path, sets: FlashRagQuesti
         ("[1]", "TypeError"),
         ("null", "TypeError"),
         ('{"id": 1, "question": "q"}', "golden_answers"),
-        ('{"question": "q", "golden_answers": ["a"]}', "id"),
         ('{"id": 1, "question": 7, "golden_answers": ["a"]}', "AttributeError"),
         ('{"id": 1, "question": " ", "golden_answers": ["a"]}', "question is empty"),
         ('{"id": 1, "question": "q", "golden_answers": []}', "no answer"),
@@ -147,7 +146,7 @@ def test_blank_lines_and_ends_are_no_rows(tmp_path: Path, end: str) -> None:
 
 def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
     some = put(tmp_path, "nq/test.jsonl", "")
-    with pytest.raises(UnknownTask, match="has no questions"):
+    with pytest.raises(UnknownTask, match="there are no questions"):
         some.draw(0)
     assert survey(tmp_path)[0][3:] == (0, 3610, 0, 3609, "has 3610 rows fewer than are published")
 
@@ -277,3 +276,26 @@ def test_a_name_of_no_questions(wrong: str) -> None:
 def test_questions_of_ones_own_must_have_answers(tmp_path: Path, data: dict[str, object], wrong: str) -> None:
     with pytest.raises(TaskTableError, match=f"mine.jsonl: the data of the task 'my/0' .*{wrong}"):
         open_questions(own(tmp_path / "mine.jsonl", **data))
+
+
+def test_counts_are_those_of_the_files(sets: FlashRagQuestions) -> None:
+    counts = sets.counts()
+    assert counts["nq"] == {"train": 3, "validation": 0, "test": 3}
+    assert counts["bamboogle"] == {"train": 0, "validation": 0, "test": 3}
+    assert list(counts) == list(sets.groups)
+
+
+def test_own_questions_may_be_in_flashrags_form(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text('\n{"question": "Who", "golden_answers": ["me"]}\n{"question": "When?", "golden_answers": "now"}\n')
+    one, other = open_questions(path).take()
+    assert (one.id, one.split, one.group, one.goal) == ("mine/0", "test", "mine", "Who?")
+    assert (other.goal, other.data["answers"]) == ("When?", ["now"])
+
+
+def test_errors_name_no_folder_of_the_server(tmp_path: Path) -> None:
+    some = put(tmp_path, "nq/test.jsonl", "{}")
+    for task in ("searchqa/0", "searchqa/1", "searchqa/9000"):
+        with pytest.raises(UsageError) as raised:
+            some.get(task)
+        assert str(tmp_path) not in str(raised.value)

@@ -410,3 +410,11 @@ def test_what_is_no_url_is_refused(url: str) -> None:
         HttpRetriever(url)
     with pytest.raises(UsageError, match="search-r1, verl, skyrl"):
         HttpRetriever("http://x", "gem")  # type: ignore[arg-type]
+
+
+def test_no_secret_of_its_url_is_told() -> None:
+    retriever = HttpRetriever("http://user:secret@127.0.0.1:1/retrieve?key=secret", deadline=1.0)
+    assert retriever.describe()["url"] == "http://127.0.0.1:1/retrieve"
+    with pytest.raises(RetrieverError) as raised:
+        retriever.search(["a"], 1)
+    assert "secret" not in str(raised.value) and "127.0.0.1:1" in str(raised.value)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym_envs.errors import UnknownTask, UsageError
+from agentgym_envs.errors import UnknownTask
 from agentgym_envs.search.corpus.facts import data_digest
 from agentgym_envs.search.questions import kinds, sums
 from agentgym_envs.search.questions.kinds import Form, Rows, Wording
@@ -23,6 +23,7 @@ from agentgym_envs.task import (
     Task,
     TaskSet,
     canonical_hash,
+    check_count,
     check_selection,
     in_order,
     plain_number,
@@ -109,12 +110,7 @@ class EmbeddedQuestions(TaskSet):
         """`count` questions, as evenly from the kinds as their numbers allow, in table order."""
         chosen = self._chosen(split, groups)
         sizes = [len(_numbers(kind, split)) for kind in chosen]
-        if count is None:
-            shares = sizes
-        elif 0 <= count <= sum(sizes):
-            shares = _share(count, sizes)
-        else:
-            raise UsageError(f"{count} tasks were asked for, but {self.name!r} has only {sum(sizes)} of that kind")
+        shares = _share(check_count(self.name, count, sum(sizes)), sizes)
         rng = random.Random(seed)
         return [
             _task(kind, int(_numbers(kind, split)[place]))

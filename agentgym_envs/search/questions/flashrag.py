@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentgym_envs.errors import TaskTableError, UnknownTask, UsageError
-from agentgym_envs.task import Split, Task, TaskSet, check_selection, plain_number
+from agentgym_envs.task import SPLITS, Split, Task, TaskSet, check_count, check_selection, plain_number
 
 NAME, VERSION = "searchqa", 1
 _CHUNK = 1 << 24
@@ -106,7 +106,7 @@ class FlashRagQuestions(TaskSet):
         place, there = index - part.first, self._count(part)
         if place >= there:
             has = f"has {there} rows only" if part in self._rows else "is not there"
-            raise UnknownTask(f"{task_id!r} is row {place + 1} of {self.folder / part.file}, which {has}")
+            raise UnknownTask(f"{task_id!r} is row {place + 1} of {part.file}, which {has}")
         return self._task(part, place)
 
     def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
@@ -120,11 +120,15 @@ class FlashRagQuestions(TaskSet):
         """`count` distinct tasks in the order of their indices, chosen by `seed`; all of them if `count` is None."""
         parts = self._select(split, groups)
         total = self._total(parts)
-        if count is None:
-            return [self._at(parts, place) for place in range(total)]
-        if not 0 <= count <= total:
-            raise UsageError(f"{count} tasks were asked for, but {self.name!r} has only {total} of that kind")
-        return [self._at(parts, place) for place in sorted(random.Random(seed).sample(range(total), count))]
+        places = sorted(random.Random(seed).sample(range(total), check_count(self.name, count, total)))
+        return [self._at(parts, place) for place in places]
+
+    def counts(self) -> dict[str, dict[Split, int]]:
+        """See `TaskSet.counts`."""
+        found: dict[str, dict[Split, int]] = {group: dict.fromkeys(SPLITS, 0) for group in self.groups}
+        for part in self._rows:
+            found[part.name][part.split] += self._count(part)
+        return found
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -149,7 +153,7 @@ class FlashRagQuestions(TaskSet):
         count = len(self._rows[part])
         if count > part.length:
             raise TaskTableError(
-                f"{self._rows[part].path} has {count} rows; {part.length} are published, and more would have the "
+                f"{part.file} has {count} rows; {part.length} are published, and more would have the "
                 "numbers of another set"
             )
         return count
@@ -164,7 +168,7 @@ class FlashRagQuestions(TaskSet):
             wanted = [p.file for p in PUBLISHED if split in (None, p.split) and (groups is None or p.name in groups)]
             where = f"; they would be in {', '.join(wanted)}" if wanted else ", and none are published"
             chosen = "" if groups is None else f" of {', '.join(groups)}"
-            raise UnknownTask(f"{self.folder} has no questions{chosen} of the split {split!r}{where}")
+            raise UnknownTask(f"there are no questions{chosen} of the split {split!r}{where}")
         return parts
 
     def _at(self, parts: Sequence[Part], place: int) -> Task:
@@ -184,6 +188,8 @@ class Rows:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.name = f"{path.parent.name}/{path.name}"
+        """What errors call it, which strangers may read."""
 
     def __len__(self) -> int:
         return len(self._places)
@@ -196,7 +202,7 @@ class Rows:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             line = self._bytes[:begin].count(b"\n") + 1
             raise TaskTableError(
-                f"{self.path}:{line} is not a question (id, question, golden_answers): {type(error).__name__}: {error}"
+                f"{self.name}:{line} is not a question (id, question, golden_answers): {type(error).__name__}: {error}"
             ) from None
 
     @cached_property
@@ -206,7 +212,7 @@ class Rows:
                 size = os.fstat(file.fileno()).st_size
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         except OSError as error:
-            raise TaskTableError(f"{self.path} cannot be read: {error}") from None
+            raise TaskTableError(f"{self.name} cannot be read: {error.strerror}") from None
 
     @cached_property
     def _places(self) -> npt.NDArray[np.int64]:
@@ -239,7 +245,7 @@ def _check(rows: Rows, published: int) -> tuple[int, str]:
     try:
         count = len(rows)
     except TaskTableError as error:
-        return 0, str(error).removeprefix(f"{rows.path} ")
+        return 0, str(error).removeprefix(f"{rows.name} ")
     if count > published:
         return count, f"has {count - published} rows more than are published, so that it cannot be used"
     wrong = [text for place in range(count) if (text := _amiss(rows, place))]
@@ -268,7 +274,7 @@ def _question(row: Any) -> tuple[str, dict[str, Any]]:
         raise ValueError("no answer is given")
     "".join([question, *answers]).encode()  # an escape in JSON can hold half a character, which nothing could send on
     question = question if question.endswith("?") else f"{question}?"  # as Search-R1 does
-    return question, {"answers": answers, "passages": [], "queries": [question], "source_id": str(row["id"])}
+    return question, {"answers": answers, "passages": [], "queries": [question], "source_id": str(row.get("id", ""))}
 
 
 def _no_files(folder: Path) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_envs.errors import TaskTableError, UsageError
-from agentgym_envs.search.questions.flashrag import FlashRagQuestions
-from agentgym_envs.task import TaskSet, TaskTable
+from agentgym_envs.search.questions.flashrag import FlashRagQuestions, Rows
+from agentgym_envs.task import Task, TaskSet, TaskTable
 
 EMBEDDED = "embedded"
 
@@ -19,8 +19,9 @@ def open_questions(spec: str | os.PathLike[str] | TaskSet) -> TaskSet:
     """A set of questions, which all of a process share.
 
     Args:
-        spec: "embedded"; a folder with FlashRAG's files; a file with one task a line (`.jsonl`: id, split, group, goal,
-            and data with `answers` and, if known, `passages` and `queries`); a set of tasks passes through.
+        spec: "embedded"; a folder with FlashRAG's files; a file with one question a line (`.jsonl`), be it a task (id,
+            split, group, goal, and data with `answers` and, if known, `passages` and `queries`) or in FlashRAG's form
+            (question, golden_answers), which makes it of the split test; a set of tasks passes through.
 
     Raises:
         UsageError: it is none of these.
@@ -37,7 +38,7 @@ def open_questions(spec: str | os.PathLike[str] | TaskSet) -> TaskSet:
         return _own(path)
     raise UsageError(
         f"there are no questions {str(spec)!r:.200}; give {EMBEDDED!r}, a folder with FlashRAG's files "
-        "(nq/test.jsonl and so on), or a .jsonl file with one task a line"
+        "(nq/test.jsonl and so on), or a .jsonl file with one question a line"
     )
 
 
@@ -53,11 +54,22 @@ _published = lru_cache(maxsize=16)(FlashRagQuestions)
 
 @lru_cache(maxsize=16)
 def _own(path: Path) -> TaskTable:
+    with open(path, "rb") as file:
+        first = next((line for line in file if line.strip()), b"")
+    if b'"golden_answers"' in first:
+        return _in_flashrags_form(path)
     table = TaskTable.from_jsonl(path)
     for task in table:
         if wrong := _amiss(task.data):
             raise TaskTableError(f"{path}: the data of the task {task.id!r} {wrong}")
     return table
+
+
+def _in_flashrags_form(path: Path) -> TaskTable:
+    rows = Rows(path)
+    questions = [rows.read(place) for place in range(len(rows))]
+    tasks = [Task(f"{path.stem}/{place}", "test", path.stem, *question) for place, question in enumerate(questions)]
+    return TaskTable(path.stem, 1, tasks)
 
 
 def _amiss(data: Mapping[str, Any]) -> str:

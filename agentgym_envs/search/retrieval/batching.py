@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from agentgym_envs.errors import RetrieverError
 from agentgym_envs.search.retrieval.base import Hit, Retriever, check_queries
 
 _Waiting = tuple[str, "asyncio.Future[list[Hit]]"]
@@ -80,6 +81,8 @@ class BatchingRetriever(Retriever):
     async def _ask(self, batch: list[_Waiting], k: int) -> None:
         try:
             answers = await self._inner.asearch([query for query, _ in batch], k)
+            if len(answers) != len(batch):
+                raise RetrieverError(f"the retriever gave {len(answers)} results for {len(batch)} queries")
         except BaseException as error:
             for _, future in batch:
                 if not future.done():

@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from agentgym_envs.errors import RetrieverError, missing_extra
+from agentgym_envs.errors import missing_extra
 from agentgym_envs.search.retrieval.base import Hit, check_queries
-from agentgym_envs.search.retrieval.local import LocalRetriever, Ranking
+from agentgym_envs.search.retrieval.local import LocalRetriever, Ranking, damaged
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.tantivy_engine import TITLE_WEIGHT, analyzer, import_tantivy, query_words
+from agentgym_envs.search.retrieval.words import spaced
 
 FOLDER = "bm25s"
 K1, B = 1.2, 0.75
@@ -67,7 +68,7 @@ class Bm25sRetriever(LocalRetriever):
             if model.scores["num_docs"] != len(passages):
                 raise ValueError("it is of other passages")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RetrieverError(f"the bm25s index in {folder} cannot be opened: {error}") from None
+            raise damaged("the bm25s index", folder, error) from None
         self._vocabulary: dict[str, int] = model.vocab_dict
         self._search, self._local = _compiled(), threading.local()
         began = time.perf_counter()
@@ -162,7 +163,7 @@ def _read(passages: PassageStore, vocabulary: dict[str, int]) -> tuple[list[arra
     fields: tuple[list[array[int]], list[array[int]]] = ([], [])
     for passage in passages:
         for field, text in zip(fields, (passage.title, passage.text), strict=True):
-            field.append(array("i", [vocabulary.setdefault(word, len(vocabulary)) for word in analyze(text)]))
+            field.append(array("i", [vocabulary.setdefault(word, len(vocabulary)) for word in analyze(spaced(text))]))
     return fields
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ from agentgym_envs.search.retrieval.index import (
     Manifest,
     add_engine,
     check_engine,
-    drop_engine,
     locked,
     name_store,
+    open_passages,
     read_manifest,
     write_json,
 )
@@ -58,11 +59,15 @@ def index_corpus(
 ) -> Manifest:
     """Make an index of a corpus, go on making it, or add an engine to it; returns its manifest.
 
-    A corpus that was changed since is read anew. `overwrite` replaces an index of another corpus, once the new one is
-    whole.
+    A corpus that was changed while it was being read is read anew. `overwrite` replaces an index of another corpus,
+    once the new one is whole.
+
+    An index is of this corpus if the file has the name, the size and the time of change that it had. A copy may have
+    another time, as may a file that was written anew: then its passages are read and compared with those of the index.
 
     Raises:
         UsageError: the corpus is malformed, or `folder` or its `.partial` hold something else.
+        RetrieverError: the index that is there is damaged.
         OSError: such as a full disk; the same call goes on afterwards.
     """
     check_engine(engine)
@@ -89,14 +94,12 @@ def extend_index(
 ) -> Manifest:
     """Add an engine to an index that is there, if it lacks it; returns its manifest.
 
-    `overwrite` makes the engine's part anew. Raises UsageError.
+    `overwrite` makes the engine's part anew; until that is whole, the old one serves. Raises UsageError.
     """
     check_engine(engine)
     read_manifest(folder)
     with locked(folder, wait=False):
-        if overwrite:
-            drop_engine(folder, engine)
-        add_engine(folder, engine, options, _watched(report))
+        add_engine(folder, engine, options, _watched(report), overwrite=overwrite)
     return read_manifest(folder)
 
 
@@ -128,10 +131,22 @@ def _is_made(corpus: Corpus, folder: Path, overwrite: bool) -> bool:
         raise UsageError(f"{folder} is there already, and is no index; choose another --out DIR")
     if overwrite:
         return False
-    source = read_manifest(folder).get("source")
-    if source != _source(corpus):
-        raise UsageError(f"{folder} is the index of another corpus ({source}); --overwrite replaces it")
+    manifest = read_manifest(folder)
+    before, now = manifest.get("source") or {}, _source(corpus)
+    if before != now and not (_alike(before, now) and _same_passages(corpus, folder, manifest)):
+        told = f"{before['name']} of {before['bytes']} bytes" if before else "made from memory"
+        raise UsageError(f"{folder} is the index of another corpus ({told}); --overwrite replaces it")
     return True
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(one.get(key) == other.get(key) for key in ("name", "bytes"))
+
+
+def _same_passages(corpus: Corpus, folder: Path, manifest: Manifest) -> bool:
+    """Whether the index holds the corpus's passages, which takes reading both up to where they differ."""
+    pairs = zip_longest((row.passage for row in corpus.rows()), open_passages(folder, manifest))
+    return all(one == other for one, other in pairs)
 
 
 def _read(corpus: Corpus, partial: Path, overwrite: bool, report: Report) -> None:
@@ -207,4 +222,4 @@ def _move(partial: Path, folder: Path) -> None:
 
 
 def _source(corpus: Corpus) -> dict[str, Any]:
-    return {"name": corpus.path.name, "bytes": corpus.size}
+    return {"name": corpus.path.name, "bytes": corpus.size, "changed": corpus.changed}

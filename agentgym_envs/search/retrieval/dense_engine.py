@@ -17,7 +17,7 @@ import numpy as np
 from agentgym_envs.errors import RetrieverError, UsageError, missing_extra
 from agentgym_envs.search.retrieval.base import Hit, check_queries
 from agentgym_envs.search.retrieval.encoders import Encoder, Vectors, load_encoder, reload_encoder
-from agentgym_envs.search.retrieval.local import MORE, LocalRetriever, Ranking, rank
+from agentgym_envs.search.retrieval.local import MORE, LocalRetriever, Ranking, damaged, rank
 from agentgym_envs.search.retrieval.passages import PassageStore
 
 FOLDER = "dense"
@@ -52,7 +52,7 @@ class DenseRetriever(LocalRetriever):
             self._about = json.loads((folder / FOLDER / _ENCODER).read_text(encoding="utf-8"))
             self._encoder = reload_encoder(self._about)
         except (OSError, RuntimeError, KeyError, json.JSONDecodeError) as error:
-            raise RetrieverError(f"the dense index in {folder} cannot be opened: {error}") from None
+            raise damaged("the dense index", folder, error) from None
         if self._index.d != self._encoder.dimensions or self._index.ntotal != len(passages):
             raise RetrieverError(f"the dense index in {folder} does not fit its passages or its encoder")
 

@@ -54,7 +54,10 @@ class HttpRetriever(Retriever):
             raise UsageError(f"a retrieval server has a URL like http://127.0.0.1:8000/retrieve, not {url!r}")
         if dialect not in DIALECTS:
             raise UsageError(f"there is no dialect {dialect!r}; choose one of {', '.join(DIALECTS)}")
-        self.url = urlunsplit(parts._replace(path=parts.path.rstrip("/") or "/retrieve"))
+        parts = parts._replace(path=parts.path.rstrip("/") or "/retrieve")
+        self.url = urlunsplit(parts)
+        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+        self._shown = urlunsplit(shown)  # without secrets: errors may be read by strangers
         self._encrypted = parts.scheme == "https"  # else no certificates need to be loaded, which takes a while
         self._arguments = (url, dialect, timeout, deadline, token)
         self._dialect, self._timeout, self._deadline = dialect, timeout, deadline
@@ -74,7 +77,7 @@ class HttpRetriever(Retriever):
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """See `Retriever.search`."""
         asked, places = self._sort_out(queries, k)
-        tries = _Tries(self.url, self._deadline)
+        tries = _Tries(self._shown, self._deadline)
         found = []
         for size, body in write_requests([asked[place] for place in places], k, self._dialect):
             found += self._read(self._ask(body, tries), size, k)
@@ -83,7 +86,7 @@ class HttpRetriever(Retriever):
     async def asearch(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """See `Retriever.asearch`."""
         asked, places = self._sort_out(queries, k)
-        end = _Tries(self.url, self._deadline).end
+        end = _Tries(self._shown, self._deadline).end
         requests = write_requests([asked[place] for place in places], k, self._dialect)
         tasks = [asyncio.create_task(self._aask(body, end)) for _, body in requests]
         try:
@@ -98,7 +101,7 @@ class HttpRetriever(Retriever):
 
     def describe(self) -> dict[str, Any]:
         """See `Retriever.describe`."""
-        return {"engine": "http", "url": self.url, "dialect": self._dialect}
+        return {"engine": "http", "url": self._shown, "dialect": self._dialect}
 
     def close(self) -> None:
         """Close the connections of this process's threads; those of an event loop are closed when it ends."""
@@ -115,7 +118,7 @@ class HttpRetriever(Retriever):
         try:
             return read_results(reply, queries, k)
         except ValueError as error:
-            raise RetrieverError(f"the retrieval server {self.url} answered with {error}") from None
+            raise RetrieverError(f"the retrieval server {self._shown} answered with {error}") from None
 
     def _ask(self, body: bytes, tries: _Tries) -> bytes:
         tries.begin()
@@ -126,7 +129,7 @@ class HttpRetriever(Retriever):
                 time.sleep(tries.pause(error))
 
     async def _aask(self, body: bytes, end: float) -> bytes:
-        tries = _Tries(self.url, self._deadline, end)
+        tries = _Tries(self._shown, self._deadline, end)
         while True:
             try:
                 return await self._apost(body, min(self._timeout, tries.left()))
@@ -136,7 +139,7 @@ class HttpRetriever(Retriever):
     def _post(self, body: bytes, seconds: float) -> bytes:
         import httpx
 
-        end, reply = time.monotonic() + seconds, _Reply(self.url)
+        end, reply = time.monotonic() + seconds, _Reply(self._shown)
         try:
             with self._client().stream("POST", self.url, content=body, timeout=seconds) as response:
                 for chunk in response.iter_bytes():
@@ -150,7 +153,7 @@ class HttpRetriever(Retriever):
     async def _apost(self, body: bytes, seconds: float) -> bytes:
         import httpx
 
-        client, reply = await self._async_client(), _Reply(self.url)
+        client, reply = await self._async_client(), _Reply(self._shown)
         try:
             async with asyncio.timeout(seconds), client.stream("POST", self.url, content=body) as response:
                 async for chunk in response.aiter_bytes():

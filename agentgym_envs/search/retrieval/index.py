@@ -7,19 +7,24 @@ name is never opened, so that nothing half-written is.
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from agentgym_envs.errors import RetrieverError, UsageError
+from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval import bm25s_engine, dense_engine, tantivy_engine
 from agentgym_envs.search.retrieval.base import Passage, Retriever
+from agentgym_envs.search.retrieval.local import damaged
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.writing import IDS, StoreWriter, find_twins, finish_store, sizes_of
 
@@ -35,7 +40,10 @@ ENGINES: dict[str, tuple[Callable[[Path, PassageStore], Retriever], Callable[...
 _PACKAGES = {"dense": "faiss-cpu"}
 """The package whose version is noted, where it is not called as the engine is."""
 LOCK = "lock"
-_AT_ONCE = 50_000
+_AT_ONCE = 1_000
+_FORGOTTEN = 3_600
+"""So many seconds after its last change, what a build left is taken for that of a process that was killed."""
+_INDEX = "the index"
 Manifest = dict[str, Any]
 
 
@@ -58,34 +66,47 @@ def check_engine(engine: str) -> None:
         raise UsageError(f"there is no engine {engine!r}; choose one of {', '.join(ENGINES)}")
 
 
+def check_engines(folder: Path, engines: Iterable[str]) -> Manifest:
+    """What an index says of itself. Raises UsageError if it was not made for each of these engines."""
+    manifest = read_manifest(folder)
+    for engine in engines:
+        if engine not in manifest["engines"]:
+            made = ", ".join(manifest["engines"]) or "none"
+            raise UsageError(
+                f"the index {folder} was not made for the engine {engine!r} (only for {made}); "
+                f"`agentgym search index {folder} --engine {engine}` adds it"
+            )
+    return manifest
+
+
 @lru_cache(maxsize=16)
 def _open(folder: Path, engine: str, changed: int) -> Retriever:
-    manifest = read_manifest(folder)
-    if engine not in manifest["engines"]:
-        made = ", ".join(manifest["engines"]) or "none"
-        raise UsageError(
-            f"the index {folder} was not made for the engine {engine!r} (only for {made}); "
-            f"`agentgym search index {folder} --engine {engine}` adds it"
-        )
-    _check_sizes(folder, {**manifest["files"], **manifest["engines"][engine]["files"]})
+    manifest = check_engines(folder, [engine])
+    check_sizes(folder, manifest["engines"][engine]["files"])
+    return ENGINES[engine][0](folder, open_passages(folder, manifest))
+
+
+def open_passages(folder: Path, manifest: Manifest) -> PassageStore:
+    """The passages of an index. Raises RetrieverError if they are not those that the manifest tells of."""
+    check_sizes(folder, manifest["files"])
     try:
         passages = PassageStore(folder)
     except (OSError, ValueError) as error:
-        raise RetrieverError(f"the index {folder} is damaged: {error}") from None
+        raise damaged(_INDEX, folder, error) from None
     if len(passages) != manifest["passages"]:
-        raise RetrieverError(f"the index {folder} is damaged: it does not hold {manifest['passages']} passages")
-    return ENGINES[engine][0](folder, passages)
+        raise damaged(_INDEX, folder, f"it does not hold {manifest['passages']} passages")
+    return passages
 
 
-def _check_sizes(folder: Path, files: Mapping[str, int]) -> None:
+def check_sizes(folder: Path, files: Mapping[str, int]) -> None:
     """Raise RetrieverError if a file is gone or is not as long as it was."""
     for name, size in files.items():
         try:
             found = (folder / name).stat().st_size
         except OSError as error:
-            raise RetrieverError(f"the index {folder} is damaged: {name}: {error.strerror}") from None
+            raise damaged(_INDEX, folder, f"{name}: {error.strerror}") from None
         if found != size:
-            raise RetrieverError(f"the index {folder} is damaged: {name} has {found} bytes instead of {size}")
+            raise damaged(_INDEX, folder, f"{name} has {found} bytes instead of {size}")
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -131,12 +152,15 @@ def build_index(passages: Iterable[Passage], folder: Path, *, corpus: str, engin
 def _build(passages: Iterable[Passage], folder: Path, corpus: str, engine: str) -> None:
     partial = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}")
     partial.mkdir(parents=True)
+    _remove_forgotten(folder)
     try:
-        with StoreWriter(partial) as writer:
-            for number, passage in enumerate(passages, 1):
-                writer.add(passage)
-                if not number % _AT_ONCE:
-                    writer.flush(durable=False)
+        rest = iter(passages)
+        with StoreWriter(partial) as writer, _begun(partial, engine) as index:
+            while some := list(islice(rest, _AT_ONCE)):
+                for passage in some:
+                    writer.add(passage)
+                index(some)
+                writer.flush(durable=False)
             writer.flush(durable=False)
         if twins := find_twins(partial):
             raise UsageError(f"the passages {twins.first} and {twins.second} have the same id, {twins.id!r}")
@@ -148,6 +172,35 @@ def _build(passages: Iterable[Passage], folder: Path, corpus: str, engine: str) 
             raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _begun(folder: Path, engine: str) -> contextlib.AbstractContextManager[Callable[[Iterable[Passage]], None]]:
+    """What begins the engine's part while passages are still written, if it can: Tantivy has a thread of its own."""
+    if engine != "tantivy":
+        return contextlib.nullcontext(lambda passages: None)
+    return tantivy_engine.begun(_work(folder, engine))
+
+
+def _work(folder: Path, engine: str) -> Path:
+    """Where an engine's part is until it is whole."""
+    work = folder / f"{engine}.partial"
+    work.mkdir(exist_ok=True)
+    return work
+
+
+def _remove_forgotten(folder: Path) -> None:
+    """Remove what killed processes left of building this index; never what may still be worked at."""
+    for path in folder.parent.glob(f"{glob.escape(folder.name)}.*"):
+        if re.fullmatch("[0-9a-f]{8}", path.name.removeprefix(f"{folder.name}.")) and _age(path) > _FORGOTTEN:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _age(folder: Path) -> float:
+    """Seconds since anything in a folder was changed; 0 if it cannot be told."""
+    try:
+        return time.time() - max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+    except OSError:  # it is being moved or removed
+        return 0.0
 
 
 def name_store(folder: Path, corpus: str, **more: Any) -> None:
@@ -162,36 +215,32 @@ def add_engine(
     engine: str,
     options: Mapping[str, Any] | None = None,
     see: Callable[[Path], PassageStore] = PassageStore,
+    *,
+    overwrite: bool = False,
 ) -> None:
-    """Make an engine's part of an index, if it is not there: it is named when it is whole.
+    """Make an engine's part of an index, if it is not there or with `overwrite`: it is named when it is whole.
 
     Where an engine can go on with what a call before this began, it does. `options` are for the engine; `see` opens
-    the passages. The caller holds the index's lock, or has it for itself. Raises UsageError if the part is there, but
-    was made with other options.
+    the passages. The caller holds the index's lock, or has it for itself. What `overwrite` replaces stays until then.
+    Raises UsageError if the part is there, but was made with other options.
     """
     manifest, options = read_manifest(folder), dict(options or {})
-    if engine in manifest["engines"]:
+    if engine in manifest["engines"] and not overwrite:
         before = manifest["engines"][engine]["options"]
         if options not in ({}, before):
             raise UsageError(f"{engine} in {folder} was made with {before}, not {options}; --overwrite replaces it")
         return
-    work = folder / f"{engine}.partial"
-    work.mkdir(exist_ok=True)
+    work = _work(folder, engine)
     ENGINES[engine][1](work, see(folder), **options)
     made = folder / engine
-    shutil.rmtree(made, ignore_errors=True)  # whole, but not named: the last call ended just there
+    if manifest["engines"].pop(engine, None) is not None:
+        write_json(folder / MANIFEST, manifest)  # what is named is never half old and half new
+    shutil.rmtree(made, ignore_errors=True)  # the old one, or one whose maker was stopped before it was named
     os.rename(work / engine, made)
     shutil.rmtree(work)
     files = sizes_of([path for path in made.rglob("*") if path.is_file()], folder)
     manifest["engines"][engine] = {"version": _version(engine), "options": options, "files": files}
     write_json(folder / MANIFEST, manifest)
-
-
-def drop_engine(folder: Path, engine: str) -> None:
-    """Take an engine's name out of an index, so that it can be made anew."""
-    manifest = read_manifest(folder)
-    if manifest["engines"].pop(engine, None) is not None:
-        write_json(folder / MANIFEST, manifest)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from agentgym_envs.search.retrieval.cache import CachedRetriever
 from agentgym_envs.search.retrieval.dense_engine import import_faiss
 from agentgym_envs.search.retrieval.http_retriever import HttpRetriever
 from agentgym_envs.search.retrieval.hybrid import HybridRetriever
-from agentgym_envs.search.retrieval.index import ENGINES, open_index, read_manifest
+from agentgym_envs.search.retrieval.index import ENGINES, check_engines, open_index, read_manifest
 from agentgym_envs.search.retrieval.tantivy_engine import import_tantivy
 from agentgym_envs.search.retrieval.wire import DIALECTS, Dialect
 
@@ -76,7 +76,7 @@ def check_retriever(spec: Spec, index: Index = None) -> Spec:
     for need in _NEEDS[spec]:
         need()
     if index is not None:
-        read_manifest(Path(index))
+        check_engines(Path(index), (_words_of(index), "dense") if spec == HYBRID else (spec,))
     return spec
 
 

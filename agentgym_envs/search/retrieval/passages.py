@@ -30,7 +30,7 @@ class PassageStore:
         with open(self._path, "rb") as file:
             self._texts = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if len(self._texts) < int(self._offsets[-1]):
-            raise ValueError(f"{self._path} ends too soon")
+            raise ValueError(f"{TEXTS} ends too soon")
 
     def __len__(self) -> int:
         return len(self._offsets) - 1

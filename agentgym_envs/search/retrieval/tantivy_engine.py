@@ -10,17 +10,17 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from agentgym_envs.errors import RetrieverError, missing_extra
+from agentgym_envs.errors import AgentGymError, RetrieverError, missing_extra
 from agentgym_envs.search.retrieval.base import Hit, Passage, check_queries
-from agentgym_envs.search.retrieval.local import LocalRetriever, Ranking, rank
+from agentgym_envs.search.retrieval.local import LocalRetriever, Ranking, damaged, rank
 from agentgym_envs.search.retrieval.passages import PassageStore
-from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, STOP_WORDS
+from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, STOP_WORDS, spaced
 
 TITLE_WEIGHT = 1.5
 FOLDER = "tantivy"
@@ -54,7 +54,7 @@ class TantivyRetriever(LocalRetriever):
             self._index = tantivy.Index.open(str(folder / FOLDER))
             self._searcher = self._index.searcher()
         except ValueError as error:
-            raise RetrieverError(f"the Tantivy index in {folder} cannot be opened: {error}") from None
+            raise damaged("the Tantivy index", folder, error) from None
         self._tantivy, self._schema, self._analyzer = tantivy, self._index.schema, analyzer(tantivy)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -110,7 +110,9 @@ class TantivyWriter:
     def add(self, passages: Iterable[Passage]) -> None:
         """Index passages; their numbers go on from the last one's."""
         for passage in passages:
-            self._writer.add_document(self._document(number=self._next, title=passage.title, text=passage.text))
+            self._writer.add_document(
+                self._document(number=self._next, title=spaced(passage.title), text=spaced(passage.text))
+            )
             self._next += 1
 
     def commit(self) -> None:
@@ -154,9 +156,9 @@ def analyzer(tantivy: ModuleType) -> Any:
 def query_words(analyzer: Any, query: str) -> list[str]:
     """The words that a query is searched by, each once. What is no Unicode (half a surrogate pair) separates words."""
     try:
-        words = analyzer.analyze(query)
+        words = analyzer.analyze(spaced(query))
     except UnicodeEncodeError:
-        words = analyzer.analyze(query.encode(errors="replace").decode())
+        words = analyzer.analyze(spaced(query.encode(errors="replace").decode()))
     return list(dict.fromkeys(words))[:MAX_QUERY_WORDS]
 
 
@@ -173,6 +175,13 @@ def build(folder: Path, passages: PassageStore) -> None:
             writer.commit()
 
 
+@contextlib.contextmanager
+def begun(folder: Path) -> Iterator[Callable[[Iterable[Passage]], None]]:
+    """What indexes passages as they come, from the first on: `build` then finds them done. Raises what `build` does."""
+    with _failures(), TantivyWriter(folder) as writer:
+        yield writer.add
+
+
 def committed(folder: Path) -> int:
     """How many passages of an index that is being made are safe, whatever happens. Raises MissingExtra."""
     tantivy = import_tantivy()
@@ -187,6 +196,8 @@ def _failures() -> Iterator[None]:
     """Tell a full disk from what is wrong with Tantivy, which has one exception for everything."""
     try:
         yield
+    except AgentGymError:  # some are a ValueError too
+        raise
     except ValueError as error:
         if found := re.search(r"os error (\d+)", str(error)):
             raise OSError(int(found[1]), os.strerror(int(found[1]))) from error

@@ -21,7 +21,7 @@ PREFIXES = {
     "textcraft": "AgentGym/TextCraft",
     "babyai": "AgentGym/BabyAI",
     "sciworld": "AgentGym/SciWorld",
-    "searchqa": "AgentGym/Search",
+    "searchqa": "AgentGym/SearchRetry",  # whose wrong answers go on, as there
     "webarena": "AgentGym/WebArena",
 }
 """AgentGym's scenarios, and how the ids of our environments of the same kind begin."""

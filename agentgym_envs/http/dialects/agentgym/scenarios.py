@@ -89,8 +89,6 @@ class Scenario:
     """The folder of its paths."""
     kind: ClassVar[str]
     """A key of `ids.PREFIXES`: which of our environments it serves."""
-    prefers: ClassVar[str] = ""
-    """How the id of that begins which it serves before others of its kind."""
     greeting: ClassVar[str]
     key: ClassVar[str] = "id"
     index_key: ClassVar[str] = "data_idx"
@@ -377,7 +375,7 @@ class SearchQA(Scenario):
     It is meant for an environment that lets a wrong answer go on, with the published questions.
     """
 
-    name, kind, prefers, greeting = "searchqa", "searchqa", "AgentGym/SearchRetry", "ok"
+    name, kind, greeting = "searchqa", "searchqa", "ok"
     key, index_key, first_index = "env_idx", "id", None
     about_indices = ". AgentGym's indices are rows of the published files, which the server finds in questions=DIR"
     error_status = 500

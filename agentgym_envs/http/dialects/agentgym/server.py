@@ -224,11 +224,11 @@ def agentgym_mount(env_ids: Mapping[str, str] | None = None) -> Callable[[EnvSer
 
 
 def _match(served: list[str]) -> dict[str, str]:
-    """The environment of each scenario, by how the ids begin; the one that it prefers, or the first of several."""
+    """The environment of each scenario, by how the ids begin; the first of several."""
     chosen = dict[str, str]()
     for scenario in SCENARIOS:
         if fitting := [env_id for env_id in served if scenario_of(env_id) == scenario.kind]:
-            chosen[scenario.name] = min(fitting, key=lambda env_id: not env_id.startswith(scenario.prefers))
+            chosen[scenario.name] = fitting[0]
     return chosen
 
 
