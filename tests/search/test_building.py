@@ -121,6 +121,7 @@ def test_a_store_that_ends_too_soon_is_refused(made: Path) -> None:
 
 
 def test_what_is_damaged_is_told_without_the_folders_above(made: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="agentgym_envs")
     os.truncate(made / TEXTS, 5)
     with pytest.raises(RetrieverError, match=r"^the index made is damaged: passages\.bin has 5 bytes") as raised:
         open_index(made)

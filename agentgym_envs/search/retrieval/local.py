@@ -51,7 +51,7 @@ def damaged(what: str, folder: Path, why: object) -> RetrieverError:
 
     It may reach the clients of a server, so it names the folder without those above it; the log has the whole path.
     """
-    _log.warning("%s in %s: %s", what, folder, why)
+    _log.info("%s in %s: %s", what, folder, why)
     return RetrieverError(f"{what} {folder.name} is damaged: {str(why).replace(str(folder), folder.name)}")
 
 
