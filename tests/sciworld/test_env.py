@@ -13,6 +13,8 @@ from agentgym_envs.errors import EpisodeOver, UnknownTask, UsageError
 from agentgym_envs.sciworld.env import EXTRAS, SciWorldEnv
 from agentgym_envs.sciworld.simulation import UNKNOWN
 
+pytestmark = pytest.mark.slow  # a Java machine takes a while to start
+
 THING, GOLD = "sciworld/find-non-living-thing/0", ("open door to kitchen", "go to kitchen", "focus on cupboard")
 LAST = "move cupboard to red box"
 TWO = "sciworld/lifespan-longest-lived-then-shortest-lived/5"

