@@ -7,7 +7,8 @@ For test questions of each kind, with the default engine and the three best pass
 - "one search": what a perfect reader answers after that one query. If all gold passages are there it answers right,
   else it reads what is asked for off the best page that could tell it;
 - "oracle": one query for each hop: are all gold passages found, and does the environment pay for its answer;
-- "guess": the answer that is most frequent among the questions of train about the same attribute.
+- "guess": the answer that is most frequent among the questions of train about the same attribute;
+- "test guess": the same for one who knows the answers of test, but not which question is which.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from agentgym_envs.search.questions.world import ATTRIBUTES, graph
 from agentgym_envs.search.retrieval.base import Hit
 from agentgym_envs.search.retrieval.index import open_index
 from agentgym_envs.search.scoring import em
-from agentgym_envs.task import Task
+from agentgym_envs.task import Split, Task
 from benchmarks.common import machine
 
 TOP = 3
 TRAIN = 4_000
-ON_NO_PAGE = ("count", "difference")
+ON_NO_PAGE = ("count", "sum", "difference")
 
 
 class Reader:
@@ -81,24 +82,24 @@ class Reader:
         return accepted(name, columns[name][place])[0]
 
 
-def guesses(questions: EmbeddedQuestions, kind: str) -> dict[Any, str]:
-    """For each attribute of a kind its most frequent answer in train."""
-    size = questions.counts()[kind]["train"]
+def guesses(questions: EmbeddedQuestions, kind: str, split: Split) -> dict[Any, str]:
+    """For each attribute of a kind its most frequent answer in a split."""
+    size = questions.counts()[kind][split]
     found: defaultdict[Any, Counter[str]] = defaultdict(Counter)
-    for task in questions.take(min(size, TRAIN), split="train", groups=[kind]):
+    for task in questions.take(min(size, TRAIN), split=split, groups=[kind]):
         found[asked_for(task)][task.data["answers"][0]] += 1
     return {key: counts.most_common(1)[0][0] for key, counts in found.items()}
 
 
 def asked_for(task: Task) -> Any:
     form, _, attribute = table_of(task.group).at(int(task.id.rpartition("/")[2]))
-    return form.ask, attribute
+    return form.ask, attribute if task.group not in ("count", "ambiguous") else 0  # there no attribute is asked for
 
 
 def measure_kind(questions: EmbeddedQuestions, kind: str, count: int, reader: Reader, env: Any) -> dict[str, Any]:
     retriever = open_index(embedded_index())
     tasks = questions.take(min(count, questions.counts()[kind]["test"]), split="test", groups=[kind])
-    known = guesses(questions, kind)
+    known, leaked = guesses(questions, kind, "train"), guesses(questions, kind, "test")
     sums: Counter[str] = Counter()
     for task, hits in zip(tasks, retriever.search([task.goal for task in tasks], TOP), strict=True):
         gold, found = task.data["passages"], [hit.passage.id for hit in hits]
@@ -109,7 +110,8 @@ def measure_kind(questions: EmbeddedQuestions, kind: str, count: int, reader: Re
         sums["oracle_all"] += all(id in {h.passage.id for h in hop} for id, hop in zip(gold, hops, strict=True))
         sums["oracle"] += play(env, task)
         sums["guess"] += em(known.get(asked_for(task), ""), task.data["answers"])
-    names = ("first", "all", "one_search", "oracle_all", "oracle", "guess")
+        sums["test_guess"] += em(leaked.get(asked_for(task), ""), task.data["answers"])
+    names = ("first", "all", "one_search", "oracle_all", "oracle", "guess", "test_guess")
     return {"kind": kind, "tasks": len(tasks), **{name: sums[name] / len(tasks) for name in names}}
 
 
@@ -131,7 +133,17 @@ def measure(count: int) -> list[dict[str, Any]]:
 
 def show(rows: list[dict[str, Any]]) -> None:
     shown = Table(title=f"Test questions, the {TOP} best passages, shares in %")
-    for column in ("kind", "tasks", "first gold", "all gold", "one search", "oracle: all gold", "oracle", "guess"):
+    for column in (
+        "kind",
+        "tasks",
+        "first gold",
+        "all gold",
+        "one search",
+        "oracle: all gold",
+        "oracle",
+        "guess",
+        "test guess",
+    ):
         shown.add_column(column, justify="left" if column == "kind" else "right")
     for row in rows:
         values = [f"{100 * value:.1f}" for name, value in row.items() if name not in ("kind", "tasks")]

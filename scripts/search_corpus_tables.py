@@ -77,6 +77,49 @@ SINGULAR = {
     "Cooperation Financiere en Afrique Centrale francs": "Central African CFA franc",
     "new Israeli shekels": "new Israeli shekel", "quetzales": "quetzal", "zlotych": "zloty",
 }  # fmt: skip
+ACCENTS = {
+    name: accented
+    for accented, name in (
+        ("Mu isamaa, mu õnn ja rõõm", "Mu isamaa, mu onn ja room"),
+        ("Amhrán na bhFiann", "Amhran na bhFiann"), ("La Brabançonne", "La Brabanconne"),
+        ("Canción Patriótica", "Cancion Patriotica"), ("Cântico da Liberdade", "Cantico da Liberdade"),
+        ("O Cameroun, Berceau de nos Ancêtres", "O Cameroun, Berceau de nos Ancetres"),
+        ("Kde domov můj?", "Kde domov muj?"), ("Liberté", "Liberte"), ("Lijepa naša domovino", "Lijepa nasa domovino"),
+        ("Esta é a Nossa Pátria Bem Amada", "Esta e a Nossa Patria Bem Amada"), ("Lofsöngur", "Lofsongur"),
+        ("Tautiška giesmė", "Tautiska giesme"), ("Dievs, svētī Latviju!", "Dievs, sveti Latviju!"),
+        ("Hymne Chérifien", "Hymne Cherifien"), ("Limba noastră", "Limba noastra"), ("Himno Istmeño", "Himno Istmeno"),
+        ("Mazurek Dąbrowskiego", "Mazurek Dabrowskiego"), ("Dąbrowski's Mazurka", "Dabrowski's Mazurka"),
+        ("A Portuguesa", "A Portugesa"), ("Paraguayos, República o muerte!", "Paraguayos, Republica o muerte!"),
+        ("Deșteaptă-te, române!", "Desteapta-te romane!"), ("Bože pravde", "Boze pravde"), ("Pátria", "Patria"),
+        ("Nad Tatrou sa blýska", "Nad Tatrou sa blyska"), ("Independência total", "Independencia total"),
+        ("Salut à toi, pays de nos aïeux", "Salut a toi, pays de nos aieux"), ("İstiklal Marşı", "Istiklal Marsi"),
+        ("Tiến quân ca", "Tien quan ca"), ("La Nigérienne", "La Nigerienne"), ("Pátria Amada", "Patria Amada"),
+        ("Møllehøj", "Mollehoj"), ("Ejer Bavnehøj", "Ejer Bavnehoj"), ("Galdhøpiggen", "Galdhopiggen"),
+        ("Maglić", "Maglic"), ("Pico Cristóbal Colón", "Pico Cristobal Colon"), ("Cerro Chirripó", "Cerro Chirripo"),
+        ("Sněžka", "Snezka"), ("Suur Munamägi", "Suur Munamagi"), ("Pico Basilé", "Pico Basile"), ("Kékes", "Kekes"),
+        ("Volcán Tajumulco", "Volcan Tajumulco"), ("Chaîne de la Selle", "Chaine de la Selle"),
+        ("Hvannadalshnúkur", "Hvannadalshnukur"), ("Aukštojas", "Aukstojas"), ("Gaiziņa Kalns", "Gaizina Kalns"),
+        ("Dealul Bălănești", "Dealul Balanesti"), ("Königstein", "Konigstein"), ("Mogotón", "Mogoton"),
+        ("Volcán Barú", "Volcan Baru"), ("Nevado Huascarán", "Nevado Huascaran"), ("Cerro Peró", "Cerro Pero"),
+        ("Midžor", "Midzor"), ("Gerlachovský Štít", "Gerlachovsky Stit"), ("Pico de São Tomé", "Pico de Sao Tome"),
+        ("La Soufrière", "La Soufriere"), ("Pico Bolívar", "Pico Bolivar"),
+    )
+}  # fmt: skip
+"""Titles and highest points with the accents that the profiles, which are plain ASCII, have lost (and a misprint)."""
+ANTHEMS = {"TH": ["Phleng Chat"], "NL": ["Wilhelmus"], "DE": ["Deutschlandlied"], "CF": ["La Renaissance"]}
+"""Further names of anthems."""
+GENERIC_ANTHEM = re.compile("National Anthem|Himno Nacional|Hino Nacional|Inno Nazionale|Bundeshymne|Drzavna himna")
+"""Titles that say no more than "national anthem": no answer, and no page of their own."""
+QUESTION_WORDS = frozenset(
+    "anthem area birth border boundaries boundary calling capital city coast coastline code country currency date day "
+    "dialling domain elevation expectancy height high highest holiday in independence inhabitants internet is lake "
+    "land length life lived lives main money name national of peak people point population rail railway railways road "
+    "roads size square state telephone the time total what which year years".split()
+)
+"""Towns whose names consist of these alone ("Independence", "Lake Country") have no page: questions would find them."""
+CURRENCY_ACCENTS = {
+    "krona": "króna", "cordoba": "córdoba", "guarani": "guaraní", "zloty": "złoty", "colon": "colón", "dong": "đồng",
+}  # fmt: skip
 CURRENCIES = {
     "CN": ["renminbi", "yuan", "Chinese yuan"],
     "GB": ["pound sterling", "sterling", "pound"],

@@ -50,7 +50,7 @@ def test_pages_tell_what_is_known_of_a_country() -> None:
     assert france.title == "France"
     for told in (
         "(as of 2015)",
-        "Capital: Paris.",
+        "Capital city: Paris.",
         "Mont Blanc",
         "4,807 m",
         "66,553,766",
@@ -85,6 +85,10 @@ def test_a_value_is_an_answer_for_few_countries_of_one_split() -> None:
         ("area", 643801, ["643,801", "643801", "643,801 sq km", "643801 square kilometres"]),
         ("capital", ["Mexico City"], ["Mexico City", "Mexico"]),
         ("phone", ["+1-876"], ["+1-876", "1-876", "+1 876"]),
+        ("peak", ["Møllehøj", "Ejer Bavnehøj", "Mollehoj"], ["Møllehøj", "Mollehoj", "Møllehøj (Ejer Bavnehøj)"]),
+        ("anthem", ["Pátria", "Fatherland", "Patria"], ["Pátria", "Patria", '"Pátria" (Fatherland)']),
+        ("border", 4347.15, ["4,347.15", "4,347.2", "4,347", "4,347 km"]),
+        ("weight", 44.955907, ["44.955907", "44.956", "45.0"]),
         ("tld", [".fr"], [".fr", "fr"]),
         ("currency", ["pula", "pulas", "BWP"], ["pula", "the pula", "pulas", "BWP"]),
     ],
@@ -93,6 +97,35 @@ def test_accepted_spellings(attribute: str, value: object, told: list[str]) -> N
     answers = accepted(attribute, value)
     assert all(em(spelling, answers) for spelling in told)
     assert len(set(answers)) == len(answers) and all(answers)
+
+
+def test_accepted_names_of_the_data() -> None:
+    countries = world().countries
+    told = {
+        ("EE", "anthem"): ["Mu isamaa, mu õnn ja rõõm", "Mu isamaa, mu onn ja room"],
+        ("IE", "anthem"): ["Amhrán na bhFiann"],
+        ("TH", "anthem"): ["Phleng Chat"],
+        ("NO", "peak"): ["Galdhøpiggen", "Galdhopiggen"],
+        ("BW", "currency"): ["Botswana pula", "pula", "BWP"],
+        ("PL", "currency"): ["Polish zloty", "Polish złoty"],
+    }
+    for (iso, name), spellings in told.items():
+        answers = accepted(name, countries[name][countries["iso"].index(iso)])
+        assert all(em(spelling, answers) for spelling in spellings), (iso, answers)
+    assert not any("City of" in answer for answer in accepted("capital", ["Rome"]))
+    assert not em("1", accepted("weight", 1.008)) and not em("79", accepted("life", 79.4))
+
+
+def test_airports_serve_places_and_no_islands() -> None:
+    airports = world().airports
+    assert airports["city"][airports["iata"].index("DJJ")] == "Jayapura"
+    assert not any(re.search(r"-[^-]* Island$", city) for city in airports["city"])
+    assert not any(name.endswith("Airport Airport") for name in airports["name"])
+
+
+def test_no_town_is_named_by_words_of_questions_alone() -> None:
+    names = set(world().cities["name"])
+    assert not names & {"Date", "Independence", "Holiday", "Anthem", "Lake Country"} and "Road Town" in names
 
 
 def test_quantities_come_with_commas_first() -> None:

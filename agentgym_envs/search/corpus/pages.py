@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentgym_envs.search.corpus.facts import World, read, world
-from agentgym_envs.search.corpus.values import date, quantity
+from agentgym_envs.search.corpus.values import date, quantity, written
 from agentgym_envs.search.retrieval.base import Passage
 
 Row = Mapping[str, Any]
@@ -94,33 +94,33 @@ def country_text(facts: World, place: int) -> str:
 
 def _named(row: Row) -> Iterator[str]:
     if row["capital"]:
-        yield f"Capital: {_other(row['capital'])}."
+        yield f"Capital city: {written('capital', row['capital'])}."
     if row["peak"]:
-        yield f"Highest point: {_other(row['peak'])}."
+        yield f"Highest point (mountain): {written('peak', row['peak'])}."
     if row["anthem"]:
-        yield f'National anthem: "{row["anthem"][0]}"{_in_brackets(row["anthem"][1:])}.'
+        yield f"National anthem: {written('anthem', row['anthem'])}."
     if row["currency"]:
-        yield f"Currency: {row['currency'][0]}{_in_brackets(row['currency'][2:3])}."
+        yield f"Currency: {written('currency', row['currency'])}."
     if row["independence"]:
-        yield f"Independence: {date(row['independence'])}."
+        yield f"Date of independence: {date(row['independence'])}."
     if row["holiday"]:
-        yield f"National holiday: {row['holiday'][2]}, {date(row['holiday'])}."
+        yield f"National day (national holiday): {row['holiday'][2]}, {date(row['holiday'])}."
     if row["tld"]:
-        yield f"Internet country code: {row['tld'][0]}."
+        yield f"Internet country code (top-level domain): {row['tld'][0]}."
     if row["phone"]:
-        yield f"International dialling code: {row['phone'][0]}."
+        yield f"International dialling code (calling code): {row['phone'][0]}."
 
 
 def _measured(row: Row) -> Iterator[str]:
     told = {
-        "peak_m": "Height of the highest point: {} m.",
-        "area": "Total area: {} sq km.",
-        "population": "Population: {} (2015).",
+        "peak_m": "Height of the highest point (elevation): {} m.",
+        "area": "Total area (size): {} sq km (square kilometres).",
+        "population": "Population (inhabitants) in 2015: {}.",
         "life": "Life expectancy at birth: {} years.",
-        "border": "Land boundaries in all: {} km.",
-        "coast": "Coastline: {} km.",
-        "roads": "Roads: {} km.",
-        "rail": "Railways: {} km.",
+        "border": "Land boundaries (total length of the land borders): {} km.",
+        "coast": "Coastline (length of the coast): {} km.",
+        "roads": "Roads (total length of the road network): {} km (kilometres).",
+        "rail": "Railways (total length of the rail network): {} km.",
     }
     for name, sentence in told.items():
         if row[name]:
@@ -146,9 +146,9 @@ def _landmark_pages(facts: World) -> Iterator[Passage]:
             users.setdefault(currency[0], []).append(place)
         yield from _peak_and_anthem(facts, place)
     for currency, places in users.items():
-        code = _in_brackets(countries["currency"][places[0]][2:3])
+        named = written("currency", countries["currency"][places[0]])
         where = _listed([with_article(row_at(countries, place)) for place in places], "and")
-        text = f"The {currency}{code} is the currency of {where} (as of 2015)."
+        text = f"The {named} is the currency of {where} (as of 2015)."
         yield page(landmark_id(facts, places[0], "currency"), currency[0].upper() + currency[1:], text)
 
 
@@ -157,12 +157,10 @@ def _peak_and_anthem(facts: World, place: int) -> Iterator[Passage]:
     country = with_article(row)
     if row["peak"]:
         height = f", {quantity(row['peak_m'])} m above sea level" if row["peak_m"] else ""
-        text = f"{_other(row['peak'])} is the highest point of {country}{height}."
+        text = f"{written('peak', row['peak'])} is the highest point of {country}{height}."
         yield page(landmark_id(facts, place, "peak"), row["peak"][0], text)
-    if row["anthem"]:
-        text = (
-            f'"{row["anthem"][0]}"{_in_brackets(row["anthem"][1:])} is the national anthem of {country} (as of 2015).'
-        )
+    if row["anthem"] and "anthem" in row["ask"]:  # the others are called "National Anthem" or the like
+        text = f"{written('anthem', row['anthem'])} is the national anthem of {country} (as of 2015)."
         yield page(landmark_id(facts, place, "anthem"), row["anthem"][0], text)
 
 
@@ -231,14 +229,6 @@ def _prose() -> Iterator[Passage]:
     for number, (title, section, text) in enumerate(rows):
         head = f"{found['titles'][title]}: {found['sections'][section]}"
         yield page(f"prose/{number:04}", head, f"{head} (World Factbook, 2015). {text}")
-
-
-def _other(names: list[str]) -> str:
-    return f"{names[0]}{_in_brackets([name for name in names[1:] if name not in names[0]][:2])}"
-
-
-def _in_brackets(names: list[str]) -> str:
-    return f" ({', '.join(names)})" if names else ""
 
 
 def _listed(names: list[str], word: str = "or") -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+_LENGTHS = ("peak_m", "area", "coast", "border", "roads", "rail")
 MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
+_LETTERS = str.maketrans("øØłıđ", "oOlid")
 UNITS = {
     "peak_m": ("m", "metres", "meters"),
-    "area": ("sq km", "square kilometres", "square kilometers", "km2", "km²"),
+    "area": ("sq km", "square kilometres", "square kilometers", "square km", "km2", "km²"),
     "coast": ("km", "kilometres", "kilometers"),
     "border": ("km", "kilometres", "kilometers"),
     "roads": ("km", "kilometres", "kilometers"),
@@ -36,23 +40,53 @@ def date(value: Sequence[Any]) -> str:
     return f"{value[0]} {MONTHS[value[1] - 1]}{year}"
 
 
+def written(attribute: str, names: Sequence[str]) -> str:
+    """Names as a page tells them: the canonical one, and in brackets what an answer may add to it."""
+    told = names[2:3] if attribute == "currency" else _others(names)[: 1 if attribute == "anthem" else 2]
+    name = f'"{names[0]}"' if attribute == "anthem" else names[0]
+    return f"{name} ({', '.join(told)})" if told else name
+
+
+def _others(names: Sequence[str]) -> list[str]:
+    """Those of further names that are not part of the first, nor it in plain letters."""
+    return [name for name in names[1:] if _plain(name) not in _plain(names[0])]
+
+
+def _plain(name: str) -> str:
+    letters = unicodedata.normalize("NFKD", name.translate(_LETTERS))
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
 def accepted(attribute: str, value: Any) -> list[str]:
     """What counts as the answer, the canonical one first."""
     if attribute in ("independence", "holiday"):
         return _dates(value)
     if attribute == "phone":
         digits = value[0].lstrip("+")
-        return _distinct([value[0], digits, f"00{digits}", digits.replace("-", " "), f"+{digits.replace('-', ' ')}"])
+        return _distinct([value[0], digits, digits.replace("-", " "), f"+{digits.replace('-', ' ')}"])
     if attribute == "tld":
         return [value[0], value[0].lstrip("."), value[0].upper()]
     if isinstance(value, list):
-        return _distinct([name for given in value for name in _spellings(given, attribute)])
-    return [str(value)] if isinstance(value, str) else quantities(value, UNITS.get(attribute, ()))
+        return _distinct([*(n for given in value for n in _spellings(given, attribute)), written(attribute, value)])
+    if isinstance(value, str):
+        return [value]
+    return quantities(value, UNITS.get(attribute, ()), _roundings(attribute, value))
 
 
-def quantities(value: float, units: Sequence[str] = ()) -> list[str]:
-    """A number with and without commas, bare and with a unit."""
-    bare = [quantity(value), str(value)]
+def _roundings(attribute: str, value: float) -> list[float]:
+    """A length or a weight with fewer decimals: three digits are left of a weight, the whole number of a length."""
+    decimals = len(str(value).partition(".")[2]) if isinstance(value, float) else 0
+    if attribute not in (*_LENGTHS, "weight"):
+        return []
+    least = max(0, 3 - len(str(int(value)))) if attribute == "weight" else 0
+    exact = Decimal(str(value))  # halves go up, as people round
+    rounded = (exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP) for places in range(least, decimals))
+    return [float(number) if number.as_tuple().exponent else int(number) for number in rounded]
+
+
+def quantities(value: float, units: Sequence[str] = (), rounded: Sequence[float] = ()) -> list[str]:
+    """A number, and what it may be rounded to, with and without commas, bare and with a unit."""
+    bare = [text for number in (value, *rounded) for text in (quantity(number), str(number))]
     return _distinct([*bare, *(f"{number} {unit}" for unit in units for number in bare)])
 
 
@@ -88,11 +122,7 @@ def ordinal_suffix(number: int) -> str:
 
 def _spellings(name: str, attribute: str) -> list[str]:
     if attribute == "capital":
-        return (
-            [name, name.removesuffix(" City"), f"City of {name}"]
-            if name.endswith(" City")
-            else [name, f"City of {name}"]
-        )
+        return [name, name.removesuffix(" City")]
     return [name, f"the {name}"] if attribute == "currency" else [name]
 
 

@@ -49,10 +49,12 @@ KINDS: dict[str, tuple[Form, ...]] = {
         Form(kinds.ordered_airports, kinds.ask_ordered_airports),
     ),
     "count": (
-        Form(sums.city_sums, sums.ask_city_sum),
-        Form(sums.country_sums, sums.ask_country_sum),
         Form(sums.neighbour_counts, sums.ask_neighbour_count),
+        Form(sums.city_counts, sums.ask_city_count),
+        Form(sums.airport_counts, sums.ask_airport_count),
+        Form(sums.airports_above, sums.ask_airports_above),
     ),
+    "sum": (Form(sums.city_sums, sums.ask_city_sum), Form(sums.country_sums, sums.ask_country_sum)),
     "difference": (
         Form(sums.airport_gaps, sums.ask_airport_gap),
         Form(sums.city_gaps, sums.ask_city_gap),
@@ -181,7 +183,7 @@ def _task(kind: str, number: int) -> Task:
     asked = form.ask(graph(), subjects, attribute, wording)
     passages, queries = zip(*asked.pages, strict=True)
     data = {"answers": asked.answers, "passages": list(passages), "queries": list(queries)}
-    return Task(task_id, SPLITS[table.split[number]], kind, asked.goal, data)
+    return Task(task_id, SPLITS[table.split[number]], kind, asked.goal.replace("..", "."), data)  # "Washington, D.C."
 
 
 def _share(count: int, sizes: Sequence[int]) -> list[int]:

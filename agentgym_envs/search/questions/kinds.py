@@ -9,8 +9,8 @@ import numpy as np
 
 from agentgym_envs.search.corpus.pages import element_id
 from agentgym_envs.search.corpus.values import accepted
-from agentgym_envs.search.questions import phrases
-from agentgym_envs.search.questions.world import ATTRIBUTES, CLEAR, Graph, Ints, Places, hashed, split_of
+from agentgym_envs.search.questions import phrases, queries
+from agentgym_envs.search.questions.world import ATTRIBUTES, CLEAR, Graph, Ints, Places, evened, hashed, split_of
 
 AIRPORT, ELEMENT = tuple(phrases.AIRPORT), tuple(phrases.ELEMENT)
 Page = tuple[str, str]
@@ -70,7 +70,7 @@ def countries_alone(graph: Graph) -> Rows:
 def ask_country(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
     """An attribute of a country that is named."""
     place = subjects[0]
-    return _of_country(graph, place, attribute, graph.country(place), [graph.country_page(place)], wording)
+    return _of_country(graph, place, attribute, graph.country(place), [], wording)
 
 
 def airports_alone(graph: Graph) -> Rows:
@@ -86,7 +86,11 @@ def ask_airport(graph: Graph, subjects: Sequence[int], attribute: int, wording: 
     """An attribute of an airport that is named."""
     place, name = subjects[0], AIRPORT[attribute]
     goal = wording.question(phrases.AIRPORT[name], graph.airport(place))
-    return Asked(goal, accepted(name, graph.facts.airports[name][place]), [graph.airport_page(place)])
+    return Asked(
+        goal,
+        accepted(name, graph.facts.airports[name][place]),
+        [graph.airport_page(place, queries.QUERY_AIRPORT[name])],
+    )
 
 
 def elements_alone(graph: Graph) -> Rows:
@@ -103,7 +107,7 @@ def ask_element(graph: Graph, subjects: Sequence[int], attribute: int, wording: 
     place, name, elements = subjects[0], ELEMENT[attribute], graph.facts.elements
     title = elements["name"][place]
     value = place + 1 if name == "number" else elements[name][place]
-    page = element_id(graph.facts, place), f"{title} chemical element symbol atomic number"
+    page = element_id(graph.facts, place), f"{title} {queries.QUERY_ELEMENT[name]}"
     return Asked(wording.question(phrases.ELEMENT[name], title.lower()), accepted(name, value), [page])
 
 
@@ -118,7 +122,7 @@ def neighbours(graph: Graph) -> Rows:
 def ask_neighbour(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
     """An attribute of a neighbour."""
     place = subjects[0]
-    return _of_neighbour(graph, place, attribute, graph.country(place), [graph.country_page(place)], wording)
+    return _of_neighbour(graph, place, attribute, graph.country(place), [], wording)
 
 
 def from_places(pick: Callable[[Graph], Places], steps: int, most: int) -> Callable[[Graph], Rows]:
@@ -175,7 +179,7 @@ def compared_countries(graph: Graph) -> Rows:
     attribute = _one_attribute(graph, target, 12)
     others = [graph.split[first], graph.split[second]]
     split = np.where(clear, split_of(graph.split[target], *others), -1)
-    return _kept(np.stack([first, second, by], 1), attribute, split)
+    return _kept(np.stack([first, second, by], 1), attribute, split, target)
 
 
 def ask_compared_countries(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
@@ -184,7 +188,7 @@ def ask_compared_countries(graph: Graph, subjects: Sequence[int], attribute: int
     more = first if _larger(graph, COMPARED[by], first, second) else second
     phrase = wording.one(phrases.COMPARED_COUNTRIES)
     where = phrase.format(more=wording.one(phrases.MORE[COMPARED[by]]), a=graph.country(first), b=graph.country(second))
-    pages = [graph.country_page(first), graph.country_page(second)]
+    pages = [graph.country_page(place, COMPARED[by]) for place in (first, second)]
     return _of_neighbour(graph, more, attribute, where, pages, wording, known=True)
 
 
@@ -197,7 +201,7 @@ def compared_by_city(graph: Graph) -> Rows:
     attribute = _one_attribute(graph, more, 24)
     asked = np.array([ATTRIBUTES.index(name) for name in COMPARED])[by] != attribute
     split = np.where(clear & asked, split_of(graph.split[more], graph.split[one], graph.split[other]), -1)
-    return _kept(np.stack([*cities, by], 1), attribute, split)
+    return _kept(np.stack([*cities, by], 1), attribute, split, more)
 
 
 def ask_compared_by_city(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
@@ -209,7 +213,8 @@ def ask_compared_by_city(graph: Graph, subjects: Sequence[int], attribute: int, 
     where = phrase.format(
         more=wording.one(phrases.MORE[COMPARED[by]]), a=_city(graph, first, wording), b=_city(graph, second, wording)
     )
-    pages = [graph.city_page(first), graph.city_page(second), graph.country_page(one), graph.country_page(other)]
+    pages = [graph.city_page(first), graph.city_page(second)]
+    pages += [graph.country_page(place, COMPARED[by]) for place in (one, other)]
     return _of_country(graph, more, attribute, where, pages, wording, known=True)
 
 
@@ -264,11 +269,12 @@ def _times_attributes(
     attribute = graph.ask_table[targets[rows], nth]
     first = graph.split[subjects if country is None else country[subjects]]
     split = split_of(graph.split[targets], first)[rows]
-    return _kept(subjects[rows][:, None], attribute, split)
+    return _kept(subjects[rows][:, None], attribute, split, targets[rows])
 
 
-def _kept(subjects: Ints, attribute: Ints, split: Ints) -> Rows:
-    """Without those that are in no split."""
+def _kept(subjects: Ints, attribute: Ints, split: Ints, last: Ints) -> Rows:
+    """Without those that are in no split, or of too many that end in the same country."""
+    split = evened(split, last)
     keep = split >= 0
     return Rows(subjects[keep], attribute[keep], split[keep])
 
@@ -319,7 +325,7 @@ def _picked(graph: Graph, places: Places, rows: Ints, rank: int, salt: int, gap:
     apart = np.all(np.diff(np.sort(countries, axis=1), axis=1) > 0, axis=1) & (ranked[:, -1] > 0)
     winner = countries[np.arange(len(rows)), order[:, rank]]
     split = split_of(graph.split[winner], *graph.split[countries].T)
-    return _kept(rows, _one_attribute(graph, winner, salt), np.where(clear & apart, split, -1))
+    return _kept(rows, _one_attribute(graph, winner, salt), np.where(clear & apart, split, -1), winner)
 
 
 def _ask_picked(
@@ -329,7 +335,7 @@ def _ask_picked(
     chosen = sorted(subjects, key=lambda place: -places.quantity[place])[rank]
     options = phrases.MIDDLE_CITY if city else phrases.MIDDLE_AIRPORT if rank else phrases.HIGHER_AIRPORT
     names = [graph.facts.cities["name"][place] if city else graph.airport(place) for place in subjects]
-    pages = [graph.city_page(place) if city else graph.airport_page(place) for place in subjects]
+    pages = [graph.city_page(place) if city else graph.airport_page(place, "elevation") for place in subjects]
     where = wording.one(options).format(**dict(zip("abc", names, strict=False)))
     return _of_country(graph, int(places.country[chosen]), attribute, where, pages, wording)
 
@@ -338,9 +344,10 @@ def _of_country(
     graph: Graph, country: int, attribute: int, where: str, pages: list[Page], wording: Wording, *, known: bool = False
 ) -> Asked:
     """An attribute of a country told as `where`, to which `pages` lead; `known`: they hold its own."""
-    name, page = ATTRIBUTES[attribute], graph.country_page(country)
+    name = ATTRIBUTES[attribute]
+    page = graph.country_page(country, name)
     goal = wording.question(phrases.COUNTRY[name], where, changes=name in phrases.CHANGES)
-    own = [] if known or page in pages else [page]
+    own = [] if known else [page]
     return Asked(goal, accepted(name, graph.facts.countries[name][country]), [*pages, *own])
 
 
@@ -348,9 +355,9 @@ def _of_neighbour(
     graph: Graph, country: int, attribute: int, where: str, pages: list[Page], wording: Wording, *, known: bool = False
 ) -> Asked:
     """An attribute of the neighbour behind the longest border of a country told as `where`."""
-    page = graph.country_page(country)
+    page = graph.country_page(country, "borders")
     beyond = wording.one(phrases.NEIGHBOUR).format(where)
-    pages = pages if known or page in pages else [*pages, page]
+    pages = pages if known else [*pages, page]
     return _of_country(graph, int(graph.neighbour[country]), attribute, beyond, pages, wording)
 
 

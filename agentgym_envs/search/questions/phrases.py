@@ -27,12 +27,7 @@ FRAMES_2015 = (
 
 COUNTRY: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "capital": (
-        (
-            "the capital of {}",
-            "the capital city of {}",
-            "the name of the capital of {}",
-            "the city that is the capital of {}",
-        ),
+        ("the capital of {}", "the capital city of {}", "the name of the capital of {}"),
         (
             "Which city is the capital of {}?",
             "What city serves as the capital of {}?",
@@ -143,11 +138,11 @@ COUNTRY: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "population": (
         (
             "the 2015 population of {}",
-            "the number of inhabitants in 2015 of {}",
+            "the number of people who lived in 2015 in {}",
             "the estimated population in 2015 of {}",
         ),
         (
-            "How many people lived in 2015 in {}?",
+            "How many people lived in {} in 2015?",
             "In 2015, what was the population of {}?",
             "In 2015, how many inhabitants were there in {}?",
         ),
@@ -171,8 +166,8 @@ COUNTRY: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
             "the combined length in kilometres of the land borders of {}",
         ),
         (
-            "How many kilometres long are all land borders together of {}?",
-            "How long in kilometres are the land boundaries, taken together, of {}?",
+            "What is the total length in kilometres of the land borders of {}?",
+            "How long in kilometres, all together, are the land borders of {}?",
             "What is the total length of the land boundaries of {}?",
         ),
     ),
@@ -220,12 +215,7 @@ AIRPORT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         ("Which city is served by {}?", "What is the city served by {}?", "Which place has as its airport {}?"),
     ),
     "iata": (
-        (
-            "the IATA code of {}",
-            "the three-letter IATA code of {}",
-            "the three-letter code of {}",
-            "the code by IATA of {}",
-        ),
+        ("the IATA code of {}", "the three-letter IATA code of {}", "the three-letter code of {}"),
         (
             "Which IATA code belongs to {}?",
             "Which three letters stand on tickets to {}?",
@@ -233,12 +223,7 @@ AIRPORT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         ),
     ),
     "icao": (
-        (
-            "the ICAO code of {}",
-            "the ICAO location indicator of {}",
-            "the code by ICAO of {}",
-            "the code that ICAO uses for {}",
-        ),
+        ("the ICAO code of {}", "the ICAO location indicator of {}", "the code that ICAO uses for {}"),
         ("Which ICAO code belongs to {}?", "Which ICAO code do pilots use for {}?", "Which code has ICAO given to {}?"),
     ),
     "elevation": (
@@ -342,7 +327,7 @@ MORE: Mapping[str, Sequence[str]] = {
 COMPARED_COUNTRIES = (
     "whichever has {more}: {a} or {b}",
     "the one with {more} out of {a} and {b}",
-    "that one of {a} and {b} which has {more}",
+    "whichever of {a} and {b} has {more}",
     "the one of these two that has {more}: {a} and {b}",
 )
 COMPARED_CITIES = (
@@ -404,12 +389,27 @@ COUNTRY_SUM: Mapping[str, Sequence[str]] = {
     ),
 }
 NEIGHBOUR_COUNT = (
-    "How many different countries share a land border with at least one of {a}, {b} and {c}, not counting these three?",
-    "Leaving out these three themselves, how many countries border {a}, {b} or {c} by land?",
-    "Count the different land neighbours of {a}, {b} and {c}, without these three.",
-    "How many countries other than these three have a land border with {a}, {b} or {c}?",
-    "Other than the three themselves, how many countries are land neighbours of {a}, {b} or {c}?",
-    "Find the number of different countries that border {a}, {b} or {c} by land, these three not counted.",
+    "How many different countries share a land border with at least one of {all}, not counting these themselves?",
+    "Leaving out these themselves, how many countries border {any} by land?",
+    "Count the different land neighbours of {all}, without these themselves.",
+    "How many countries other than these have a land border with {any}?",
+    "Other than these themselves, how many countries are land neighbours of {any}?",
+    "Find the number of different countries that border {any} by land, these not counted.",
+)
+COUNT_IN = (
+    "How many of these five places lie in {where}: {all}?",
+    "How many of these five belong to {where}: {all}?",
+    "Count those of {all} which lie in {where}.",
+    "Of {all}, how many are in {where}?",
+    "Find out how many of the following are in {where}: {all}.",
+    "Some, all or none of {all} lie in {where}. How many do?",
+)
+COUNT_ABOVE = (
+    "How many of these five airports lie more than {feet} feet above sea level: {all}?",
+    "How many of {all} have an elevation of more than {feet} feet?",
+    "Count those of {all} which lie higher than {feet} feet.",
+    "Of {all}, how many have an elevation above {feet} feet?",
+    "Find out how many of these airports are more than {feet} feet above the sea: {all}.",
 )
 HIGHER_BY = (
     "By how many feet does {a} lie higher above sea level than {b}?",
@@ -425,16 +425,15 @@ HIGHER_BY = (
     "Subtract the elevation of {b} from that of {a}, both in feet. What is left?",
 )
 MORE_PEOPLE = (
-    "How many more people live in {a} and {b} together than in {c} and {d} together?",
-    "Added up, {a} and {b} have more inhabitants than {c} and {d}. How many more?",
-    "By how many people does the joint population of {a} and {b} exceed that of {c} and {d}?",
-    "Find the difference between the combined population of {a} and {b} and that of {c} and {d}.",
-    "How many fewer inhabitants do {c} and {d} have together than {a} and {b}?",
-    "Subtract the joint population of {c} and {d} from that of {a} and {b}. What is left?",
-    "Work out how many more inhabitants {a} and {b} have between them than {c} and {d}.",
-    "What is the difference in population between {a} plus {b} and {c} plus {d}?",
-    "If {a} were one with {b}, and {c} with {d}, by how many inhabitants would the first be larger?",
-    "I need to know how many people more there are in {a} and {b} than in {c} and {d}.",
+    "How many more people live in {a} than in {b}?",
+    "More people live in {a} than in {b}. How many more?",
+    "By how many people does the population of {a} exceed that of {b}?",
+    "Find the difference between the population of {a} and that of {b}.",
+    "How many fewer inhabitants does {b} have than {a}?",
+    "Subtract the population of {b} from that of {a}. What is left?",
+    "Work out how many more inhabitants {a} has than {b}.",
+    "What is the difference in population between {a} and {b}?",
+    "I need to know how many people more there are in {a} than in {b}.",
 )
 COUNTRY_GAP: Mapping[str, Sequence[str]] = {
     "peak_m": (
@@ -465,7 +464,7 @@ CLUE: Mapping[str, Sequence[str]] = {
     "peak": (
         "the country whose highest point is {}",
         "the country that has as its highest point {}",
-        "the country that culminates in {}",
+        "the country where the highest point is {}",
     ),
     "anthem": (
         'the country whose national anthem is "{}"',
@@ -486,13 +485,13 @@ TWIN = (
     "There is more than one {name}. How many people live in the one in {where}?",
     "Find the population of {name}: not any of that name, but the one in {where}.",
     "How many people live in that {name} which lies in {where}?",
-    "Of all the places named {name}, one is in {where}. How many inhabitants has it?",
+    "Of all the places named {name}, one is in {where}. How many inhabitants does it have?",
     "Tell me the number of inhabitants of the {name} that is in {where}.",
 )
 TWINS_APART = (
-    "How many more inhabitants has the {name} in {a} than the {name} in {b}?",
-    "Two places are called {name}: one is in {a}, the other in {b}. How many more people has the first?",
+    "How many more inhabitants does the {name} in {a} have than the {name} in {b}?",
+    "One {name} lies in {a}, another in {b}. How many more people does the first have?",
     "By how many inhabitants is the {name} in {a} larger than its namesake in {b}?",
-    "There is one {name} in {a}, and a smaller one in {b}. What is the difference of their populations?",
+    "There is one {name} in {a}, and a smaller one in {b}. By how many people do they differ?",
     "Find how many more people live in the {name} of {a} than in the {name} of {b}.",
 )

@@ -9,7 +9,7 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym_envs.search.corpus.values import UNITS, quantities
+from agentgym_envs.search.corpus.values import UNITS, quantities, quantity
 from agentgym_envs.search.questions import phrases
 from agentgym_envs.search.questions.kinds import Asked, Page, Rows, Wording, in_city
 from agentgym_envs.search.questions.world import CLEAR, NONE, TEST, TRAIN, VALIDATION, Graph, Ints, Places, hashed
@@ -21,7 +21,7 @@ PEOPLE = UNITS["population"]
 
 def city_sums(graph: Graph) -> Rows:
     """Four cities, whose inhabitants are added up."""
-    rows, cities = _cities(graph, 30_000, 61)
+    rows, cities = _cities(graph, 3_000, 61)
     return _rows(cities, np.zeros(len(rows), int), _split_of_all(graph, rows))
 
 
@@ -37,7 +37,7 @@ def ask_city_sum(graph: Graph, subjects: Sequence[int], attribute: int, wording:
 def country_sums(graph: Graph) -> Rows:
     """Four countries, whose areas or people are added up."""
     fine = np.all([_whole(graph, name) for name in SUMMED], axis=0)
-    rows = _drawn(graph, fine.astype(int), 6_000, 71, 4)
+    rows = _drawn(graph, fine.astype(int), 600, 71, 4)
     attribute = (hashed(np.arange(len(rows)), 72) % np.uint64(len(SUMMED))).astype(np.int64)
     return _rows(rows, attribute, _split_of_all(graph, rows))
 
@@ -47,22 +47,83 @@ def ask_country_sum(graph: Graph, subjects: Sequence[int], attribute: int, wordi
     name = SUMMED[attribute]
     total = sum(graph.facts.countries[name][place] for place in subjects)
     goal = wording.one(phrases.COUNTRY_SUM[name]).format(**_countries(graph, subjects))
-    return Asked(goal, quantities(total, UNITS[name]), [graph.country_page(place) for place in subjects])
+    return Asked(goal, quantities(total, UNITS[name]), [graph.country_page(place, name) for place in subjects])
 
 
 def neighbour_counts(graph: Graph) -> Rows:
-    """Three countries, whose neighbours are counted; few, since the answers are small numbers."""
+    """Two or three countries, whose neighbours are counted: a third one of -1 is none."""
     fine = np.array([_told_borders(graph, place) for place in range(len(graph.asked))])
-    rows = _drawn(graph, fine.astype(int), 1_500, 81, 3)
-    counts = np.array([len(_around(graph, row)) for row in rows])
-    return _rows(rows, np.zeros(len(rows), int), np.where(counts >= 4, _split_of_all(graph, rows), NONE))
+    rows = _drawn(graph, fine.astype(int), 4_000, 81, 3)
+    rows = np.where((np.arange(len(rows)) % 2 == 0)[:, None] & (np.arange(3) == 2), -1, rows)
+    counts = np.array([len(_around(graph, row[row >= 0])) for row in rows])
+    return _rows(rows, np.zeros(len(rows), int), np.where(counts >= 3, _split_of_all(graph, rows), NONE))
 
 
 def ask_neighbour_count(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """All three have to be looked up."""
-    goal = wording.one(phrases.NEIGHBOUR_COUNT).format(**_countries(graph, subjects))
-    answers = quantities(len(_around(graph, subjects)), ("countries",))
-    return Asked(goal, answers, [graph.country_page(place) for place in subjects])
+    """All have to be looked up."""
+    places = [place for place in subjects if place >= 0]
+    names = [graph.country(place) for place in places]
+    goal = wording.one(phrases.NEIGHBOUR_COUNT).format(all=_listed(names), any=_listed(names, "or"))
+    answers = quantities(len(_around(graph, places)), ("countries",))
+    return Asked(goal, answers, [graph.country_page(place, "borders") for place in places])
+
+
+def city_counts(graph: Graph) -> Rows:
+    """A country told by a clue, and five cities, of which as likely none as one, or all, lie in it."""
+    clues: Ints = np.array([len(clues) for clues in graph.clues])
+    countries, cities, split = _some_inside(graph, graph.cities, 4_000, 121, clues > 0)
+    nth = (hashed(np.arange(len(cities)), 127) % clues[countries].astype(np.uint64)).astype(int)
+    attribute = np.array([graph.clues[country][place] for country, place in zip(countries, nth, strict=True)])
+    return _rows(np.column_stack([countries, cities]), attribute, split)
+
+
+def ask_city_count(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """The country and all five have to be looked up."""
+    (country, *cities), clue = subjects, CLUES[attribute]
+    where = wording.one(phrases.CLUE[clue]).format(graph.facts.countries[clue][country][0])
+    names = _listed([graph.facts.cities["name"][place] for place in cities])
+    pages = [graph.clue_page(country, clue), *(graph.city_page(place) for place in cities)]
+    pages = list({page[0]: page for page in pages}.values())  # the capital may be one of the five
+    inside = sum(graph.facts.cities["country"][place] == country for place in cities)
+    return Asked(wording.one(phrases.COUNT_IN).format(where=where, all=names), quantities(inside), pages)
+
+
+def airport_counts(graph: Graph) -> Rows:
+    """A city, and five airports, of which as likely none as one, or all, lie in its country."""
+    countries, airports, split = _some_inside(graph, graph.airports, 4_000, 131, graph.cities.count > 0)
+    cities = graph.cities.one_of(countries, hashed(np.arange(len(countries)), 137))
+    return _rows(np.column_stack([cities, airports]), np.zeros(len(cities), int), split)
+
+
+def ask_airport_count(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """The city and all five airports have to be looked up."""
+    city, *airports = subjects
+    names = _listed([graph.airport(place) for place in airports])
+    goal = wording.one(phrases.COUNT_IN).format(where=in_city(graph, city, wording), all=names)
+    inside = sum(int(graph.airports.country[place] == graph.cities.country[city]) for place in airports)
+    pages = [graph.city_page(city), *(graph.airport_page(place) for place in airports)]
+    return Asked(goal, quantities(inside), pages)
+
+
+def airports_above(graph: Graph) -> Rows:
+    """Five airports, of which as likely none as one, or all, lie above a height in feet (the attribute)."""
+    rows = _drawn(graph, graph.airports.count, 4_000, 141, 5)
+    numbers = np.arange(len(rows))
+    airports = np.stack([graph.airports.one_of(rows[:, n], hashed(numbers, 142 + n)) for n in range(5)], 1)
+    feet = np.sort(graph.airports.quantity[airports], axis=1)[:, ::-1]
+    bounds = np.column_stack([feet[:, 0] + 2_000, feet, np.maximum(0, feet[:, 4] - 2_000)])
+    above = (hashed(numbers, 149) % np.uint64(6)).astype(int)
+    limit = (bounds[numbers, above] + bounds[numbers, above + 1]) // 200 * 100
+    clear = (np.min(np.abs(feet - limit[:, None]), 1) >= 30) & (feet[:, 4] > 0) & (limit > 0)
+    return _rows(airports, limit.astype(int), np.where(clear, _split_of_all(graph, rows), NONE))
+
+
+def ask_airports_above(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
+    """All five have to be looked up."""
+    names = _listed([graph.airport(place) for place in subjects])
+    goal = wording.one(phrases.COUNT_ABOVE).format(feet=quantity(attribute), all=names)
+    above = sum(graph.facts.airports["elevation"][place] > attribute for place in subjects)
+    return Asked(goal, quantities(above), [graph.airport_page(place, "elevation") for place in subjects])
 
 
 def airport_gaps(graph: Graph) -> Rows:
@@ -74,32 +135,28 @@ def ask_airport_gap(graph: Graph, subjects: Sequence[int], attribute: int, wordi
     """Both have to be looked up."""
     high, low = (graph.facts.airports["elevation"][place] for place in subjects)
     goal = wording.one(phrases.HIGHER_BY).format(a=graph.airport(subjects[0]), b=graph.airport(subjects[1]))
-    return Asked(_capital(goal), quantities(high - low, UNITS["elevation"]), [graph.airport_page(p) for p in subjects])
+    pages = [graph.airport_page(place, "elevation") for place in subjects]
+    return Asked(_capital(goal), quantities(high - low, UNITS["elevation"]), pages)
 
 
 def city_gaps(graph: Graph) -> Rows:
-    """Two pairs of cities, those with more people together first."""
-    rows, cities = _cities(graph, 25_000, 101)
-    people = graph.cities.quantity[cities]
-    first, second = people[:, 0] + people[:, 1], people[:, 2] + people[:, 3]
-    cities = np.where((first > second)[:, None], cities, cities[:, [2, 3, 0, 1]])
-    clear = np.maximum(first, second) >= CLEAR * np.minimum(first, second)
-    return _rows(cities, np.zeros(len(rows), int), np.where(clear, _split_of_all(graph, rows), NONE))
+    """Two cities of different countries, the larger one first."""
+    return _gaps(graph, graph.cities, 4_500, 101, 1)
 
 
 def ask_city_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """All four have to be looked up."""
+    """Both have to be looked up."""
     columns = graph.facts.cities
-    names = dict(zip("abcd", (columns["name"][place] for place in subjects), strict=True))
-    a, b, c, d = (columns["population"][place] for place in subjects)
+    names = dict(zip("ab", (columns["name"][place] for place in subjects), strict=True))
+    large, small = (columns["population"][place] for place in subjects)
     pages = [graph.city_page(place) for place in subjects]
-    return Asked(_capital(wording.one(phrases.MORE_PEOPLE).format(**names)), quantities(a + b - c - d, PEOPLE), pages)
+    return Asked(_capital(wording.one(phrases.MORE_PEOPLE).format(**names)), quantities(large - small, PEOPLE), pages)
 
 
 def country_gaps(graph: Graph) -> Rows:
     """Two cities, that whose country has more of something first."""
     fine = np.all([_whole(graph, name) for name in GAPS], axis=0) & (graph.cities.count > 0)
-    rows = _drawn(graph, fine.astype(int), 16_000, 111, 2)
+    rows = _drawn(graph, fine.astype(int), 4_500, 111, 2)
     numbers = np.arange(len(rows))
     attribute = (hashed(numbers, 112) % np.uint64(len(GAPS))).astype(np.int64)
     values = np.stack([graph.quantity(name) for name in GAPS])[attribute[:, None], rows]
@@ -114,7 +171,7 @@ def ask_country_gap(graph: Graph, subjects: Sequence[int], attribute: int, wordi
     name, countries = GAPS[attribute], [int(graph.cities.country[place]) for place in subjects]
     more, less = (graph.facts.countries[name][country] for country in countries)
     where = dict(zip("ab", (in_city(graph, place, wording) for place in subjects), strict=True))
-    pages = [*(graph.city_page(place) for place in subjects), *(graph.country_page(country) for country in countries)]
+    pages = [*(graph.city_page(place) for place in subjects), *(graph.country_page(c, name) for c in countries)]
     return Asked(wording.one(phrases.COUNTRY_GAP[name]).format(**where), quantities(more - less, UNITS[name]), pages)
 
 
@@ -178,7 +235,7 @@ def _drawn(graph: Graph, weights: Ints, count: int, salt: int, width: int) -> In
 
 def _split_of_all(graph: Graph, countries: Ints) -> Ints:
     """Test if an entity is of test, else validation if one is, for the answer comes from all of them."""
-    splits = graph.split[countries]
+    splits = np.where(countries >= 0, graph.split[countries], TRAIN)
     return np.select([np.any(splits == TEST, 1), np.any(splits == VALIDATION, 1)], [TEST, VALIDATION], TRAIN)
 
 
@@ -197,6 +254,22 @@ def _gaps(graph: Graph, places: Places, count: int, salt: int, least: int) -> Ro
     low, high = np.min(values, 1), np.max(values, 1)
     clear = (low > 0) & (high >= CLEAR * low) & (high - low >= least)
     return _rows(chosen, np.zeros(len(rows), int), np.where(clear, _split_of_all(graph, rows), NONE))
+
+
+def _some_inside(
+    graph: Graph, places: Places, count: int, salt: int, fine: NDArray[np.bool_]
+) -> tuple[Ints, Ints, Ints]:
+    """Countries, for each five places of which as likely none as one, or all, lie in it, and the splits."""
+    rows = _drawn(graph, places.count, count, salt, 6)
+    rows = rows[(places.count[rows[:, 0]] >= 12) & fine[rows[:, 0]]]
+    numbers = np.arange(len(rows))
+    inside = (hashed(numbers, salt * 100 + 90) % np.uint64(6)).astype(int)
+    where = np.where(np.arange(5) < inside[:, None], rows[:, :1], rows[:, 1:])
+    chosen = np.stack([places.one_of(where[:, n], hashed(numbers, salt * 100 + 50 + n)) for n in range(5)], 1)
+    mixed = np.argsort(np.stack([hashed(numbers, salt * 100 + 70 + n) for n in range(5)], 1), axis=1)
+    apart = np.all(np.diff(np.sort(chosen, axis=1), axis=1) > 0, axis=1)
+    split = np.where(apart, _split_of_all(graph, np.column_stack([rows[:, 0], where])), NONE)
+    return rows[:, 0], np.take_along_axis(chosen, mixed, 1), split
 
 
 def _cities(graph: Graph, count: int, salt: int) -> tuple[Ints, Ints]:
@@ -245,6 +318,10 @@ def _tells_apart(graph: Graph, large: int, small: int) -> bool:
     columns = graph.facts.cities
     known = all(graph.clues[columns["country"][place]] for place in (large, small))
     return known and bool(columns["population"][large] >= CLEAR * columns["population"][small])
+
+
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    return f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def _capital(goal: str) -> str:

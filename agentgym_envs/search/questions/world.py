@@ -12,14 +12,30 @@ from numpy.typing import NDArray
 from agentgym_envs.search.corpus.facts import World, world
 from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id, landmark_id
 from agentgym_envs.search.questions.phrases import CLUE, COUNTRY
+from agentgym_envs.search.questions.queries import HARD, QUERY
 
 ATTRIBUTES = tuple(COUNTRY)
 """What is asked of a country."""
 TRAIN, VALIDATION, TEST, NONE = 0, 1, 2, -1
+SHARE = 0.08
+"""So many of the questions of a form and split may end in one country."""
 PER_COUNTRY = 300
 """At most so many cities, and airports, of a country lead to it, or half of all questions were about five countries."""
 CLEAR = 1.15
 """How many times the smaller of two quantities the larger must be."""
+LANDING = (
+    "airport",
+    " field",
+    "air base",
+    "airfield",
+    "airstrip",
+    "aerodrome",
+    "heliport",
+    "aeroport",
+    "aeropuerto",
+    "airpark",
+)
+"""Words that tell an airport."""
 Ints = NDArray[np.int64]
 
 
@@ -69,29 +85,30 @@ class Graph:
         return f"the {name}" if self.facts.countries["the"][place] else name
 
     def airport(self, place: int) -> str:
-        """The name, with the word "airport" exactly once."""
+        """The name, which tells that it is an airport."""
         name: str = self.facts.airports["name"][place]
-        return name if "airport" in name.lower() else f"the airport {name}"
+        return name if any(word in name.lower() for word in LANDING) else f"the airport {name}"
 
-    def country_page(self, place: int) -> tuple[str, str]:
-        """Its id, and a query that finds it."""
-        return country_id(self.facts, place), f"{self.facts.countries['name'][place]} country profile capital currency"
+    def country_page(self, place: int, wanted: str) -> tuple[str, str]:
+        """Its id, and a query for one of its attributes, or its "borders", that finds it."""
+        query = QUERY[wanted][self.facts.countries["iso"][place] in HARD]
+        return country_id(self.facts, place), query.format(self.facts.countries["name"][place])
 
     def city_page(self, place: int, where: int | None = None) -> tuple[str, str]:
         """Its id, and a query that finds it; `where` is the country, if the name alone does not do."""
         name, country = self.facts.cities["name"][place], "" if where is None else self.facts.countries["name"][where]
-        return city_id(self.facts, place), f"{name} populated place {country}".strip()
+        return city_id(self.facts, place), f"{name} {country} population" if country else name
 
-    def airport_page(self, place: int) -> tuple[str, str]:
-        """Its id, and a query that finds it."""
-        return airport_id(self.facts, place), f"{self.facts.airports['name'][place]} airport IATA code"
+    def airport_page(self, place: int, wanted: str = "country") -> tuple[str, str]:
+        """Its id, and a query for what is wanted of it that finds it."""
+        return airport_id(self.facts, place), f"{self.facts.airports['name'][place]} {wanted}"
 
     def clue_page(self, place: int, clue: str) -> tuple[str, str]:
         """The id of a page that tells which country something belongs to, and a query that finds it."""
         value = self.facts.countries[clue][place][0]
         if clue == "capital":
             city = self.facts.countries["capital_city"][place]
-            return city_id(self.facts, city), f"{self.facts.cities['name'][city]} capital populated place"
+            return city_id(self.facts, city), f"{self.facts.cities['name'][city]} capital of which country"
         words = {"peak": "highest point", "anthem": "national anthem", "currency": "currency"}
         return landmark_id(self.facts, place, clue), f"{value} {words[clue]}"
 
@@ -161,6 +178,27 @@ def split_of(answer: Ints, *others: Ints) -> Ints:
     highest = np.max(np.stack([answer, *others]), axis=0)
     train, validation = highest == TRAIN, (answer == VALIDATION) & (highest < TEST)
     return np.select([answer == TEST, validation, train], [TEST, VALIDATION, TRAIN], NONE)
+
+
+def evened(split: Ints, country: Ints) -> Ints:
+    """The splits, -1 for questions of which their split has too many that end in the same country."""
+    order = np.argsort(hashed(np.arange(len(split)), 7), kind="stable")
+    found = split.copy()
+    for one in (TRAIN, VALIDATION, TEST):
+        rows = order[split[order] == one]
+        rows = rows[np.argsort(country[rows], kind="stable")]
+        counts = np.bincount(country[rows]) if len(rows) else np.zeros(1, np.int64)
+        nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        found[rows[nth >= _most(counts[counts > 0])]] = NONE
+    return found
+
+
+def _most(counts: Ints) -> int:
+    """How many of each are at most `SHARE` of what is left, or about even shares where these are too few."""
+    share = max(SHARE, 1.3 / max(1, len(counts)))
+    options = np.arange(1, counts.max(initial=1) + 1)
+    fine = options[[most <= share * np.minimum(counts, most).sum() for most in options]]
+    return int(fine.max(initial=1))
 
 
 @lru_cache(maxsize=1)

@@ -22,7 +22,7 @@ from agentgym_envs.search.retrieval.local import LocalRetriever, Ranking, damage
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, STOP_WORDS, spaced
 
-TITLE_WEIGHT = 1.5
+TITLE_WEIGHT = 3.0
 FOLDER = "tantivy"
 COMMIT_EVERY = 100_000
 """After so many passages, building an index makes sure of what it has."""
