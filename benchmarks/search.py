@@ -6,7 +6,9 @@ Everything is over the embedded corpus and its test questions, of which each ask
 Figures are per second of CPU on one core, medians of several repeats in which the sides take turns. Next to ours: bm25s
 as its documentation uses it (numpy, one field), SQLite's FTS5 (stemmed, title and text as fields), and a server in the
 shape of Search-R1's (FastAPI, pydantic, one endpoint in a thread pool) over the same engines. A server's figure is the
-CPU of its process alone. Getting ready is measured in fresh processes with an empty cache folder and a filled one.
+CPU of its process alone. Getting ready is from `gym.make` to the reply to the first search, in fresh processes with an
+empty cache folder and a filled one, after `import gymnasium, agentgym_envs`. Steps are those of episodes of five turns
+(four searches and an answer), resets included.
 """
 
 from __future__ import annotations
@@ -91,8 +93,8 @@ uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="error")
 """
 READY = """
 import time
-begun = time.perf_counter()
 import gymnasium, agentgym_envs
+begun = time.perf_counter()
 env = gymnasium.make("AgentGym/Search-v0")
 env.reset(seed=0)
 env.step("<search>highest mountain of Peru</search>")
@@ -182,15 +184,18 @@ def ask_fts5(database: sqlite3.Connection, query: str) -> list[Any]:
 
 
 def measure_steps(queries: Sequence[str], note: Note) -> None:
-    """Turns of an environment: half thought and search, as a policy would write them."""
+    """Turns of an environment as a policy would write them, a thought and a search or an answer."""
     env = gym.make("AgentGym/Search-v0")
     env.reset(seed=0)
     actions = [f"<think>What do I know of this?</think>\n<search>{query}</search>" for query in queries]
     env.step(actions[0])
-    begun = time.process_time()
-    for action in actions:
-        env.step(action)
-    note("environment: steps", len(actions) / (time.process_time() - begun))
+    begun, steps = time.process_time(), 0
+    for seed, first in enumerate(range(0, len(actions), 4)):
+        env.reset(seed=seed)
+        for action in (*actions[first : first + 4], "<think>So.</think>\n<answer>42</answer>"):
+            env.step(action)
+            steps += 1
+    note("environment: steps", steps / (time.process_time() - begun))
     env.close()
 
 
@@ -224,6 +229,7 @@ def measure_ready(note: Note) -> None:
     with tempfile.TemporaryDirectory() as cache:
         for name in ("the first time", "afterwards"):
             environ = {**os.environ, "AGENTGYM_CACHE": cache}
+            environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as after the installation
             done = subprocess.run(
                 [sys.executable, "-c", READY], env=environ, capture_output=True, text=True, check=True
             )

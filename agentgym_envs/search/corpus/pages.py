@@ -165,10 +165,7 @@ def _peak_and_anthem(facts: World, place: int) -> Iterator[Passage]:
 
 
 def _city_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
-    cities, names = (
-        facts.cities,
-        [with_article(row_at(facts.countries, i)) for i in range(len(facts.countries["name"]))],
-    )
+    cities, names = facts.cities, _names_of_countries(facts)
     capitals = set(facts.countries["capital_city"])
     for i, name in enumerate(cities["name"]):
         others = f" Other names: {', '.join(more['others'][i])}." if more["others"][i] else ""
@@ -188,10 +185,16 @@ def _city_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
         )
 
 
+def _names_of_countries(facts: World) -> list[str]:
+    """The name of each country as it stands in a sentence."""
+    return [with_article(row_at(facts.countries, place)) for place in range(len(facts.countries["name"]))]
+
+
 def _airport_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
+    names = _names_of_countries(facts)
     for i in range(len(facts.airports["iata"])):
         row = row_at(facts.airports, i)
-        country = with_article(row_at(facts.countries, row["country"])) if row["country"] >= 0 else ""
+        country = names[row["country"]] if row["country"] >= 0 else ""
         where = ", ".join(part for part in (row["city"], more["subdivision"][i], country) if part)
         icao = f", ICAO code {row['icao']}" if row["icao"] else ""
         height = f"lies {quantity(row['elevation'])} feet above sea level and " if row["elevation"] else ""
