@@ -251,7 +251,7 @@ ELEMENT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "number": (
         ("the atomic number of {}", "the atomic number of the element {}", "the number of protons in an atom of {}"),
         (
-            "Which atomic number has {}?",
+            "Which atomic number belongs to {}?",
             "How many protons are in the nucleus of an atom of {}?",
             "At what place in the periodic table is {}?",
         ),
@@ -263,7 +263,7 @@ ELEMENT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
             "the standard atomic weight of the element {}",
         ),
         (
-            "Which standard atomic weight has {}?",
+            "Which standard atomic weight belongs to {}?",
             "How large is the standard atomic weight of {}?",
             "Which atomic weight is given for {}?",
         ),
@@ -275,7 +275,7 @@ ELEMENT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
             "the Chemical Abstracts Service number of {}",
         ),
         (
-            "Which CAS registry number has {}?",
+            "Which CAS registry number belongs to {}?",
             "Under which CAS number is one to look for {}?",
             "Which CAS number belongs to the element {}?",
         ),
