@@ -20,6 +20,8 @@ from agentgym_envs.sciworld.env import EXTRAS, SciWorldEnv
 from agentgym_envs.sciworld.jvm import Jvm
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow  # a Java machine takes a while to start
+
 TASK = {"task": "sciworld/find-non-living-thing/0"}
 Make = Callable[..., SciWorldEnv]
 
@@ -268,8 +270,6 @@ def test_environments_are_spread(no_machines: None, monkeypatch: pytest.MonkeyPa
 BEGIN = """
 import os, signal, subprocess, sys, threading, time
 from agentgym_envs.sciworld.env import SciWorldEnv
-
-pytestmark = pytest.mark.slow  # a Java machine takes a while to start
 env = SciWorldEnv(jvms=1)
 _, info = env.reset(seed=0, options={"task": "sciworld/find-non-living-thing/0"})
 assert info["stop_reason"] is None, info
