@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,3 +28,12 @@ def run(description: str | None, measure: Callable[[int], Any], show: Callable[[
 def machine() -> dict[str, Any]:
     """On what it was measured."""
     return {"python": platform.python_version(), "system": platform.system(), "cores": os.cpu_count()}
+
+
+def verdict(name: str, value: float, at_least: Mapping[str, float], at_most: Mapping[str, float]) -> tuple[str, str]:
+    """The target of a figure, and whether it is met, as two cells of a table; empty if it has none."""
+    if name in at_least:
+        return f">= {at_least[name]:,.0f}", "yes" if value >= at_least[name] else "no"
+    if name in at_most:
+        return f"<= {at_most[name]:g}", "yes" if value <= at_most[name] else "no"
+    return "", ""

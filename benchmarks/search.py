@@ -39,7 +39,7 @@ from agentgym_envs.search.questions.sets import open_questions
 from agentgym_envs.search.retrieval.base import Retriever
 from agentgym_envs.search.retrieval.open import open_retriever
 from agentgym_envs.search.retrieval.words import STOP_WORDS
-from benchmarks.common import machine, run
+from benchmarks.common import machine, run, verdict
 from benchmarks.serving import Served, serving
 
 TOP_K = 3
@@ -241,16 +241,8 @@ def show(result: dict[str, Any]) -> None:
     for column in ("figure", "measured", "target", "met"):
         table.add_column(column, justify="left" if column == "figure" else "right")
     for name, value in sorted(result["median"].items()):
-        table.add_row(name, f"{value:.2f}" if value < 10 else f"{value:,.0f}", *verdict(name, value))
+        table.add_row(name, f"{value:.2f}" if value < 10 else f"{value:,.0f}", *verdict(name, value, AT_LEAST, AT_MOST))
     Console().print(table)
-
-
-def verdict(name: str, value: float) -> tuple[str, str]:
-    if name in AT_LEAST:
-        return f">= {AT_LEAST[name]:,.0f}", "yes" if value >= AT_LEAST[name] else "no"
-    if name in AT_MOST:
-        return f"<= {AT_MOST[name]:g}", "yes" if value <= AT_MOST[name] else "no"
-    return "", ""
 
 
 if __name__ == "__main__":

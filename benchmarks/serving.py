@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agentgym_envs import make_vec
-from benchmarks.common import machine, run
+from benchmarks.common import machine, run, verdict
 
 ENV_ID = "AgentGym/TextCraft-v0"
 COMMAND = "inventory"
@@ -246,21 +246,13 @@ def show(result: dict[str, Any]) -> None:
         if not name.startswith(OPENENV):
             other = figures.get(peer_of(name))
             ratio = f"{value / other:.2f}" if other else ""
-            table.add_row(name, show_number(value), show_number(other), ratio, *verdict(name, value))
+            table.add_row(name, show_number(value), show_number(other), ratio, *verdict(name, value, AT_LEAST, AT_MOST))
     Console().print(table)
 
 
 def peer_of(name: str) -> str:
     """The figure of OpenEnv that stands beside one of ours: it has no batches, only sessions side by side."""
     return OPENENV + name.replace("batch 16:", "16 sessions:")
-
-
-def verdict(name: str, value: float) -> tuple[str, str]:
-    if name in AT_MOST:
-        return f"<= {AT_MOST[name]:g}", "yes" if value <= AT_MOST[name] else "no"
-    if name in AT_LEAST:
-        return f">= {AT_LEAST[name]:,.0f}", "yes" if value >= AT_LEAST[name] else "no"
-    return "", ""
 
 
 def show_number(value: float | None) -> str:

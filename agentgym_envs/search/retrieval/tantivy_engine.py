@@ -23,6 +23,9 @@ from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, STOP_WORDS, spaced
 
 TITLE_WEIGHT = 3.0
+"""How much more a word counts in the title. With 2 and less, pages of the embedded corpus that a query names ("Italy
+population 2015") stand behind longer ones about the same country; where titles say nothing of the text, 1.5 is better.
+"""
 FOLDER = "tantivy"
 COMMIT_EVERY = 100_000
 """After so many passages, building an index makes sure of what it has."""
