@@ -1,0 +1,1 @@
+"""The browser: one Chromium for many episodes, driven by Playwright."""

@@ -1,0 +1,1 @@
+"""What an episode on the web is worth, by kinds of evidence."""

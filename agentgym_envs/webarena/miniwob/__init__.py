@@ -1,0 +1,1 @@
+"""MiniWoB++: small tasks on small pages."""
