@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import sqlite3
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -41,8 +42,8 @@ class Finished:
     """An episode that has ended, as its evaluators see it.
 
     `requests` are what the agent's browser asked for, as HAR entries (HTTP Archive 1.2: request with method, url,
-    headers, postData; response with status and headers), in order. `database` is the site's own, for state evaluators:
-    a function that takes SQL and its arguments and returns rows, and `before` the same of the state at the beginning.
+    headers, postData; response with status and headers), in order. `database` is the site's own, for state evaluators,
+    and `before` the same as it was at the beginning; both may be read on the thread that evaluates.
     """
 
     intent: str
@@ -50,8 +51,8 @@ class Finished:
     url: str
     read: Reader
     requests: Sequence[Mapping[str, Any]] = ()
-    database: Callable[..., Sequence[tuple[Any, ...]]] | None = None
-    before: Callable[..., Sequence[tuple[Any, ...]]] | None = None
+    database: sqlite3.Connection | None = None
+    before: sqlite3.Connection | None = None
     judge: Judge | None = None
     urls: Mapping[str, str] = field(default_factory=dict)
     """The addresses of the sites by their names, such as "shopping"."""

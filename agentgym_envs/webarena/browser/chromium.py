@@ -1,0 +1,73 @@
+"""Finding Chromium, and how it is started."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import shutil
+from typing import Any
+
+from agentgym_envs.errors import UsageError, missing_extra
+from agentgym_envs.webarena.browser.hosts import HostRules
+
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+"""The programs that are looked for on PATH."""
+HEAP_MB = 512
+"""What the JavaScript of one page may take, so that a runaway page ends instead of the machine."""
+_ARGUMENTS = (
+    "--disable-dev-shm-usage",
+    "--no-proxy-server",  # a proxy would resolve names by itself
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-background-networking",
+    "--disable-domain-reliability",
+    f"--js-flags=--max-old-space-size={HEAP_MB}",
+)
+_HOW_TO_GET_ONE = (
+    "Install one with `playwright install chromium-headless-shell` or, on Debian and Ubuntu, "
+    "`apt-get install chromium-headless-shell`, or name one by the environment variable CHROMIUM_PATH"
+)
+_log = logging.getLogger(__name__)
+
+
+def check_packages() -> None:
+    """Raise MissingExtra if a package that the browser needs is not installed."""
+    for package in ("playwright", "starlette", "uvicorn"):
+        if importlib.util.find_spec(package) is None:
+            raise missing_extra("A web environment", package, "webarena")
+
+
+def find_chromium(given: str | os.PathLike[str] | None, bundled: str) -> str:
+    """The program: the one that is given, that of CHROMIUM_PATH, Playwright's own (`bundled`), or one on PATH.
+
+    Raises UsageError, which says how to get one.
+    """
+    for path, where in ((given, "chromium="), (os.environ.get("CHROMIUM_PATH"), "CHROMIUM_PATH")):
+        if path:
+            if not (found := shutil.which(path)):
+                raise UsageError(f"{where} names {os.fspath(path)!r}, which is no program. {_HOW_TO_GET_ONE}")
+            return found
+    if os.access(bundled, os.X_OK):
+        return bundled
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        raise UsageError(
+            f"no Chromium was found: Playwright has none and none of {', '.join(NAMES)} is on PATH. {_HOW_TO_GET_ONE}"
+        )
+    return found
+
+
+def launch_options(program: str, hosts: HostRules) -> dict[str, Any]:
+    """Arguments of Playwright's `launch`. Chromium's sandbox is on unless this process is root, which it refuses."""
+    sandbox = not (hasattr(os, "geteuid") and os.geteuid() == 0)
+    if not sandbox:
+        _log.warning("running as root: Chromium's own sandbox is off (--no-sandbox); run as another user to have it")
+    return {
+        "executable_path": program,
+        "headless": True,
+        "chromium_sandbox": sandbox,
+        "args": [*_ARGUMENTS, f"--host-resolver-rules={hosts.resolver_rules}"],
+        "handle_sigint": False,  # who is interrupted closes its environments, and with the last one the browser
+        "handle_sigterm": False,
+        "handle_sighup": False,
+    }

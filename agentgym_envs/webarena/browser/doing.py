@@ -1,0 +1,226 @@
+"""Carrying out an agent's actions in a session."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from agentgym_envs.errors import EnvError, InvalidAction
+from agentgym_envs.webarena import actions
+from agentgym_envs.webarena.browser.hosts import BLANK
+
+if TYPE_CHECKING:
+    from agentgym_envs.webarena.browser.session import Session
+    from agentgym_envs.webarena.browser.tab import Tab
+
+_KEYED = 100
+"""So many characters are typed key by key; of a longer text the last ones, so that pages that listen to keys notice."""
+_ERROR_PAGE = "chrome-error://"
+_NOT_TYPED = {
+    "disabled": "is disabled",
+    "read-only": "can only be read",
+    "no field": "is no field that can be typed into",
+    "no such option": "has no option of that text",
+    "malformed": "does not take that text (dates are written as 2024-05-31, times as 13:45, colours as #ff0000)",
+}
+_NO_PAGE = ("net::ERR_ABORTED", "net::ERR_INVALID_RESPONSE", "net::ERR_BLOCKED")
+_BAD_ADDRESS = (
+    "Cannot navigate to invalid URL",
+    "net::ERR_UNSAFE_PORT",
+    "net::ERR_INVALID_URL",
+    "net::ERR_TOO_MANY_REDIRECTS",
+)
+
+
+async def act(session: Session, action: actions.Action) -> None:
+    """Carry out an action and wait until the page has come to rest. Raises InvalidAction and EnvError."""
+    do: Callable[[Session, Any], Awaitable[None]] = _DEEDS[type(action)]
+    before = session.tab, session.url
+    await do(session, action)
+    await session.settle()
+    await _stay_inside(session, *before)
+
+
+async def goto(session: Session, url: str) -> None:
+    """See `Session.goto`."""
+    before = session.tab, session.url
+    await _visit(session, session.options.browser.hosts.check(url))
+    await session.settle()
+    await _stay_inside(session, *before)
+
+
+async def _visit(session: Session, url: str) -> None:
+    from playwright.async_api import Error
+
+    try:
+        await session.tab.page.goto(url, wait_until="commit", timeout=1e3 * session.options.patience.load)
+    except Error as error:
+        message = error.message.partition("\n")[0]
+        if any(words in message for words in _BAD_ADDRESS):
+            raise InvalidAction(f"{url[:200]!r} cannot be visited: it is no address of a page.") from None
+        if any(words in message for words in _NO_PAGE):
+            session.notes.append("No page came; it may have been a download, and there are none here.")
+        elif "net::ERR_NAME_NOT_RESOLVED" not in message:  # that is seen to below: it led outside
+            raise EnvError(f"{url[:200]} did not answer: {message[:300]}") from error
+
+
+async def _stay_inside(session: Session, tab: Tab, url: str) -> None:
+    """Undo what led to a page that may not be seen. Raises EnvError if a site of the task does not answer."""
+    here, now = session.tab, session.url
+    if now.startswith(_ERROR_PAGE):
+        failed = await _failed_url(here)
+        if session.options.browser.hosts.allows(failed):
+            raise EnvError(f"{failed[:200]} did not answer")
+        now = failed
+    elif session.options.browser.hosts.allows(now):
+        return
+    session.notes.append(f"That led to {now[:100]!r}, which cannot be visited here, so you are back where you were.")
+    await _go_back_inside(session, here, url if here is tab else BLANK)
+
+
+async def _failed_url(tab: Tab) -> str:
+    """What could not be loaded."""
+    tree = await tab.send("Page.getFrameTree")
+    return str(tree["frameTree"]["frame"].get("unreachableUrl", ""))
+
+
+async def _go_back_inside(session: Session, tab: Tab, url: str) -> None:
+    history = await tab.send("Page.getNavigationHistory")
+    earlier = history["entries"][: history["currentIndex"]]
+    entry = next((entry for entry in reversed(earlier) if entry["url"] == url), None)
+    if entry is not None:
+        await tab.send("Page.navigateToHistoryEntry", {"entryId": entry["id"]})
+        await tab.page.wait_for_url(url, wait_until="commit", timeout=1e3 * session.options.patience.load)
+    elif len(session.tabs) > 1:
+        await tab.page.close()
+    else:
+        await tab.page.goto(url, wait_until="commit", timeout=1e3 * session.options.patience.load)
+    await session.settle()
+
+
+async def _on(session: Session, element: int, function: str, *arguments: Any) -> Any:
+    """What a function returns for an element. Raises InvalidAction if there is no such element on the page."""
+    reply = await session.backend.call(session.tab, element, function, *arguments)
+    if reply is None:
+        raise InvalidAction(f"There is no element [{element}] on the page as you last saw it. Use an id that you see.")
+    return reply
+
+
+async def _point(session: Session, element: int) -> tuple[float, float] | None:
+    """Where the mouse meets an element; None if it has no size. Raises InvalidAction."""
+    spot = await _on(session, element, "e => agentgym.point(e)")
+    if spot == "covered":
+        raise InvalidAction(f"Element [{element}] is covered by another one, such as a dialog. See to that one first.")
+    return None if spot == "nowhere" else (spot[0], spot[1])
+
+
+async def _click(session: Session, action: actions.Click) -> None:
+    chosen = await _on(session, action.id, "e => e.tagName === 'OPTION' ? agentgym.choose(e) : 'no option'")
+    if chosen is False:
+        raise InvalidAction(f"Option [{action.id}] cannot be chosen: it is disabled.")
+    if chosen is True:
+        return
+    spot = await _point(session, action.id)
+    if spot is None:
+        await _on(session, action.id, "e => (agentgym.press(e), true)")
+    else:
+        await session.tab.page.mouse.click(*spot)
+
+
+async def _type(session: Session, action: actions.Type) -> None:
+    how = await _on(session, action.id, "(e, text) => agentgym.prepare(e, text)", action.text)
+    if how in _NOT_TYPED:
+        raise InvalidAction(f"Element [{action.id}] {_NOT_TYPED[how]}.")
+    if how != "done":
+        await _write(session, action.text if how == "lines" else " ".join(action.text.splitlines()))
+    if action.enter:
+        await session.tab.page.keyboard.press("Enter")
+
+
+async def _write(session: Session, text: str) -> None:
+    """Type over what is selected."""
+    keyboard = session.tab.page.keyboard
+    if not text:
+        await keyboard.press("Delete")
+    if text[:-_KEYED]:
+        await keyboard.insert_text(text[:-_KEYED])
+    await keyboard.type(text[-_KEYED:])
+
+
+async def _hover(session: Session, action: actions.Hover) -> None:
+    spot = await _point(session, action.id)
+    if spot is None:
+        raise InvalidAction(f"Element [{action.id}] has no place on the page where the mouse could be.")
+    await session.tab.page.mouse.move(*spot)
+
+
+async def _press(session: Session, action: actions.Press) -> None:
+    if action.id is not None:
+        await _on(session, action.id, "e => (e.focus(), true)")
+    await session.tab.page.keyboard.press(action.keys)
+
+
+async def _scroll(session: Session, action: actions.Scroll) -> None:
+    if not await session.tab.run("down => agentgym.scroll(down)", action.direction == "down"):
+        session.notes.append(f"The page cannot be scrolled further {action.direction}.")
+
+
+async def _new_tab(session: Session, action: actions.NewTab) -> None:
+    await session.add_tab()
+
+
+async def _tab_focus(session: Session, action: actions.TabFocus) -> None:
+    if action.index >= len(session.tabs):
+        raise InvalidAction(f"There is no tab {action.index}. The tabs go from 0 to {len(session.tabs) - 1}.")
+    session.tab = session.tabs[action.index]
+    await session.tab.page.bring_to_front()
+
+
+async def _close_tab(session: Session, action: actions.CloseTab) -> None:
+    if len(session.tabs) == 1:
+        raise InvalidAction("This is the only tab. It cannot be closed.")
+    await session.tab.page.close()
+
+
+async def _goto(session: Session, action: actions.Goto) -> None:
+    await _visit(session, session.options.browser.hosts.check(action.url))
+
+
+async def _go_back(session: Session, action: actions.GoBack) -> None:
+    await _go_through_history(session, -1, "There is no page to go back to.")
+
+
+async def _go_forward(session: Session, action: actions.GoForward) -> None:
+    await _go_through_history(session, 1, "There is no page to go forward to.")
+
+
+async def _go_through_history(session: Session, step: int, none: str) -> None:
+    history = await session.tab.send("Page.getNavigationHistory")
+    place = history["currentIndex"] + step
+    entries = history["entries"]
+    if not 0 <= place < len(entries) or entries[place]["url"] == BLANK:
+        raise InvalidAction(none)
+    page = session.tab.page
+    go = page.go_back if step < 0 else page.go_forward
+    await go(wait_until="commit", timeout=1e3 * session.options.patience.load)
+
+
+async def _wait(session: Session, action: actions.Wait) -> None:
+    """Nothing but what settling waits for."""
+
+
+_DEEDS: dict[type, Callable[[Session, Any], Awaitable[None]]] = {
+    actions.Click: _click,
+    actions.Type: _type,
+    actions.Hover: _hover,
+    actions.Press: _press,
+    actions.Scroll: _scroll,
+    actions.NewTab: _new_tab,
+    actions.TabFocus: _tab_focus,
+    actions.CloseTab: _close_tab,
+    actions.Goto: _goto,
+    actions.GoBack: _go_back,
+    actions.GoForward: _go_forward,
+    actions.Wait: _wait,
+    actions.Stop: _wait,
+}

@@ -1,0 +1,52 @@
+"""One event loop in a thread of its own, on which all browsers of this process are driven.
+
+Playwright's calls can only be cut short on an event loop: one that hangs in its synchronous form hangs for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+from collections.abc import Coroutine
+from functools import cache
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+@cache
+def loop() -> asyncio.AbstractEventLoop:
+    """The loop, begun when it is first needed."""
+    made = asyncio.new_event_loop()
+    threading.Thread(target=made.run_forever, name="agentgym-browser", daemon=True).start()
+    return made
+
+
+def wait_for(work: Coroutine[Any, Any, _T], seconds: float | None = None) -> _T:
+    """Have `work` done on the loop and wait for it, from any other thread. Interrupted, it is cancelled.
+
+    Raises TimeoutError after `seconds`.
+    """
+    future = asyncio.run_coroutine_threadsafe(work, loop())
+    try:
+        return future.result(seconds)
+    except BaseException:
+        future.cancel()
+        raise
+
+
+async def awaited(work: Coroutine[Any, Any, _T]) -> _T:
+    """The same from another event loop, which goes on meanwhile."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop()))
+
+
+def begin(work: Coroutine[Any, Any, Any]) -> None:
+    """Have `work` done on the loop without waiting for it."""
+    with contextlib.suppress(RuntimeError):  # the interpreter is ending
+        asyncio.run_coroutine_threadsafe(work, loop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=loop.cache_clear)  # the loop's thread is the parent's

@@ -1,0 +1,129 @@
+// What an element is called. Source: Accessible Name and Description Computation 1.2, and HTML-AAM 1.0 for what each
+// element adds; where Chrome differs, as Chrome does it.
+
+const LONGEST_NAME = 200, LONGEST_TEXT = 10_000, DEEPEST_NAME = 60;
+
+const NAMED_BY_CONTENT = words(`button cell checkbox columnheader DisclosureTriangle gridcell heading link math menuitem
+  menuitemcheckbox menuitemradio option radio rowheader switch tab term tooltip treeitem`);
+
+// Controls and formats, among them what turns the direction of a text; half characters; icons of private fonts.
+const UNREADABLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu;
+
+/** On one line, and only what can be read. */
+function squeeze(text) {
+  if (/^[!-~]+(?: [!-~]+)*$/.test(text)) return text;
+  return text.replace(/\s+/g, ' ').replace(UNREADABLE, '').replace(/ {2,}/g, ' ').trim();
+}
+
+/** At most so many characters, and then an ellipsis. */
+function shorten(text, most) {
+  const clean = squeeze(text.length > 4 * most ? text.slice(0, 4 * most) : text);
+  return clean.length > most ? squeeze(clean.slice(0, most)) + '…' : clean;
+}
+
+const attributeName = (e, name) => squeeze((attribute(e, name) ?? '').slice(0, 4 * LONGEST_NAME));
+
+const labelledBy = e => join(referenced(e, 'aria-labelledby').map(whole));
+const ariaName = e => labelledBy(e) || attributeName(e, 'aria-label');
+const join = parts => squeeze(parts.join(' '));
+
+/** The text of an element that names another: even a hidden one does, and then with all in it. */
+function whole(e) {
+  return attributeName(e, 'aria-label') || (isRendered(e) ? contentOf(e) : squeeze(textContent(e).slice(0, LONGEST_NAME)));
+}
+
+const labelsOf = e => join([...(e.labels ?? [])].map(label => contentOf(label, e)));
+const childText = (e, tag) => {
+  for (let c = firstElement(e); c; c = c.nextElementSibling) if (tagOf(c) === tag) return contentOf(c);
+  return '';
+};
+const attributes = (...names) => e => names.reduce((found, name) => found || attributeName(e, name), '');
+const inputName = {
+  button: e => squeeze(e.value), submit: e => squeeze(hasAttribute(e, 'value') ? e.value : 'Submit'),
+  reset: e => squeeze(hasAttribute(e, 'value') ? e.value : 'Reset'),
+  image: e => attributes('alt', 'value', 'title')(e) || 'Submit',
+};
+const textFieldName = e => labelsOf(e) || attributes('title', 'placeholder', 'aria-placeholder')(e);
+
+const NATIVE_NAME = {
+  area: attributes('alt'), fieldset: e => childText(e, 'legend'), img: attributes('alt'), object: labelsOf,
+  input: e => e.type in inputName ? labelsOf(e) || inputName[e.type](e) : textFieldName(e), optgroup: attributes('label'),
+  option: e => squeeze(e.label), svg: e => childText(e, 'title'), table: e => childText(e, 'caption'),
+  textarea: textFieldName, select: labelsOf, button: labelsOf, meter: labelsOf, output: labelsOf, progress: labelsOf,
+};
+
+/** The name of an element and whether it is its own content. */
+function nameOf(e, role) {
+  const given = ariaName(e) || (NATIVE_NAME[tagOf(e)]?.(e) ?? '');
+  if (given) return { name: shorten(given, LONGEST_NAME), content: false };
+  const content = isNamedByContent(e, role) ? contentOf(e) : '';
+  if (content) return { name: shorten(content, LONGEST_NAME), content: true };
+  return { name: TITLED.has(role) ? attributeName(e, 'title') : '', content: false };
+}
+
+// Of other roles Chrome takes a title for a description, which is not shown.
+const UNTITLED = words('Abbr generic paragraph');
+const TITLED = { has: role => !UNTITLED.has(role) || role === 'Abbr' };
+
+const isNamedByContent = (e, role) =>
+  NAMED_BY_CONTENT.has(role) && !isTyped(e) || role === 'row' && tagOf(e) !== 'tr';
+const isTyped = e => tagOf(e) === 'input';
+
+/** The text of an element, of what is seen of it, without the control that it labels. */
+function contentOf(e, control = null) {
+  const parts = { text: '', control, left: LONGEST_NAME * 4 };
+  gather(e, parts, 0);
+  return squeeze(parts.text);
+}
+
+function gather(e, parts, depth) {
+  add(parts, pseudoText(e, '::before'));
+  for (const c of childrenOf(e)) {
+    if (parts.left <= 0) return;
+    const type = typeOf(c);
+    if (type === TEXT) add(parts, c.data.slice(0, parts.left));
+    else if (type === ELEMENT && c !== parts.control) gatherElement(c, parts, depth + 1);
+  }
+  add(parts, pseudoText(e, '::after'));
+}
+
+function add(parts, text) {
+  parts.text += text;
+  parts.left -= text.length + 1;
+}
+
+function gatherElement(e, parts, depth) {
+  if (depth > DEEPEST_NAME || isLeftOut(e)) return;
+  const display = getComputedStyle(e).display;
+  if (!isRendered(e) && display !== 'contents') return;
+  const gap = display.startsWith('inline') && display !== 'inline-block' || display === 'contents' ? '' : ' ';
+  add(parts, gap);
+  const own = embeddedName(e);
+  if (own === null) gather(e, parts, depth);
+  else add(parts, ' ' + own + ' ');
+  add(parts, gap);
+}
+
+/** What stands for an element within the name of another, or null: its content does. */
+function embeddedName(e) {
+  const tag = tagOf(e);
+  if (tag === 'br') return ' ';
+  const given = attributeName(e, 'aria-label');
+  if (given) return given;
+  if (EMBEDDED[tag]) return EMBEDDED[tag](e);
+  return NATIVE_NAME[tag] && tag !== 'button' && !e.labels ? NATIVE_NAME[tag](e) || null : null;
+}
+
+const EMBEDDED = {
+  img: attributes('alt', 'title'), input: e => BUTTONS.has(e.type) ? nameOf(e, 'button').name : squeeze(valueOf(e)),
+  select: e => squeeze(valueOf(e)), textarea: e => squeeze(e.value), svg: e => childText(e, 'title'),
+};
+const BUTTONS = words('button submit reset image');
+
+/** What a style sheet writes before or after the content of an element. */
+function pseudoText(e, which) {
+  const content = getComputedStyle(e, which).content;
+  if (content === 'none' || content === 'normal' || !content.includes('"')) return '';
+  const texts = [...content.split('" / "')[0].matchAll(/"((?:[^"\\]|\\.)*)"/g)];
+  return texts.map(([, text]) => text.replace(/\\(.)/g, '$1')).join('');
+}

@@ -1,0 +1,83 @@
+"""Sites that live in this process: one HTTP server on the loopback interface, which tells them apart by their hosts."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import cache
+from typing import Any
+
+from agentgym_envs.errors import EnvError
+
+App = Callable[
+    [MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[MutableMapping[str, Any]], Awaitable[None]]],
+    Awaitable[None],
+]
+"""An ASGI application."""
+_START_SECONDS = 10.0
+
+
+class LocalSites:
+    """A server in a thread of its own. It lives as long as the process."""
+
+    def __init__(self) -> None:
+        """Raises EnvError if it does not start."""
+        import uvicorn
+
+        self._apps: dict[str, App] = {}
+        config = uvicorn.Config(
+            self._serve, host="127.0.0.1", port=0, log_config=None, lifespan="off", access_log=False
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, name="agentgym-sites", daemon=True)
+        self._thread.start()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._server.started:
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                raise EnvError("the server of the local sites does not start")
+            time.sleep(0.005)
+
+    @property
+    def address(self) -> str:
+        """Where it listens, "127.0.0.1:<port>"."""
+        return f"127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
+
+    def mount(self, host: str, app: App) -> None:
+        """Serve an ASGI application under a host's name, in lower case."""
+        self._apps[host] = app
+
+    async def _serve(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        headers: list[tuple[bytes, bytes]] = scope.get("headers", [])
+        host = next((value for name, value in headers if name == b"host"), b"").decode("latin-1")
+        await self._apps.get(host.partition(":")[0], _nobody)(scope, receive, send)
+
+
+def local_sites() -> LocalSites:
+    """The server of this process, begun when it is first needed."""
+    with _lock:
+        return _started()
+
+
+@cache
+def _started() -> LocalSites:
+    return LocalSites()
+
+
+async def _nobody(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+    """The answer of a host that nobody serves."""
+    await send({"type": "http.response.start", "status": 404, "headers": [(b"content-type", b"text/plain")]})
+    await send({"type": "http.response.body", "body": b"There is no such site."})
+
+
+def _forget() -> None:
+    """In the child of a fork, where the server's thread does not exist."""
+    global _lock
+    _lock = threading.Lock()
+    _started.cache_clear()
+
+
+_lock = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

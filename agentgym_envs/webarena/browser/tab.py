@@ -1,0 +1,156 @@
+"""One page: an isolated world of JavaScript in it, and when it has come to rest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agentgym_envs.webarena.browser.scripts import WORLD, world_source
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Page
+
+_MOST_HOPS = 10
+"""How many documents may follow one another before a page is taken as it is."""
+_GRACE = 0.3
+"""Seconds for which a page that stopped loading may still be replaced by the next."""
+_LOST = ("Cannot find context", "Execution context was destroyed", "navigated or closed", "context with specified id")
+
+
+class Patience(NamedTuple):
+    """How long a page is waited for, in seconds.
+
+    It has settled once nothing in it has changed for `quiet`; a page that never rests is taken as it is after `most`,
+    and one that does not even load after `load`.
+    """
+
+    quiet: float = 0.03
+    most: float = 1.0
+    load: float = 15.0
+
+
+class ContextLost(Exception):
+    """The document that a script was to run in is gone: another one has taken its place."""
+
+
+class ScriptFailed(Exception):
+    """A script of the isolated world raised."""
+
+
+class Tab:
+    """A page of a browser's context, with a connection of its own to Chromium's debugger."""
+
+    def __init__(self, page: Page, cdp: CDPSession, frame: str) -> None:
+        self.page, self._cdp, self._frame = page, cdp, frame
+        self._world: int | None = None
+        self._arrivals, self._stops = 0, 0
+        self._moved = asyncio.Event()
+        self.title = ""
+        """As it was last seen."""
+        self.windows_asked = 0
+        """How many windows the page has asked to open."""
+        cdp.on("Page.frameNavigated", self._on_arrival)
+        cdp.on("Page.frameStoppedLoading", self._on_stop)
+        cdp.on("Page.windowOpen", self._on_window)
+
+    @classmethod
+    async def attach(cls, page: Page) -> Tab:
+        """Set up the isolated world of a page, in the document that it shows and in all that follow."""
+        cdp = await page.context.new_cdp_session(page)
+        script = {"source": world_source(), "worldName": WORLD, "runImmediately": True}
+        _, _, tree = await asyncio.gather(
+            cdp.send("Page.enable"),
+            cdp.send("Page.addScriptToEvaluateOnNewDocument", script),
+            cdp.send("Page.getFrameTree"),
+        )
+        return cls(page, cdp, tree["frameTree"]["frame"]["id"])
+
+    @property
+    def url(self) -> str:
+        """The address of the page that is shown."""
+        return self.page.url
+
+    async def send(self, method: str, params: dict[str, Any] | None = None) -> Any:
+        """A command of Chrome's DevTools Protocol. Raises ContextLost if the document is gone."""
+        from playwright.async_api import Error
+
+        try:
+            return await self._cdp.send(method, params or {})
+        except Error as error:
+            if any(words in error.message for words in _LOST):
+                self._world = None
+                raise ContextLost(error.message) from None
+            raise
+
+    async def context_id(self) -> int:
+        """The isolated world of the document that is shown, as the protocol names it."""
+        if self._world is None:
+            made = await self.send("Page.createIsolatedWorld", {"frameId": self._frame, "worldName": WORLD})
+            self._world = made["executionContextId"]
+        return self._world
+
+    async def run(self, function: str, *arguments: Any) -> Any:
+        """What a JavaScript function returns in the isolated world; arguments and result are JSON.
+
+        Raises ContextLost, and ScriptFailed if it raises.
+        """
+        expression = f"({function})({', '.join(map(json.dumps, arguments))})"
+        context = await self.context_id()
+        asked = {"expression": expression, "contextId": context, "returnByValue": True, "awaitPromise": True}
+        reply = await self.send("Runtime.evaluate", asked)
+        return script_value(reply)
+
+    async def settle(self, patience: Patience) -> bool:
+        """Wait until the page has come to rest, in whichever document that is; False if it does not."""
+        words = {name: 1e3 * seconds for name, seconds in zip(("quiet", "most", "patience"), patience, strict=True)}
+        for _ in range(_MOST_HOPS):
+            arrivals, stops = self._arrivals, self._stops
+            try:
+                how = await self.run("o => agentgym.settled(o)", words)
+                if how != "leaving":
+                    return bool(how == "settled")
+                await self._see_off(arrivals, stops, patience.load)
+            except ContextLost:
+                continue
+            except TimeoutError:
+                return False
+        return False
+
+    async def _see_off(self, arrivals: int, stops: int, seconds: float) -> None:
+        """Wait until the document that was asked for has come, or has turned out to be none: a download, say."""
+        async with asyncio.timeout(seconds):
+            while self._arrivals == arrivals and self._stops == stops:
+                self._moved.clear()
+                await self._moved.wait()
+        if self._arrivals != arrivals:
+            return
+        try:
+            async with asyncio.timeout(_GRACE):
+                while self._arrivals == arrivals:
+                    self._moved.clear()
+                    await self._moved.wait()
+        except TimeoutError:
+            await self.run("() => agentgym.stay()")
+
+    def _on_arrival(self, event: dict[str, Any]) -> None:
+        if "parentId" not in event["frame"]:
+            self._world = None
+            self._arrivals += 1
+            self._moved.set()
+
+    def _on_stop(self, event: dict[str, Any]) -> None:
+        if event["frameId"] == self._frame:
+            self._stops += 1
+            self._moved.set()
+
+    def _on_window(self, event: dict[str, Any]) -> None:
+        self.windows_asked += 1
+
+
+def script_value(reply: dict[str, Any]) -> Any:
+    """The value in a reply of Runtime.evaluate or callFunctionOn. Raises ScriptFailed if the script raised."""
+    if "exceptionDetails" in reply:
+        raised = reply["exceptionDetails"].get("exception", {})
+        raise ScriptFailed(raised.get("description", reply["exceptionDetails"].get("text", "?")))
+    return reply["result"].get("value")

@@ -1,0 +1,88 @@
+"""The agent's answer, compared with reference answers by rules.
+
+Source: WebArena (arXiv 2307.13854, section 3.2), whose exact_match and must_include these are, but for numbers and
+dates, which are equal however they are written, and never part of another number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.values import (
+    clean,
+    dates_in,
+    quantities_in,
+    read_date,
+    read_quantity,
+    same_value,
+)
+
+OR = " |OR| "
+"""Stands between alternatives of a reference."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactAnswer:
+    """The answer says what the reference does, and nothing else."""
+
+    reference: str
+
+    async def __call__(self, episode: Finished) -> Verdict:
+        """See `Evaluator`."""
+        if same_value(self.reference, episode.answer):
+            return Verdict(1.0)
+        return Verdict(0.0, f"the answer {shown(episode.answer)} is not {shown(self.reference)}")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerIncludes:
+    """The answer includes each of the references."""
+
+    references: Sequence[str]
+
+    async def __call__(self, episode: Finished) -> Verdict:
+        """See `Evaluator`."""
+        for reference in self.references:
+            if not includes(episode.answer, reference):
+                return Verdict(0.0, f"the answer {shown(episode.answer)} does not include {shown(reference)}")
+        return Verdict(1.0)
+
+
+def includes(text: str, reference: str) -> bool:
+    """Whether a text includes a reference, or one of its alternatives (" |OR| ").
+
+    A reference that begins or ends with a digit does not match within a longer number, but a number with decimals
+    matches one with more of them (40.442 in 40.44254: maps are read so). A single character matches only as a word of
+    its own. A number, a quantity or a date also matches written otherwise.
+    """
+    text = clean(text)
+    return any(_includes(text, clean(alternative)) for alternative in reference.split(OR))
+
+
+def _includes(text: str, reference: str) -> bool:
+    if reference and re.search(_pattern(reference), text):
+        return True
+    quantity = read_quantity(reference)
+    if quantity is not None:
+        return any(quantity.same(other) for other in quantities_in(text))
+    date = read_date(reference)
+    return date is not None and date in dates_in(text)
+
+
+def _pattern(reference: str) -> str:
+    before = after = ""
+    if len(reference) == 1:
+        before, after = r"(?<![\w-])(?<!\d[.,:/])", r"(?!\w)(?![.,:/-]\d)"
+    else:
+        before = r"(?<![\d.])(?<!\d,)" if reference[0].isdecimal() else ""
+        if reference[-1].isdecimal() and not re.fullmatch(r"\D*[\d,]+\.\d+", reference):
+            after = r"(?!\d|\.\d|,\d{3})"
+    return f"{before}{re.escape(reference)}{after}"
+
+
+def shown(text: str) -> str:
+    """A text as a reason quotes it: at most 120 characters."""
+    return repr(text if len(text) <= 120 else f"{text[:117]}...")

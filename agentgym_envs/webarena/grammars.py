@@ -1,0 +1,255 @@
+"""The forms in which a model may write a browser's actions, and the text that tells it of the world and the actions.
+
+Beside the suite's grammars: the inline code fences of WebArena's and AgentGym's prompts, BrowserGym's function calls,
+and one tool for each action.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from agentgym_envs.errors import InvalidAction
+from agentgym_envs.grammar import GRAMMARS, ActionGrammar, Parsed, last_pair
+from agentgym_envs.webarena.actions import FORM_FOLLOWS, FORMS, NAMES, Action, read, write
+from agentgym_envs.webarena.calls import CALLS, read_call, write_call
+
+_WORLD = """\
+You use a web browser to carry out a task. After each action you see the open tabs, the address of the page, and the \
+page as a tree of elements, one a line, below the element that it is a part of, for example:
+
+[12] button 'Save'
+
+The number is the id by which actions name an element; its role, its name and its state follow. Ids hold for the last \
+page that you saw. What lies outside of the window may be left out: scroll to see it. Only the sites of the task can be \
+visited. One action is carried out a turn, and after the one that ends the task nothing more can be done."""
+_OWN_LISTS = ("browsergym", "tool_call")
+
+
+def rules(grammar: ActionGrammar) -> str:
+    """What the world is and, unless the grammar's instructions list them in their own words, which actions there are."""
+    if grammar.name in _OWN_LISTS:
+        return _WORLD
+    lines = [f"{form}: {meaning} {note}".rstrip() for form, meaning, note in FORMS.values()]
+    return "\n".join([_WORLD, "", "The actions are:", *lines])
+
+
+_PHRASE = "In summary, the next action I will perform is"
+_INFO = re.compile(r"[\w+-]+[ \t]*\Z")
+
+
+def last_fence(text: str) -> tuple[str, str] | None:
+    """What stands before and inside the last complete pair of triple backticks; None if there is none."""
+    pieces = text.split("```")
+    end = (len(pieces) - 1) // 2 * 2 - 1
+    if end < 1:
+        return None
+    return "```".join(pieces[:end]).strip(), _without_info(pieces[end]).strip("`").strip()
+
+
+def _without_info(block: str) -> str:
+    """A block without the name of a language behind its opening backticks."""
+    first, _, rest = block.partition("\n")
+    return rest if rest.strip() and _INFO.match(first) and first.strip() not in FORMS else block
+
+
+@dataclass(frozen=True, slots=True)
+class WebFences:
+    """An action between triple backticks, on one line or on its own; the last complete pair counts.
+
+    Source: the form of WebArena's (arXiv 2307.13854) and AgentGym's prompts.
+    """
+
+    name: str = "fenced"
+    instructions: str = f'Think first. Then write one action in this form: "{_PHRASE} ```click [1234]```"'
+
+    def parse(self, text: str) -> Parsed:
+        """The text in the last pair of fences. Raises InvalidAction."""
+        if not (found := last_fence(text)):
+            raise InvalidAction(
+                "No action found. Write one action between triple backticks, such as ```click [1234]```"
+            )
+        thought, command = found
+        return Parsed(thought.removesuffix(_PHRASE).strip(), command)
+
+    def format(self, command: str, thought: str = "") -> str:
+        """The thought, if any, and the sentence with the action."""
+        return f"{thought} {_PHRASE} ```{command}```".lstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserGymCalls:
+    """BrowserGym's functions, one call a message: the whole message, or the last block between triple backticks.
+
+    Source: https://github.com/ServiceNow/BrowserGym, browsergym/core/src/browsergym/core/action/functions.py.
+    """
+
+    name: str = "browsergym"
+
+    @property
+    def instructions(self) -> str:
+        """Lists the functions."""
+        lines = [f"{call.form}: {call.meaning}" for call in CALLS.values() if call.meaning]
+        lead = (
+            "You may think first. Then write one call of a function, in Python's syntax, in a code block, for example:"
+        )
+        return "\n".join([lead, "```\nclick('12')\n```", "The functions are:", *lines])
+
+    def parse(self, text: str) -> Parsed:
+        """The command that the call stands for. Raises InvalidAction."""
+        thought, code = last_fence(text) or ("", text.strip())
+        return Parsed(thought, _command(read_call(code)))
+
+    def format(self, command: str, thought: str = "") -> str:
+        """The thought, if any, and the call in a code block; what is no action stays as it is."""
+        try:
+            code = write_call(read(command)).replace("```", r"\x60\x60\x60")
+        except InvalidAction:
+            code = command
+        return f"{thought}\n```\n{code}\n```".lstrip("\n")
+
+
+_PARAMETERS: dict[str, dict[str, Any]] = {
+    "id": {"type": "integer", "minimum": 0, "description": "The id of an element."},
+    "text": {"type": "string", "description": "The text that the field is to hold."},
+    "enter": {"type": "boolean", "description": "Whether Enter is pressed afterwards; true by default."},
+    "keys": {"type": "string", "description": "A key or a combination, such as Enter or Control+a."},
+    "direction": {"type": "string", "enum": ["up", "down"], "description": "Where to."},
+    "index": {"type": "integer", "minimum": 0, "description": "The number of a tab, counted from 0."},
+    "url": {"type": "string", "description": "The address."},
+    "answer": {"type": "string", "description": "The answer, which may be empty."},
+}
+_PRESSED_ON = {"type": "integer", "minimum": 0, "description": "An element that gets the focus first, if any."}
+_ACTIONS = {name: kind for kind, name in NAMES.items()}
+
+
+def tools() -> list[dict[str, Any]]:
+    """The actions as tools, in the JSON schema that OpenAI's API and chat templates take; a new list each time."""
+    return [_tool(name) for name in FORMS]
+
+
+def _tool(name: str) -> dict[str, Any]:
+    parameters = fields(_ACTIONS[name])
+    properties = {field.name: dict(_PARAMETERS[field.name]) for field in parameters}
+    if name == "press":
+        properties["id"] = dict(_PRESSED_ON)
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": [field.name for field in parameters if field.default is MISSING],
+    }
+    meaning = FORMS[name].meaning
+    description = meaning[0].upper() + meaning[1:]
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+def _signature(name: str) -> str:
+    """A tool as a model is told of it: `type(id, text, enter=true)`."""
+    told = [f.name if f.default is MISSING else f"{f.name}={json.dumps(f.default)}" for f in fields(_ACTIONS[name])]
+    return f"{name}({', '.join(told)})"
+
+
+@dataclass(frozen=True, slots=True)
+class WebTools:
+    """Tool calls, one tool for each action, in the form of Hermes and Qwen. `tools()` are their schemas.
+
+    Source: the Hermes function-calling format, https://github.com/NousResearch/Hermes-Function-Calling
+    """
+
+    name: str = "tool_call"
+
+    @property
+    def instructions(self) -> str:
+        """Lists the tools."""
+        example = '<tool_call>\n{"name": "click", "arguments": {"id": 12}}\n</tool_call>'
+        lines = [f"{_signature(name)}: {form.meaning}" for name, form in FORMS.items()]
+        return "\n".join(["Answer with one call of a tool, for example:", example, "The tools are:", *lines])
+
+    def parse(self, text: str) -> Parsed:
+        """The command that the last tool call stands for. Raises InvalidAction."""
+        if not (found := last_pair(text, "tool_call")):
+            raise InvalidAction("No tool call found. Call one tool between <tool_call> and </tool_call>.")
+        thought, body = found
+        name, arguments = _call(body)
+        return Parsed(thought, _command(_action(name, arguments)))
+
+    def format(self, command: str, thought: str = "") -> str:
+        """The thought, if any, and the call; what is no action stays as it is."""
+        try:
+            call = _written(read(command))
+        except InvalidAction:
+            call = command
+        return f"{thought}\n<tool_call>\n{call}\n</tool_call>".lstrip("\n")
+
+
+def _written(action: Action) -> str:
+    arguments = {field.name: getattr(action, field.name) for field in fields(action)}
+    told = {name: value for name, value in arguments.items() if value is not None}
+    call = json.dumps({"name": NAMES[type(action)], "arguments": told}, ensure_ascii=False)
+    return call.replace("tool_call>", r"tool_call\u003e")
+
+
+def _command(action: Action) -> str:
+    """The command of an action, read once more, since keys and addresses are only checked there."""
+    try:
+        return write(read(write(action)))
+    except InvalidAction as error:
+        raise InvalidAction(str(error).partition(FORM_FOLLOWS)[0]) from None
+
+
+def _call(body: str) -> tuple[str, Mapping[str, Any]]:
+    try:
+        call = json.loads(body)
+        name, arguments = call["name"], call.get("arguments", {})
+        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        name, arguments = None, None
+    if not isinstance(name, str) or not isinstance(arguments, Mapping):
+        raise InvalidAction('The tool call is not valid JSON of the form {"name": "click", "arguments": {"id": 12}}.')
+    if name not in _ACTIONS:
+        raise InvalidAction(f"There is no tool {name!r:.60}. The tools are: {', '.join(FORMS)}.")
+    return name, arguments
+
+
+def _action(name: str, arguments: Mapping[str, Any]) -> Action:
+    kind = _ACTIONS[name]
+    known = {field.name: field.default for field in fields(kind)}
+    missing = [key for key, default in known.items() if default is MISSING and key not in arguments]
+    if missing or not arguments.keys() <= known.keys():
+        raise InvalidAction(f"These are not the arguments of the tool {name}. Call it as {_signature(name)}.")
+    given = {key: value for key, value in arguments.items() if value is not None or known[key] is not None}
+    return kind(**{key: _value(name, key, value) for key, value in given.items()})
+
+
+def _value(name: str, key: str, value: Any) -> Any:
+    """An argument of the type that the schema says; a number in quotes and a text without them are forgiven."""
+    schema = _PARAMETERS[key]
+    found: Any = None
+    match schema["type"]:
+        case "integer":
+            found = _integer(value)
+        case "boolean":
+            found = value if isinstance(value, bool) else None
+        case "string" if isinstance(value, str | int | float) and not isinstance(value, bool):
+            found = str(value)
+    if found is None or found not in schema.get("enum", [found]):
+        wanted = " or ".join(schema["enum"]) if "enum" in schema else schema["type"]
+        raise InvalidAction(f"The argument {key} of the tool {name} must be of the kind: {wanted}.")
+    return found
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9 else None
+
+
+WEB_GRAMMARS: dict[str, Callable[[], ActionGrammar]] = GRAMMARS | {
+    "fenced": WebFences,
+    "browsergym": BrowserGymCalls,
+    "tool_call": WebTools,
+}
+"""The suite's grammars, some of them in a browser's own words, and BrowserGym's."""

@@ -1,0 +1,52 @@
+// Begins a task on a MiniWoB page, in the page's own world, and returns what it asks for.
+({ seed, mode, names, states, setup }) => {
+  // A page tells of the date and opens calendars at it: every episode begins at the same moment.
+  const shift = Date.parse('2020-01-01T12:00:00Z') - Date.now();
+  window.Date = new Proxy(Date, {
+    construct: (real, given, target) => Reflect.construct(real, given.length ? given : [real.now() + shift], target),
+    get: (real, key) => key === 'now' ? () => real.now() + shift : Reflect.get(real, key),
+  });
+
+  // Nothing moves, and nothing waits: the text of a page depends on what was done, never on when.
+  function hurry({ fx, ui }) {
+    fx.off = true;
+    if (ui?.autocomplete) ui.autocomplete.prototype.options.delay = 0;
+    if (ui?.menu) ui.menu.prototype.delay = 0;
+  }
+
+  function set(element, name, value) {
+    if (value === null) element.removeAttribute(name);
+    else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+  }
+
+  function tell() {
+    const found = new Map();
+    for (const [selector, role, name] of names)
+      for (const element of document.querySelectorAll(selector)) found.set(element, [role, name]);
+    for (const [element, [role, name]] of found) {
+      set(element, 'role', role);
+      set(element, 'aria-label', name);
+    }
+    for (const [selector, attribute, so] of states)
+      for (const element of document.querySelectorAll(selector)) set(element, attribute, String(element.matches(so)));
+  }
+
+  function asked() {
+    const query = document.getElementById('query').cloneNode(true);
+    for (const picture of query.querySelectorAll('[aria-label]')) picture.textContent = picture.getAttribute('aria-label');
+    return query.textContent.replace(/\s+/g, ' ').trim();
+  }
+
+  if (window.jQuery) hurry(window.jQuery);
+  core.EPISODE_MAX_TIME = 2 ** 31 - 1;  // no timer can be longer; these are 24 days
+  core.cover_div.onclick = null;  // it would start another episode
+  core.setDataMode(mode);
+  Math.seedrandom(seed);
+  core.startEpisodeReal();
+  clearInterval(core.CD_TIMER);
+  if (setup) Function(setup)();
+  core.begunByAgentGym = true;
+  tell();
+  new MutationObserver(tell).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ['class'] });
+  return asked();
+}

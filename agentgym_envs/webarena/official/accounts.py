@@ -1,0 +1,31 @@
+"""The accounts of the sites: WebArena's standard ones, unless environment variables say otherwise."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+
+class Account(NamedTuple):
+    """A user name (the shop's is an e-mail address) and a password."""
+
+    user: str
+    password: str
+
+
+STANDARD = {
+    "shopping": Account("emma.lopez@gmail.com", "Password.123"),
+    "shopping_admin": Account("admin", "admin1234"),
+    "shopping_site_admin": Account("admin", "admin1234"),
+    "reddit": Account("MarvelsGrantMan136", "test1234"),
+    "gitlab": Account("byteblaze", "hello1234"),
+}
+"""Published with the sites' images. "shopping_site_admin" is whom scoring asks the shop's REST interface as."""
+
+
+def account(name: str) -> Account:
+    """The account of that name; `WA_SHOPPING_USERNAME` and `WA_SHOPPING_PASSWORD` replace that of the shop, and so on."""
+    standard, prefix = STANDARD[name], f"WA_{name.upper()}"
+    return Account(
+        os.environ.get(f"{prefix}_USERNAME") or standard.user, os.environ.get(f"{prefix}_PASSWORD") or standard.password
+    )

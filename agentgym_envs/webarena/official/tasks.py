@@ -1,0 +1,155 @@
+"""The 812 tasks of WebArena, read from its own file or from webarena-verified's: neither is part of this package."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from agentgym_envs.errors import TaskTableError, UsageError, missing_extra
+from agentgym_envs.task import SPLITS, Split, Task, TaskTable, scramble
+from agentgym_envs.webarena.official.sites import placeholders
+
+VERSION = 1
+GROUPS = ("shopping", "cms", "maps", "gitlab-reddit")
+"""Those of the AgentGym-RL paper. The site on which a task begins decides."""
+GROUP_OF = {"shopping": "shopping", "shopping_admin": "cms", "map": "maps", "gitlab": GROUPS[3], "reddit": GROUPS[3]}
+VARIABLE = "AGENTGYM_WEBARENA_TASKS"
+"""The environment variable that names a task file."""
+SOURCES = {
+    "original": (("webarena_verified", "assets/dataset/test.raw.json"), ("webarena", "test.raw.json")),
+    "verified": (("webarena_verified", "assets/dataset/webarena-verified.json"),),
+}
+"""Where the files lie in the packages `webarena-verified` and `libwebarena`."""
+
+
+class WebArenaTasks(TaskTable):
+    """A table of which only those tasks are drawn, taken and counted that can be played: `playable` (ids)."""
+
+    def __init__(self, table: TaskTable, playable: Collection[str]) -> None:
+        super().__init__(table.name, table.version, table.tasks)
+        self._playable = frozenset(playable)
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """In the paper's order."""
+        present = {task.group for task in self.tasks}
+        return tuple(group for group in GROUPS if group in present)
+
+    def counts(self) -> dict[str, dict[Split, int]]:
+        """See `TaskSet.counts`."""
+        found = Counter((task.group, task.split) for task in self.tasks if task.id in self._playable)
+        return {group: {split: found[group, split] for split in SPLITS} for group in self.groups}
+
+    def _filter(self, split: str | None, groups: tuple[str, ...] | None) -> list[Task]:
+        found = [task for task in super()._filter(split, groups) if task.id in self._playable]
+        if not found:
+            which = ", ".join(filter(None, [split and f"split {split!r}", groups and f"groups {groups}"])) or "any kind"
+            raise UsageError(
+                f"no task of {which} can be played with the sites and the judge that are configured; "
+                "agentgym_envs.webarena.official.readiness says what each task needs"
+            )
+        return found
+
+
+def open_tasks(source: str | os.PathLike[str] | None = None) -> TaskTable:
+    """The tasks of "original" (the default), "verified", or a file of either form.
+
+    Without a source, the environment variable AGENTGYM_WEBARENA_TASKS may name a file. Task numbers and splits are the
+    same in both. Raises MissingExtra if no package with the file is installed, TaskTableError if it is not one.
+    """
+    source = source or os.environ.get(VARIABLE) or "original"
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(f"tasks are {' or '.join(map(repr, SOURCES))} or a file, got {source!r:.80}")
+    path = find_tasks(source) if isinstance(source, str) and source in SOURCES else Path(source)
+    try:
+        return _read(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise UsageError(f"the task file {os.fspath(path)!r} cannot be read: {error}") from None
+
+
+def find_tasks(source: str) -> Path:
+    """Where an installed package has the file; the package itself is not imported. Raises MissingExtra."""
+    for package, inside in SOURCES[source]:
+        found = importlib.util.find_spec(package)
+        for folder in (found and found.submodule_search_locations) or ():
+            if (path := Path(folder) / inside).is_file():
+                return path
+    raise missing_extra(
+        f"Reading WebArena's tasks ({source}) without a file (tasks=PATH or {VARIABLE})",
+        "webarena-verified",
+        "webarena-verified",
+    )
+
+
+def read_tasks(path: Path) -> TaskTable:
+    """The table of a file: a JSON list of tasks, in WebArena's form or webarena-verified's. Raises TaskTableError."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise TaskTableError(f"{path} is not JSON: {error}") from None
+    if not isinstance(rows, list):
+        raise TaskTableError(f"{path} is no list of tasks")
+    tasks = [_task(row, f"{path}, task {number}") for number, row in enumerate(rows)]
+    name = "webarena-verified" if any(is_verified(task) for task in tasks) else "webarena"
+    return TaskTable(name, VERSION, tasks)
+
+
+@lru_cache(maxsize=8)  # a server makes an environment for every session
+def _read(path: Path, changed: int) -> TaskTable:
+    return read_tasks(path)
+
+
+def is_verified(task: Task) -> bool:
+    """Whether a task is webarena-verified's, which scores it otherwise."""
+    return isinstance(task.data["eval"], list)
+
+
+def needs_judge(task: Task) -> bool:
+    """Whether a task asks a language model whether an answer means what it should."""
+    return not is_verified(task) and "fuzzy_match" in (task.data["eval"].get("reference_answers") or {})
+
+
+def needed_sites(task: Task) -> list[str]:
+    """The sites that a task cannot be played and scored without."""
+    named = placeholders(json.dumps([task.data["start_urls"], task.data["eval"]]))
+    return list(dict.fromkeys([*task.data["sites"], *named]))
+
+
+def split_of(template: int) -> Split:
+    """The split of all tasks that come from one template of an intent: of ten, six train, one validates, three test.
+
+    Hence no task for testing is one for training with another name in it.
+    """
+    place = scramble(template) % 10
+    return "train" if place < 6 else "validation" if place < 7 else "test"
+
+
+def _task(row: Any, where: str) -> Task:
+    try:
+        number, template, intent = row["task_id"], row["intent_template_id"], row["intent"]
+        begin = row["start_urls"] if "start_urls" in row else row["start_url"].split(" |AND| ")
+        group = GROUP_OF[placeholders(begin[0])[0]]
+        data = {
+            "sites": list(row["sites"]),
+            "start_urls": list(begin),
+            "template": int(template),
+            "geolocation": row.get("geolocation"),
+            "eval": _evaluation(row["eval"]),
+        }
+        return Task(f"webarena/{int(number)}", split_of(int(template)), group, str(intent), data)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise TaskTableError(f"{where} is not in WebArena's form: {type(error).__name__}: {error}") from None
+
+
+def _evaluation(config: Any) -> Mapping[str, Any] | Sequence[Any]:
+    wrong = "evaluator" not in config[0] if isinstance(config, list) else "eval_types" not in config
+    if wrong:
+        raise ValueError("its 'eval' names no evaluators")
+    found: Mapping[str, Any] | Sequence[Any] = config
+    return found
