@@ -1,7 +1,7 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
 `errors, spaces, schedule → task, grammar → core → wrappers, trajectory, hosting, the scenarios → vector → rollout
-→ evaluate, http, cli, viewer, multiagent → adapters`. A scenario is any folder of the package with an `env.py` in it,
+→ evaluate, http, cli, viewer, multiagent → adapters`. A scenario is a folder of the package with an `env.py` in or below it,
 so that a new one is held to the same rules without a change here.
 """
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = "agentgym_envs"
 FILES = sorted(ROOT.glob(f"{PACKAGE}/**/*.py"))
 ADAPTER_FILES = sorted(ROOT.glob("adapters/*/*/**/*.py"))
-SCENARIOS = {path.parent.name for path in ROOT.glob(f"{PACKAGE}/*/env.py")}
+SCENARIOS = {path.relative_to(ROOT / PACKAGE).parts[0] for path in ROOT.glob(f"{PACKAGE}/*/**/env.py")}
 
 ROOT_PACKAGE = ""  # agentgym_envs/__init__.py
 LAYERS = [

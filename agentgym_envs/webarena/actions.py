@@ -124,8 +124,8 @@ FORMS = {
     "hover": Form("hover [id]", "move the mouse over an element."),
     "press": Form(
         "press [keys]",
-        "press a key or a combination, such as Enter, PageDown or Control+a, where the focus is.",
-        "press [id] [keys] moves the focus to an element first.",
+        "press a key or a combination, such as Enter, PageDown or Control+a, where the focus is or on an element.",
+        "press [id] [keys] is on an element.",
     ),
     "scroll": Form("scroll [up|down]", "scroll the page by the height of the window."),
     "new_tab": Form("new_tab", "open an empty tab and go to it."),
@@ -200,6 +200,7 @@ _VERBS = {name.replace("_", ""): name for name in FORMS} | {
     "switchtab": "tab_focus",
 }
 _QUOTES = ('""', "''", "``", "“”", "‘’")
+_UNCLOSED = "A bracket is not closed, or something follows it."
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}
 
 
@@ -250,7 +251,7 @@ def _plain(text: str, name: str) -> str:
 def _line(text: str, verb: str) -> str:
     """A text that stands without brackets: the rest of the line."""
     if text.startswith("["):
-        _refuse(verb, "A bracket is not closed.")
+        _refuse(verb, _UNCLOSED)
     if "\n" in text or "\r" in text:
         _refuse(verb, "A text of several lines must stand in brackets, with nothing after it.")
     return _unquoted(text)
@@ -326,8 +327,10 @@ def _read_scroll(rest: str) -> Action:
 
 def _read_goto(rest: str) -> Action:
     url = _plain(rest, "url")
-    if not url or (rest.startswith("[") and not _enclosed(rest)):
-        _refuse("goto", "The address is missing, or its bracket is not closed.")
+    if not url:
+        _refuse("goto", "The address is missing.")
+    if rest.startswith("[") and not _enclosed(rest):
+        _refuse("goto", _UNCLOSED)
     return Goto(url)
 
 

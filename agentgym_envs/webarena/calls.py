@@ -1,7 +1,7 @@
 """BrowserGym's function calls, such as `fill('12', 'text')`, read as actions and written. Nothing is ever evaluated.
 
-Source: https://github.com/ServiceNow/BrowserGym, browsergym/core/src/browsergym/core/action/functions.py, for the names,
-the arguments and what they mean.
+Source: https://github.com/ServiceNow/BrowserGym, browsergym/core/src/browsergym/core/action/functions.py, for the
+functions' names and arguments and what they mean.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from agentgym_envs.webarena.actions import (
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function: how it is called, what it does (empty: nothing a model need be told of), and what it stands for."""
+    """A function: how it is called, what it does, as a model is told, and what it stands for."""
 
     form: str
     meaning: str
@@ -85,6 +85,11 @@ def _tab_focus(index: Any) -> Action:
     return TabFocus(index)
 
 
+def _answer(text: Any) -> Action:
+    number = isinstance(text, int | float) and not isinstance(text, bool)
+    return Stop(str(text) if number else _text(text))
+
+
 CALLS = {
     "click": Call(
         "click('12')", "click an element; an option of a drop-down list is chosen by clicking the option.", _click
@@ -119,8 +124,8 @@ CALLS = {
     "noop": Call("noop()", "do nothing and look at the page again.", lambda wait_ms=1000: Wait()),
     "send_msg_to_user": Call(
         "send_msg_to_user('answer')",
-        "end the task, when it is done, with an answer in as few words as it takes, which is empty if nothing is asked.",
-        lambda text: Stop(str(text)),
+        "end the task, when it is done. The answer takes as few words as it can; it is empty if nothing was asked.",
+        _answer,
     ),
     "report_infeasible": Call(
         "report_infeasible('reason')", "end the task, if it cannot be done.", lambda reason: Stop("N/A")
@@ -186,14 +191,16 @@ _ALONE: dict[type[Action], str] = {
     GoForward: "go_forward()",
     Wait: "noop()",
 }
+_LITERALS = (
+    r""""{3}(?:[^"\\]|\\.|"(?!""))*"{3}""",
+    r"""'{3}(?:[^'\\]|\\.|'(?!''))*'{3}""",
+    r'"(?:[^"\\]|\\.)*"',
+    r"'(?:[^'\\]|\\.)*'",
+)
 _TOKEN = re.compile(
-    r"""\s*(?:
-        (?P<text>\"{3}(?:[^"\\]|\\.|"(?!""))*"{3} | '{3}(?:[^'\\]|\\.|'(?!''))*'{3} | "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*')
-      | (?P<number>[+-]?[0-9]{1,12}(?:\.[0-9]{0,12})?)
-      | (?P<name>[A-Za-z_][A-Za-z_0-9]*)
-      | (?P<mark>[(),=\[\]])
-    )""",
-    re.DOTALL | re.VERBOSE,
+    rf"\s*(?:(?P<text>{'|'.join(_LITERALS)})|(?P<number>[+-]?[0-9]{{1,12}}(?:\.[0-9]{{0,12}})?)"
+    r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<mark>[(),=\[\]]))",
+    re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "\n": ""}
@@ -217,9 +224,7 @@ def _tokens(code: str) -> Iterator[_Token]:
 
 def _refuse(code: str) -> NoReturn:
     told = code if len(code) <= 60 else f"{code[:60]}..."
-    raise InvalidAction(
-        f"{told!r} is not one call of a function. Write one call and nothing else, such as click('12')."
-    )
+    raise InvalidAction(f"{told!r} is not one call of a function. Write one call and nothing else, as in click('12').")
 
 
 class _Reader:

@@ -18,23 +18,24 @@ from agentgym_envs.webarena.actions import FORM_FOLLOWS, FORMS, NAMES, Action, r
 from agentgym_envs.webarena.calls import CALLS, read_call, write_call
 
 _WORLD = """\
-You use a web browser to carry out a task. After each action you see the open tabs, the address of the page, and the \
-page as a tree of elements, one a line, below the element that it is a part of, for example:
+You use a web browser to carry out a task. After each action you see the open tabs, the page as a tree of elements, \
+one a line, set in below the element that it is a part of, and the address of the page. For example:
 
 [12] button 'Save'
 
-The number is the id by which actions name an element; its role, its name and its state follow. Ids hold for the last \
-page that you saw. What lies outside of the window may be left out: scroll to see it. Only the sites of the task can be \
-visited. One action is carried out a turn, and after the one that ends the task nothing more can be done."""
+The number is the id by which actions name an element; its role, its name and its state follow. Ids hold for the page \
+as you saw it last. What lies outside of the window may be left out: scroll to see it. Only the sites of the task can \
+be visited. One action is carried out a turn, and after the one that ends the task nothing more can be done."""
+RULES = "\n".join(
+    [_WORLD, "", "The actions are:", *(f"{form}: {meaning} {note}".rstrip() for form, meaning, note in FORMS.values())]
+)
+"""What the world is and which actions there are, as `read` reads them."""
 _OWN_LISTS = ("browsergym", "tool_call")
 
 
-def rules(grammar: ActionGrammar) -> str:
-    """What the world is and, unless the grammar's instructions list them in their own words, which actions there are."""
-    if grammar.name in _OWN_LISTS:
-        return _WORLD
-    lines = [f"{form}: {meaning} {note}".rstrip() for form, meaning, note in FORMS.values()]
-    return "\n".join([_WORLD, "", "The actions are:", *lines])
+def rules_for(grammar: ActionGrammar) -> str:
+    """`RULES`, without the actions if the grammar's instructions list them in words of their own."""
+    return _WORLD if grammar.name in _OWN_LISTS else RULES
 
 
 _PHRASE = "In summary, the next action I will perform is"
@@ -68,7 +69,7 @@ class WebFences:
 
     def parse(self, text: str) -> Parsed:
         """The text in the last pair of fences. Raises InvalidAction."""
-        if not (found := last_fence(text)):
+        if not (found := last_fence(text)) or not found[1]:
             raise InvalidAction(
                 "No action found. Write one action between triple backticks, such as ```click [1234]```"
             )
@@ -92,10 +93,8 @@ class BrowserGymCalls:
     @property
     def instructions(self) -> str:
         """Lists the functions."""
-        lines = [f"{call.form}: {call.meaning}" for call in CALLS.values() if call.meaning]
-        lead = (
-            "You may think first. Then write one call of a function, in Python's syntax, in a code block, for example:"
-        )
+        lines = [f"{call.form}: {call.meaning}" for call in CALLS.values()]
+        lead = "You may think first. Then write one call of a function, in Python's syntax, in a code block, as here:"
         return "\n".join([lead, "```\nclick('12')\n```", "The functions are:", *lines])
 
     def parse(self, text: str) -> Parsed:
@@ -122,6 +121,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
     "url": {"type": "string", "description": "The address."},
     "answer": {"type": "string", "description": "The answer, which may be empty."},
 }
+_KINDS = {"integer": "a whole number", "boolean": "true or false", "string": "a text"}
 _PRESSED_ON = {"type": "integer", "minimum": 0, "description": "An element that gets the focus first, if any."}
 _ACTIONS = {name: kind for kind, name in NAMES.items()}
 
@@ -236,8 +236,8 @@ def _value(name: str, key: str, value: Any) -> Any:
         case "string" if isinstance(value, str | int | float) and not isinstance(value, bool):
             found = str(value)
     if found is None or found not in schema.get("enum", [found]):
-        wanted = " or ".join(schema["enum"]) if "enum" in schema else schema["type"]
-        raise InvalidAction(f"The argument {key} of the tool {name} must be of the kind: {wanted}.")
+        wanted = " or ".join(schema["enum"]) if "enum" in schema else _KINDS[schema["type"]]
+        raise InvalidAction(f"The argument {key} of the tool {name} must be {wanted}.")
     return found
 
 

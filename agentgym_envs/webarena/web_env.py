@@ -7,7 +7,7 @@ import random
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +23,14 @@ from agentgym_envs.webarena.browser.pool import BrowserOptions, pool_for
 from agentgym_envs.webarena.browser.session import Session, SessionOptions
 from agentgym_envs.webarena.browser.view import ViewOptions, elements
 from agentgym_envs.webarena.evaluators.base import Verdict
-from agentgym_envs.webarena.grammars import RULES, WEB_GRAMMARS
+from agentgym_envs.webarena.grammars import WEB_GRAMMARS, rules_for
 
 MOST_CHARS = 200_000
+_FIELDS = ("textbox", "searchbox", "combobox")
+_TARGETS = ("link", "button", "checkbox", "radio", "option")
 _LONGEST_PLAN = 200
 _ENDED = "The task has ended."
 _MOST_ADDRESS = 500
-_T = TypeVar("_T")
 
 
 class WebEnv(TextEnv):
@@ -44,7 +45,6 @@ class WebEnv(TextEnv):
     native_async = True
     remote_options = TextEnv.remote_options | {"viewport", "max_chars", "obs_backend"}
     grammars: Mapping[str, Callable[[], ActionGrammar]] = WEB_GRAMMARS
-    rules = RULES
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class WebEnv(TextEnv):
         super().__init__(
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
+        self.rules = rules_for(self.grammar)
         if type(max_chars) is not int or not 200 <= max_chars <= MOST_CHARS:
             raise UsageError(f"max_chars is a whole number from 200 to {MOST_CHARS}, got {max_chars!r}")
         if obs_backend not in BACKENDS:
@@ -110,7 +111,8 @@ class WebEnv(TextEnv):
             return write(Type(rng.choice(fields), rng.choice(self._objective.split() or ["?"]), rng.random() < 0.5))
         if targets and rng.random() < 0.8:
             return write(Click(rng.choice(targets)))
-        return write(rng.choice([Scroll("down"), Scroll("up"), GoBack()]))
+        others: list[Action] = [Scroll("down"), Scroll("up"), GoBack()]
+        return write(rng.choice(others))
 
     @abstractmethod
     def _browser_options(self) -> BrowserOptions:

@@ -18,8 +18,9 @@ class Backend(Protocol):
         """What is on the page now."""
 
     async def call(self, tab: Tab, element: int, function: str, *arguments: Any) -> Any:
-        """What a JavaScript function returns in the isolated world for an element of the last observation and further
-        arguments (JSON); None if the element is not there (any more).
+        """What a JavaScript function returns in the isolated world for an element and further arguments (JSON).
+
+        `element` is an id of the last observation; None if it is not there (any more).
         """
 
 

@@ -67,12 +67,13 @@ class Walk {
     const body = bodyOf(document) ?? rootElement(document);
     const root = this.focused === null || this.focused === body ? ' focused: True' : '';
     this.lines.add(0, `[${idOf(rootElement(document))}] RootWebArea ${quote(pageTitle())}${root}`);
-    this.enter(document, { depth: 1, name: '', content: false, active: false, frames: 0,
+    this.enter(document, { depth: 1, name: '', content: false, active: false, silent: false, frames: 0,
       clip: { left: 0, top: 0, right: innerWidth, bottom: innerHeight } });
     while (this.nodes.length && this.left-- > 0) {
       const node = this.nodes.pop(), place = this.places.pop();
-      const type = typeOf(node);
-      if (type === ELEMENT) this.element(node, place);
+      const type = typeof node === 'string' ? 0 : typeOf(node);
+      if (type === 0) this.tell(node, place);
+      else if (type === ELEMENT) this.element(node, place);
       else if (type === TEXT) this.text(node, place);
     }
     this.finish();
@@ -143,21 +144,23 @@ class Walk {
     const box = contents ? null : boxOf(e);
     if (box && isFolded(box, style)) return;
     const silent = style.visibility !== 'visible';
-    const inner = silent ? { ...place, silent } : this.line(e, place.silent ? { ...place, silent: false } : place, style, box);
-    this.inside(e, inner);
+    const here = silent === place.silent ? place : { ...place, silent };
+    const role = roleOf(e), seen = !silent && this.sees(e, box, here);
+    this.inside(e, role, seen, silent ? here : this.line(e, role, seen, here, style));
   }
 
   /** Tell an element, if it is to be told; returns the place of what is in it. */
-  line(e, place, style, box) {
-    const role = roleOf(e), interactive = INTERACTIVE.has(role);
+  line(e, role, seen, place, style) {
+    const interactive = INTERACTIVE.has(role);
     const clickable = !interactive && isClickable(e, style, place);
     const active = place.active || interactive || clickable;
     const inner = active === place.active ? place : { ...place, active };
-    if (!this.sees(e, box, place)) return inner;
+    if (!seen) return inner;
     let { name, content } = nameOf(e, role);
     if (clickable && !name) [name, content] = [shortContent(e), true];
-    const states = statesOf(e, role, e === this.focused, clickable);
-    if (STRUCTURE.has(role) && !name && !states) return inner;
+    const structure = STRUCTURE.has(role), focused = e === this.focused;
+    if (structure && !name && !clickable && !focused) return inner;
+    const states = statesOf(e, structure ? '' : role, focused, clickable);
     this.lines.add(place.depth, `[${idOf(e)}] ${role} ${quote(name)}${states}${foreign(e)}`);
     return { ...inner, depth: place.depth + 1, name, content };
   }
@@ -170,15 +173,16 @@ class Walk {
     return around.width > 0 && around.height > 0 && (!this.viewport || overlaps(around, place.clip));
   }
 
-  inside(e, place) {
+  inside(e, role, seen, place) {
     const tag = tagOf(e);
     if (FRAMES.has(tag)) return this.frame(e, place);
     if (tag === 'select') return this.options(e, place);
-    if (TYPED_TEXT.has(tag) || LEAVES.has(roleOf(e))) return;
+    if (TYPED_TEXT.has(tag) || LEAVES.has(role)) return;
     const children = this.childrenOf(e);
+    if (!seen) return this.push(children, place);
     const before = pseudoText(e, '::before'), after = pseudoText(e, '::after');
-    if (before && !place.silent) this.tell(before, place);
-    if (after && !place.silent) children.push(document.createTextNode(after));
+    if (before) this.tell(before, place);
+    if (after) this.push([after], place);
     this.push(children, place);
   }
 

@@ -7,7 +7,7 @@ import atexit
 import contextlib
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.errors import EnvError
@@ -33,7 +33,7 @@ class BrowserOptions:
     """
 
     chromium: str | None = None
-    hosts: HostRules = HostRules()
+    hosts: HostRules = field(default_factory=HostRules)
     recycle_after: int = 500
     idle_seconds: float = 10.0
 

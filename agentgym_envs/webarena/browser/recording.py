@@ -30,7 +30,10 @@ class Requests:
 
 
 async def _entry(request: Request, began: datetime) -> dict[str, Any]:
-    """Source: HTTP Archive 1.2, http://www.softwareishard.com/blog/har-12-spec/"""
+    """A request and its answer.
+
+    Source: HTTP Archive 1.2, http://www.softwareishard.com/blog/har-12-spec/.
+    """
     response = await request.response() if request.failure is None else None
     return {
         "startedDateTime": began.isoformat(),

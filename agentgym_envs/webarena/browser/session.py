@@ -38,9 +38,9 @@ class SessionOptions:
     `storage_state` is Playwright's, with cookies of a login; `record` keeps what the browser asks for.
     """
 
-    browser: BrowserOptions = BrowserOptions()
-    view: ViewOptions = ViewOptions()
-    patience: Patience = Patience()
+    browser: BrowserOptions = field(default_factory=BrowserOptions)
+    view: ViewOptions = field(default_factory=ViewOptions)
+    patience: Patience = field(default_factory=Patience)
     call_seconds: float = 30.0
     size: tuple[int, int] = (1280, 720)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -156,7 +156,8 @@ class Session:
         """Do `work` until it is done, the session breaks or the time is up. Raises EnvError for all that fails."""
         task = asyncio.ensure_future(work)
         try:
-            await asyncio.wait({task, self._broken}, timeout=self.options.call_seconds, return_when=_FIRST)
+            either: set[asyncio.Future[Any]] = {task, self._broken}
+            await asyncio.wait(either, timeout=self.options.call_seconds, return_when=_FIRST)
             if not task.done():
                 self.fail(f"the page did not answer within {self.options.call_seconds:g} s")
                 self._broken.result()

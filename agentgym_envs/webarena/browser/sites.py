@@ -27,9 +27,8 @@ class LocalSites:
         import uvicorn
 
         self._apps: dict[str, App] = {}
-        config = uvicorn.Config(
-            self._serve, host="127.0.0.1", port=0, log_config=None, lifespan="off", access_log=False
-        )
+        quiet: dict[str, Any] = {"log_config": None, "lifespan": "off", "access_log": False}
+        config = uvicorn.Config(self._serve, interface="asgi3", host="127.0.0.1", port=0, **quiet)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, name="agentgym-sites", daemon=True)
         self._thread.start()
@@ -50,8 +49,9 @@ class LocalSites:
 
     async def _serve(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         headers: list[tuple[bytes, bytes]] = scope.get("headers", [])
-        host = next((value for name, value in headers if name == b"host"), b"").decode("latin-1")
-        await self._apps.get(host.partition(":")[0], _nobody)(scope, receive, send)
+        host = dict(headers).get(b"host", b"").decode("latin-1")
+        app: App = self._apps.get(host.partition(":")[0], _nobody)
+        await app(scope, receive, send)
 
 
 def local_sites() -> LocalSites:

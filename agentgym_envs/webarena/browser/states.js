@@ -17,6 +17,7 @@ function statesOf(e, role, focused, clickable) {
   const tell = (key, value) => { if (value !== null) told += ` ${key}: ${value}`; };
   tell('focused', set(focused));
   tell('clickable', set(clickable));
+  if (!role) return told;
   tell('disabled', set(isControl(e) && matches(e, ':disabled') || attribute(e, 'aria-disabled') === 'true'));
   tell('required', set(isControl(e) && e.required || attribute(e, 'aria-required') === 'true'));
   tell('readonly', set(isControl(e) && e.readOnly || attribute(e, 'aria-readonly') === 'true'));

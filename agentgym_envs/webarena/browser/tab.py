@@ -59,11 +59,12 @@ class Tab:
         """Set up the isolated world of a page, in the document that it shows and in all that follow."""
         cdp = await page.context.new_cdp_session(page)
         script = {"source": world_source(), "worldName": WORLD, "runImmediately": True}
-        _, _, tree = await asyncio.gather(
+        replies = await asyncio.gather(
             cdp.send("Page.enable"),
             cdp.send("Page.addScriptToEvaluateOnNewDocument", script),
             cdp.send("Page.getFrameTree"),
         )
+        tree: Any = replies[2]
         return cls(page, cdp, tree["frameTree"]["frame"]["id"])
 
     @property

@@ -146,9 +146,9 @@ def differences(before: sqlite3.Connection, after: sqlite3.Connection, free: Col
 
 
 def pair_off(ones: Sequence[_T], others: Sequence[_U], fits: Callable[[_T, _U], bool]) -> dict[int, int]:
-    """As many pairs of a one and another that fits it as can be, none in two of them: places of ones to places of others.
+    """As many pairs of a one and another that fits it as can be, none in two of them, by their places.
 
-    A maximal matching by augmenting paths, so that what fits many never takes the place of what fits but one.
+    A largest matching, by augmenting paths: what fits many never takes the place of what fits but one.
     """
     fitting = [[place for place, other in enumerate(others) if fits(one, other)] for one in ones]
     taken: dict[int, int] = {}
@@ -241,9 +241,7 @@ def _sortable(key: Any) -> tuple[str, Any]:
     return type(key).__name__, 0 if key is None else key
 
 
-def _compare(
-    table: str, key: Any, before: Columns | None, after: Columns | None, ignored: set[str]
-) -> Change | None:
+def _compare(table: str, key: Any, before: Columns | None, after: Columns | None, ignored: set[str]) -> Change | None:
     if before is None or after is None:
         return Change(table, key, before, after)
     names = before.keys() | after.keys()

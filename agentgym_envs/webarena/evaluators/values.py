@@ -33,7 +33,20 @@ _UNITS = {
 }
 _UNDERSTOOD = ("%", "$", "€", "£", "¥")  # a number without a unit may mean these
 _ORDINAL = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-_MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
+_MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
 _DATES = [
     re.compile(rf"(?<![\d./-]){pattern}(?![\d/-]|\.\d)")
     for pattern in (

@@ -208,6 +208,7 @@ STATES: tuple[tuple[str, str, str], ...] = (
     (".star", "aria-pressed", ".clicked"),
     (".odd, .even", "aria-pressed", ".selected"),
     (".expandable > .folder, .collapsable > .folder", "aria-expanded", ".collapsable > .folder"),
+    ("#pagination a", "aria-current", ".active > a"),
 )
 """What is shown by colours and pictures only: selector, the attribute that tells it, and who it is true of."""
 SETUP: dict[str, str] = {

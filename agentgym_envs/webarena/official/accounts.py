@@ -24,7 +24,7 @@ STANDARD = {
 
 
 def account(name: str) -> Account:
-    """The account of that name; `WA_SHOPPING_USERNAME` and `WA_SHOPPING_PASSWORD` replace that of the shop, and so on."""
+    """The account of that name; `WA_GITLAB_USERNAME` and `WA_GITLAB_PASSWORD` replace GitLab's, and so on."""
     standard, prefix = STANDARD[name], f"WA_{name.upper()}"
     return Account(
         os.environ.get(f"{prefix}_USERNAME") or standard.user, os.environ.get(f"{prefix}_PASSWORD") or standard.password

@@ -1,7 +1,7 @@
 """What WebArena's checks call by name to find a page or a value: `func:shopping_get_latest_order_url()` and such.
 
-Source: WebArena's evaluation_harness/helper_functions.py (commit f62e0b9), for what each is meant to return. The spelling
-"memeber" is that of the task files.
+Source: WebArena's evaluation_harness/helper_functions.py (commit f62e0b9), for what each is meant to return. The task
+files spell "memeber" so.
 """
 
 from __future__ import annotations

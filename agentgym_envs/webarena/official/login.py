@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
@@ -42,7 +42,7 @@ class Login(Protocol):
 
 def make_login(login: str | os.PathLike[str]) -> Login:
     """The way to sign in: "form", "header", "none", or the folder of state files. Raises UsageError."""
-    if login in _WAYS and isinstance(login, str):
+    if isinstance(login, str) and login in _WAYS:
         return _WAYS[login]()
     if not isinstance(login, str | os.PathLike) or not Path(login).is_dir():
         raise UsageError(f"login is {', '.join(map(repr, _WAYS))} or a folder with *_state.json files, got {login!r}")
@@ -185,4 +185,4 @@ def _read_cookies(file: Path) -> Any:
         raise UsageError(f"{file} is no storage state as Playwright writes it: {error}") from None
 
 
-_WAYS = {"form": FormLogin, "header": HeaderLogin, "none": NoLogin}
+_WAYS: Mapping[str, Callable[[], Login]] = {"form": FormLogin, "header": HeaderLogin, "none": NoLogin}

@@ -36,7 +36,7 @@ class GroupState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What can be played. `judge_tasks` more need a judge, which is no site; they count as ready here."""
+    """What can be played. `judge_tasks` of the tasks need a judge, which is no site; they count as ready here."""
 
     sites: tuple[SiteState, ...]
     groups: tuple[GroupState, ...]

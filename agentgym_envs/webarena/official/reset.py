@@ -38,7 +38,7 @@ def reset_hook(reset: str | ResetHook | None) -> ResetHook | None:
 
 
 class FullReset:
-    """A reset server: `GET /reset` begins (200; 418 if one is running), `GET /status` says "Ready for duty!" at the end.
+    """A reset server: `/reset` begins (200; 418 if one is running), and in the end `/status` says "Ready for duty!".
 
     Source: the protocol of BrowserGym's WebArenaInstance and of the reset server of gasse/webarena-setup. That server's
     older form answers `/reset` when it is done, and knows no `/status`.

@@ -19,6 +19,8 @@ VERSION = 1
 GROUPS = ("shopping", "cms", "maps", "gitlab-reddit")
 """Those of the AgentGym-RL paper. The site on which a task begins decides."""
 GROUP_OF = {"shopping": "shopping", "shopping_admin": "cms", "map": "maps", "gitlab": GROUPS[3], "reddit": GROUPS[3]}
+NOT_ACHIEVABLE = "N/A"
+"""The reference answer of tasks that cannot be done."""
 VARIABLE = "AGENTGYM_WEBARENA_TASKS"
 """The environment variable that names a task file."""
 SOURCES = {
@@ -49,11 +51,8 @@ class WebArenaTasks(TaskTable):
     def _filter(self, split: str | None, groups: tuple[str, ...] | None) -> list[Task]:
         found = [task for task in super()._filter(split, groups) if task.id in self._playable]
         if not found:
-            which = ", ".join(filter(None, [split and f"split {split!r}", groups and f"groups {groups}"])) or "any kind"
-            raise UsageError(
-                f"no task of {which} can be played with the sites and the judge that are configured; "
-                "agentgym_envs.webarena.official.readiness says what each task needs"
-            )
+            kind = f"split {split!r}" if groups is None else f"split {split!r} and group {' or '.join(groups)}"
+            raise UsageError(f"no task of {kind} can be played with the sites and the judge that are configured")
         return found
 
 
@@ -134,14 +133,15 @@ def _task(row: Any, where: str) -> Task:
     try:
         number, template, intent = row["task_id"], row["intent_template_id"], row["intent"]
         begin = row["start_urls"] if "start_urls" in row else row["start_url"].split(" |AND| ")
-        group = GROUP_OF[placeholders(begin[0])[0]]
+        group, *_ = [GROUP_OF.get(placeholders(url)[0], "") for url in begin]
         data = {
             "sites": list(row["sites"]),
             "start_urls": list(begin),
             "template": int(template),
-            "geolocation": row.get("geolocation"),
             "eval": _evaluation(row["eval"]),
         }
+        if not group:
+            raise ValueError(f"no task begins on {begin[0]!r}")
         return Task(f"webarena/{int(number)}", split_of(int(template)), group, str(intent), data)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise TaskTableError(f"{where} is not in WebArena's form: {type(error).__name__}: {error}") from None

@@ -1,0 +1,163 @@
+"""WebArena Verified's own evaluation: the agent's response in JSON, and the requests that its browser made.
+
+Source: https://github.com/ServiceNow/webarena-verified (1.2.3). The package pins its dependencies, so it may live in
+an environment of its own, whose Python is then started once and asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentgym_envs.errors import EnvError, UsageError
+from agentgym_envs.webarena.evaluators import verified_worker
+from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+
+PYTHON = "AGENTGYM_WEBARENA_VERIFIED_PYTHON"
+"""Environment variable: the Python of an environment that has webarena-verified."""
+
+_DEADLINE = 60.0  # seconds; the first answer takes three, for imports
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A task of WebArena Verified (0 to 811) is scored 0 or 1 by its own package.
+
+    The agent's answer is to be its response: JSON with task_type, status and retrieved_data. Needs `Finished.urls` for
+    the task's sites, and of the requests also the contents of JSON responses (31 tasks) and cookies (5 tasks).
+    `python`: that of an environment with the package; else the one that the environment variable names; else our own.
+    """
+
+    task: int
+    python: str | None = None
+
+    async def __call__(self, episode: Finished) -> Verdict:
+        """See `Evaluator`. Raises UsageError if the package or a site's address is missing."""
+        python = find_python(self.python)
+        requests = [complete(entry) for entry in episode.requests]
+        request = {
+            "task": self.task,
+            "answer": episode.answer,
+            "requests": [entry for entry in requests if entry["request"]["url"].startswith(("http://", "https://"))],
+            "urls": dict(episode.urls),
+        }
+        result = await (asyncio.to_thread(verified_worker.score, request) if python is None else _ask(python, request))
+        if "usage" in result:
+            raise UsageError(result["usage"])
+        if "error" in result:
+            raise EnvError(result["error"])
+        return Verdict(result["score"], result["reason"] if result["score"] < 1.0 else "")
+
+
+def find_python(python: str | None = None) -> str | None:
+    """The Python to ask, None for this process. Raises UsageError if there is none with the package."""
+    wanted = python or os.environ.get(PYTHON)
+    if wanted:
+        found = shutil.which(wanted)
+        if found is None:
+            raise UsageError(f"there is no Python at {wanted!r}, where webarena-verified was to be asked")
+        return found
+    if importlib.util.find_spec("webarena_verified") is None:
+        raise UsageError(
+            "tasks of WebArena Verified are scored by the package webarena-verified. Run: pip install "
+            f"webarena-verified, or install it in another environment and set {PYTHON} to its Python"
+        )
+    return None
+
+
+def complete(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of an HTTP archive with what the package looks for in every one."""
+    request, response = entry["request"], entry.get("response", {})
+    headers: Sequence[Mapping[str, str]] = response.get("headers", ())
+    location = next((header["value"] for header in headers if header["name"].lower() == "location"), "")
+    filled = {
+        "status": 0,
+        "headers": [],
+        "redirectURL": location,
+        "cookies": [cookie for header in headers for cookie in _cookies(header)],
+        "content": {},
+    }
+    return {**entry, "request": {"headers": [], **request}, "response": {**filled, **response}}
+
+
+def _cookies(header: Mapping[str, str]) -> list[dict[str, str]]:
+    """The cookies that a header sets; browsers put several of them in one, a line each."""
+    if header["name"].lower() != "set-cookie":
+        return []
+    pairs = (line.partition(";")[0].partition("=") for line in header["value"].splitlines())
+    return [{"name": name.strip(), "value": value.strip()} for name, _, value in pairs]
+
+
+async def _ask(python: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    worker = _worker(python)
+    try:
+        return await asyncio.wait_for(asyncio.to_thread(worker.ask, json.dumps(request)), _DEADLINE)
+    except TimeoutError:
+        worker.close()
+        raise EnvError(f"webarena-verified, run by {python}, did not answer within {_DEADLINE:g} s") from None
+
+
+class _Worker:
+    """A process that scores, one request at a time."""
+
+    def __init__(self, python: str) -> None:
+        self._python, self._lock = python, threading.Lock()
+        command = [python, "-I", str(Path(verified_worker.__file__))]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, request: str) -> dict[str, Any]:
+        with self._lock:  # held until the reply is read, even if whoever asked has gone
+            reply = self._exchange(request)
+        if not reply:
+            raise EnvError(f"webarena-verified, run by {self._python}, stopped with {self._process.wait()}")
+        result: dict[str, Any] = json.loads(reply)
+        return result
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _exchange(self, request: str) -> str:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write(request + "\n")
+            self._process.stdin.flush()
+            return self._process.stdout.readline()
+        except (OSError, ValueError):  # closed
+            return ""
+
+
+_workers: dict[tuple[int, str], _Worker] = {}
+_starting = threading.Lock()
+
+
+def _worker(python: str) -> _Worker:
+    """This process's: a fork must not speak with its parent's."""
+    with _starting:
+        key = os.getpid(), python
+        if key not in _workers or not _workers[key].alive:
+            _workers[key] = _Worker(python)
+        return _workers[key]
+
+
+@atexit.register
+def _close_all() -> None:
+    for (process, _), worker in _workers.items():
+        if process == os.getpid():
+            worker.close()

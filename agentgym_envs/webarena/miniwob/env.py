@@ -1,0 +1,216 @@
+"""`MiniWoBEnv`: MiniWoB++'s small web tasks, for agents that read and write text."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agentgym_envs.core import Transition
+from agentgym_envs.errors import EnvError, InvalidAction, missing_extra
+from agentgym_envs.grammar import ActionGrammar
+from agentgym_envs.task import Task
+from agentgym_envs.webarena.actions import Action, CloseTab, GoBack, GoForward, Goto, NewTab, TabFocus, write
+from agentgym_envs.webarena.browser.hosts import HostRules
+from agentgym_envs.webarena.browser.pool import BrowserOptions
+from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.sites import local_sites
+from agentgym_envs.webarena.browser.view import elements
+from agentgym_envs.webarena.evaluators.base import Verdict
+from agentgym_envs.webarena.miniwob.oracle import PEEKS, SOLVERS, Sight
+from agentgym_envs.webarena.miniwob.pages import HIDDEN, NAMES, SETUP, STATES
+from agentgym_envs.webarena.miniwob.tasks import MiniWoBTasks
+from agentgym_envs.webarena.web_env import WebEnv
+
+HOST = "miniwob.test"
+_ELSEWHERE = (Goto, NewTab, TabFocus, CloseTab, GoBack, GoForward)
+_ONE_PAGE = "The task is on this one page: there are no other pages and tabs to go to."
+_RULES = "Each task is on one page, which ends it as soon as it is decided. No other page or tab can be opened."
+_OUTCOME = """
+(() => {
+  const here = typeof core === 'object' && core.begunByAgentGym === true;
+  return { here, over: here && WOB_DONE_GLOBAL, reward: here ? Number(WOB_RAW_REWARD_GLOBAL) : 0 };
+})()
+"""
+
+
+class MiniWoBEnv(WebEnv):
+    """Small tasks on small web pages: MiniWoB++ 1.1.0, without its coordinates and its clock.
+
+    ## Description
+    Of MiniWoB++'s 130 pages the 92 that text alone can solve, in twelve groups: "click", "choose", "type", "form",
+    "read", "unfold", "adjust", "email", "social", "search", "date" and "play"; `miniwob.pages` lists them, and says why
+    the others are left out. A task is `miniwob/<page>/<seed>`. The page makes its task from the seed and says in words
+    what to do, which is the objective; `task.data` holds `page`, `seed` and `mode`. Six pages keep wordings or numbers
+    back for tests: `mode` is "test" in the splits validation and test.
+
+    The pages come from the installed package `miniwob` and are served by this process. The seed of an episode decides
+    nothing but which task is drawn, and the same task gives the same text: time stands at the first of January 2020
+    when an episode begins, and nothing on a page moves or waits.
+
+    ## Action Space
+    Text, in the form that the grammar asks for; by default the bare command. Ids are those of the last observation.
+
+    | command | |
+    |---|---|
+    | `click [id]` | click an element; an option of a list is chosen by clicking it |
+    | `type [id] [text] [0]` | replace what a field holds; without `[0]`, or with `[1]`, press Enter afterwards |
+    | `hover [id]` | move the mouse over an element |
+    | `press [keys]`, `press [id] [keys]` | press a key or a combination, where the focus is or on an element |
+    | `scroll [up]`, `scroll [down]` | scroll the page, or the largest part of it that scrolls |
+    | `wait` | look again |
+    | `stop [answer]` | give up: it ends the task with a score of 0 |
+
+    The commands that lead to other pages and tabs are refused, and so is what cannot be done, in text
+    (`info["invalid_action"]`).
+
+    ## Observation
+    WebArena's form: the tabs, the page as a tree of elements, the address, the objective and the previous action. What
+    pages show by pictures, colours or mere listeners is told by roles, names and states (a star, a pressed button, X and
+    O), as for a screen reader. What MiniWoB shows beside the task (rewards, clicks, the time) is not told. `info` also
+    holds `objective`, `raw_reward` (None, or MiniWoB's own of -1 to 1), `url`, `tab`, `tabs`, `elements`, `cut` and
+    `settled`, and at the end `reason`.
+
+    ## Rewards
+    MiniWoB's raw reward where it is above 0, else 0, when the page ends the task. Most pages give 1 or -1; these give
+    parts: click-checkboxes-soft, find-greatest, odd-or-even and phone-book. It does not depend on the time taken.
+
+    ## Termination
+    The page ends the task when something decides it, mostly the button that submits. `stop` ends it too. There is no
+    limit of turns; wrap it in `ScheduledTimeLimit`. A browser that fails ends the episode as `env_error`.
+
+    ## Arguments
+    - `grammar`: how an action is written; also "browsergym" and, with a tool for each action, "tool_call".
+    - `split`, `groups`: what a reset without a task draws from.
+    - `viewport`: whether only what lies in the window is told.
+    - `max_chars`: how many characters of the tree an observation may hold; a longer one is cut between two lines.
+    - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower.
+    - `chromium`: the program, by default that of CHROMIUM_PATH, Playwright's own or one on PATH.
+    - `call_seconds`: how long the browser may take to do one thing before the episode ends as `env_error`.
+    - `instructions`: replaces the text meant for the system prompt; "" is none at all.
+    - `render_mode`: "ansi" (the observation) or None.
+
+    ## Differences from MiniWoB++ and BrowserGym
+    - No coordinates, no dragging, no screenshots; the pages that need them are left out.
+    - No limit of seconds, and no reward that shrinks with the time; animations and delays are off.
+    - A reward below 0 counts as 0; `info["raw_reward"]` tells it.
+    - An episode cannot be begun again: neither by a click on the cover that MiniWoB lays over a finished task, which is
+      not told and does nothing, nor by loading the page anew.
+    - An element that takes clicks has an id, whatever HTML it is made of.
+
+    Source: Liu et al., Reinforcement Learning on Web Interfaces using Workflow-Guided Exploration (arXiv 1802.08802);
+    https://github.com/Farama-Foundation/miniwob-plusplus (version 1.1.0).
+
+    ## Version History
+    - v0: first version.
+    """
+
+    tasks = MiniWoBTasks()
+
+    def __init__(
+        self,
+        *,
+        grammar: str | ActionGrammar = "bare",
+        split: str | None = "train",
+        groups: Sequence[str] | None = None,
+        viewport: bool = True,
+        max_chars: int = 10_000,
+        obs_backend: str = "js",
+        chromium: str | None = None,
+        call_seconds: float = 30.0,
+        instructions: str | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """See the class for the arguments. Raises UsageError for one that cannot be, MissingExtra without the packages.
+
+        No browser is started before the first reset.
+        """
+        pages_folder()
+        super().__init__(
+            grammar=grammar,
+            split=split,
+            groups=groups,
+            viewport=viewport,
+            max_chars=max_chars,
+            obs_backend=obs_backend,
+            chromium=chromium,
+            call_seconds=call_seconds,
+            instructions=instructions,
+            render_mode=render_mode,
+        )
+        self.rules = f"{self.rules}\n\n{_RULES}"
+
+    def _browser_options(self) -> BrowserOptions:
+        local_sites().mount(HOST, _site())
+        return BrowserOptions(chromium=self._chromium, hosts=HostRules.of(mapped={HOST: local_sites().address}))
+
+    def _session_options(self, task: Task) -> SessionOptions:
+        view = replace(self.view_options, hidden=HIDDEN)
+        return replace(super()._session_options(task), view=view)
+
+    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
+        page = task.data["page"]
+        await session.goto(f"http://{HOST}/miniwob/{page}.html")
+        order = {"names": NAMES, "states": STATES, "setup": SETUP.get(page, "")}
+        order |= {"seed": task.data["seed"], "mode": task.data["mode"]}
+        objective = await session.evaluate(f"({_script()})({json.dumps(order)})")
+        await session.settle()
+        return str(objective)
+
+    async def _carry_out(self, action: Action) -> Transition:
+        if isinstance(action, _ELSEWHERE):
+            raise InvalidAction(_ONE_PAGE)
+        return await super()._carry_out(action)
+
+    async def _after(self, session: Session, task: Task) -> Verdict | None:
+        outcome = await session.evaluate(_OUTCOME)
+        if not outcome["here"]:
+            return Verdict(0.0, "the page of the task was left")
+        if not outcome["over"]:
+            return None
+        session.kept["raw_reward"] = raw = float(outcome["reward"] or 0.0)
+        return Verdict(min(1.0, max(0.0, raw)), "" if raw >= 1.0 else f"MiniWoB's reward is {raw:g}")
+
+    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
+        return Verdict(0.0, "it was stopped before the page had ended it")
+
+    async def _solve(self, session: Session, task: Task) -> str:
+        page = task.data["page"]
+        peek = await session.evaluate(PEEKS[page]) if page in PEEKS else None
+        seen = tuple(elements(session.view.tree))
+        return write(SOLVERS[page](Sight(session.kept["objective"], seen, peek)))
+
+    def _details(self) -> Mapping[str, Any]:
+        kept = self.session.kept if self._open_sessions else {}
+        return {**super()._details(), "raw_reward": kept.get("raw_reward")}
+
+
+def pages_folder() -> Path:
+    """MiniWoB++'s pages, found without importing the package, which would load Selenium. Raises MissingExtra."""
+    found = importlib.util.find_spec("miniwob")
+    if found is None or not found.submodule_search_locations:
+        raise missing_extra("MiniWoB", "miniwob", "webarena")
+    return Path(next(iter(found.submodule_search_locations))) / "html"
+
+
+@cache
+def _script() -> str:
+    return files(__package__).joinpath("page.js").read_text(encoding="utf-8").strip()
+
+
+@cache
+def _site() -> Any:
+    """What serves the pages. Raises EnvError if they are not there."""
+    from starlette.staticfiles import StaticFiles
+
+    folder = pages_folder()
+    if not (folder / "miniwob").is_dir():
+        raise EnvError(f"the installed package miniwob holds no pages ({folder})")
+    return StaticFiles(directory=folder)

@@ -1,0 +1,71 @@
+"""Oracles of the pages where something is moved by keys: sliders, spinners, a text, a selection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentgym_envs.webarena.actions import Action, Click, Press, Scroll
+from agentgym_envs.webarena.browser.view import Element
+from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, number
+
+
+def slide(handle: Element, state: Sequence[int], wanted: int) -> Press | None:
+    """The next key for a slider, None once it is where it should be. `state` is its value and its two ends.
+
+    jQuery UI's page keys move a fifth of the way.
+    """
+    value, low, high = state
+    way, page = wanted - value, max(1, (high - low) // 5)
+    if way == 0:
+        return None
+    keys = ("PageUp", "ArrowRight") if way > 0 else ("PageDown", "ArrowLeft")
+    return Press(keys[0] if abs(way) >= page > 1 else keys[1], handle.id)
+
+
+def slider(sight: Sight) -> Action:
+    """One slider. Peeks at its ends, which only trying tells."""
+    (wanted,) = sight.asks(r"Select (-?\d+) with")
+    return slide(sight.one("slider"), sight.peek[0], int(wanted)) or click(sight.one("button", "Submit"))
+
+
+def sliders(sight: Sight) -> Action:
+    """Three sliders."""
+    (text,) = sight.asks(r"combination \[(.+)\]")
+    wanted = map(int, text.split(","))
+    moves = (slide(*each) for each in zip(sight.all("slider"), sight.peek, wanted, strict=True))
+    return next(filter(None, moves), None) or click(sight.one("button", "Submit"))
+
+
+def spinner(sight: Sight) -> Action:
+    """A field that takes arrow keys only."""
+    (wanted,) = sight.asks(r"Select (-?\d+) with")
+    field = sight.fields[0]
+    way = int(wanted) - number(field.properties.get("value", "0"))
+    return Press("ArrowUp" if way > 0 else "ArrowDown", field.id) if way else click(sight.one("button", "Submit"))
+
+
+def scrolled_text(sight: Sight) -> Action:
+    """A text that is scrolled to an end. Peeks at where it is: an agent scrolls until it is told that it is there."""
+    down = "bottom" in sight.goal
+    top, most = sight.peek
+    there = top >= most if down else top <= 0
+    return click(sight.one("button", "Submit")) if there else Scroll("down" if down else "up")
+
+
+def _sliders(selector: str) -> str:
+    ends = "['value', 'min', 'max'].map(what => $(each).slider('option', what))"
+    return f"$('{selector}').toArray().map(each => {ends})"
+
+
+SOLVERS: dict[str, Solver] = {
+    "scroll-text-2": scrolled_text,
+    "use-slider": slider,
+    "use-slider-2": sliders,
+    "use-spinner": spinner,
+}
+PEEKS = {
+    "scroll-text-2": "(text => [text.scrollTop + 1, text.scrollHeight - text.clientHeight])(document.getElementById('text-area'))",
+    "use-slider": _sliders("#slider"),
+    "use-slider-2": _sliders("#slider-1, #slider-2, #slider-3"),
+}
+_ = Click

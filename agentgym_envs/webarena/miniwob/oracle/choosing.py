@@ -1,0 +1,116 @@
+"""Oracles of the pages where options, boxes or dishes are chosen and sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import permutations
+from typing import NamedTuple
+
+from agentgym_envs.webarena.actions import Action
+from agentgym_envs.webarena.browser.view import Element
+from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, number, on
+
+
+def tick(boxes: Iterable[Element], wanted: Iterable[str], state: str, button: Element) -> Action:
+    """Put right the first box that is not as wanted; the button in the end."""
+    names = set(wanted)
+    return click(next((box for box in boxes if on(box, state) != (box.name in names)), button))
+
+
+def option(sight: Sight) -> Action:
+    """One option of a drop-down list."""
+    (name,) = sight.asks("Select (.+) from the list and click Submit")
+    chosen = sight.one("option", name)
+    return click(sight.one("button", "Submit") if on(chosen, "selected") else chosen)
+
+
+def options(sight: Sight) -> Action:
+    """One or two options of a longer list; names may hold commas."""
+    (text,) = sight.asks("Select (.+) from the scroll list and click Submit")
+    rows = sight.all("option")
+    sets = (names for size in (1, 2) for names in permutations([row.name for row in rows], size))
+    wanted = next(names for names in sets if ", ".join(names) == text)
+    return tick(rows, wanted, "selected", sight.one("button", "Submit"))
+
+
+def radio(sight: Sight) -> Action:
+    """One radio button."""
+    (name,) = sight.asks("Select (.+) and click Submit")
+    return tick([sight.one("radio", name)], [name], "checked", sight.one("button", "Submit"))
+
+
+def checkboxes(sight: Sight) -> Action:
+    """Those that are listed, or none."""
+    (text,) = sight.asks("Select (.+) and click Submit")
+    return tick(sight.all("checkbox"), text.split(", "), "checked", sight.one("button", "Submit"))
+
+
+def similar_words(sight: Sight) -> Action:
+    """Those that mean what the listed ones do. Peeks at the page's own table of words."""
+    (text,) = sight.asks("Select words similar to (.+) and click Submit")
+    asked = set(text.split(", "))
+    wanted = {word for alike in sight.peek if asked & set(alike) for word in alike}
+    return tick(sight.all("checkbox"), wanted, "checked", sight.one("button", "Submit"))
+
+
+def odd_or_even(sight: Sight) -> Action:
+    """Between two buttons stands the number that they are about."""
+    body = sight.body
+    for left, middle, right in zip(body, body[1:], body[2:], strict=False):
+        if left.name == "Odd" and right.name == "Even":
+            chosen = left if number(middle.name) % 2 else right
+            if not on(chosen, "pressed"):
+                return click(chosen)
+    return click(sight.one("button", "Submit"))
+
+
+class _Dish(NamedTuple):
+    name: str
+    kinds: list[str]
+    count: int
+    add: Element
+
+
+def food(sight: Sight) -> Action:
+    """Two dishes by name, or some of a kind."""
+    dishes = _menu(sight)
+    if "one of each" in sight.goal:
+        (text,) = sight.asks("each item: (.+)")
+        wanted = text.split(", ")
+        missing = (dish for dish in dishes if dish.name in wanted and not dish.count)
+    else:
+        count, kind = sight.asks(r"Order (\d+) items that are (.+)")
+        enough = sum(dish.count for dish in dishes) >= int(count)
+        missing = (dish for dish in dishes if kind in dish.kinds and not enough)
+    dish = next(missing, None)
+    return click(sight.one("button", "Order!") if dish is None else dish.add)
+
+
+def _menu(sight: Sight) -> list[_Dish]:
+    """A dish is its name, pictures of its kinds, a minus, perhaps a number, and a plus."""
+    dishes, name, kinds, count = list[_Dish](), "", list[str](), 0
+    for element in sight.body:
+        if element.role == "button" and element.name == "+":
+            dishes.append(_Dish(name, kinds, count, element))
+            name, kinds, count = "", [], 0
+        elif element.role == "img":
+            kinds.append(element.name)
+        elif element.role == "StaticText" and name:
+            count = int(element.name) if element.name.isdigit() else count
+        elif element.role == "StaticText":
+            name = element.name
+    return dishes
+
+
+SOLVERS: dict[str, Solver] = {
+    "choose-list": option,
+    "click-checkboxes": checkboxes,
+    "click-checkboxes-large": checkboxes,
+    "click-checkboxes-soft": similar_words,
+    "click-checkboxes-transfer": checkboxes,
+    "click-option": radio,
+    "click-scroll-list": options,
+    "odd-or-even": odd_or_even,
+    "order-food": food,
+}
+PEEKS = {"click-checkboxes-soft": "SYNONYMS"}

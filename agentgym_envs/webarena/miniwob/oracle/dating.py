@@ -1,0 +1,78 @@
+"""Oracles of the pages with a calendar."""
+
+from __future__ import annotations
+
+import re
+
+from agentgym_envs.webarena.actions import Action
+from agentgym_envs.webarena.browser.view import Element
+from agentgym_envs.webarena.miniwob.oracle.reading import ticket
+from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, holds, write
+
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def date(sight: Sight) -> Action:
+    """Choose a day in a calendar."""
+    (day,) = sight.asks(r"(\d\d/\d\d/\d{4})")
+    return choose_day(sight, sight.fields[0], day) or click(sight.one("button", "Submit"))
+
+
+def choose_day(sight: Sight, field: Element, date: str) -> Action | None:
+    """The next step towards a date in a field, None if it is there: open the calendar, turn to the month, click."""
+    month, day, year = map(int, date.split("/"))
+    if holds(field, date):
+        return None
+    shown = next((text for text in sight.texts if text in _MONTHS), None)
+    if shown is None:
+        return click(field)
+    year_shown = int(next(text for text in sight.texts if re.fullmatch(r"\d{4}", text)))
+    way = (year, month) > (year_shown, _MONTHS.index(shown) + 1), (year, month) < (year_shown, _MONTHS.index(shown) + 1)
+    if any(way):
+        return click(sight.one("button", "Next" if way[0] else "Prev"))
+    return click(sight.one("link", str(day)))
+
+
+def flight(sight: Sight) -> Action:
+    """From, to and when; then the cheapest or shortest of what is found."""
+    best, start, end, day = sight.asks(r"Book the (\w+) one-way flight from: (.+) to: (.+) on (\d\d/\d\d/\d{4})\.")
+    if any(button.name.startswith("Book flight for") for button in sight.all("button")):
+        return ticket(_flights(sight, best))
+    fields = sight.fields
+    return (
+        _place(sight, fields[0], start)
+        or _place(sight, fields[1], end)
+        or choose_day(sight, fields[2], day)
+        or click(sight.one("button", "Search"))
+    )
+
+
+def _place(sight: Sight, field: Element, name: str) -> Action | None:
+    """Type a town or an airport and take what is offered; None once it is there."""
+
+    def fits(text: str) -> bool:
+        return text.startswith(f"{name} (") or text.endswith(f"({name})")
+
+    if fits(field.properties.get("value", "")):
+        return None
+    offered = next((item for item in sight.all("menuitem") if fits(item.name)), None)
+    return click(offered) if offered else write(field, name)
+
+
+def _flights(sight: Sight, best: str) -> Sight:
+    """The flights that were found, as tickets to choose from."""
+    rows = tuple(e for e in sight.body if e.name.startswith("Book flight for") or re.fullmatch(r"\d+h \d+m", e.name))
+    return Sight("cheapest cost" if best == "cheapest" else "shortest duration", rows)
+
+
+SOLVERS: dict[str, Solver] = {
+    "book-flight": flight,
+    "book-flight-nodelay": flight,
+    "choose-date": date,
+    "choose-date-easy": date,
+    "choose-date-medium": date,
+    "choose-date-nodelay": date,
+}

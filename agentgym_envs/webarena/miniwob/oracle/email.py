@@ -1,0 +1,69 @@
+"""Oracles of the mail boxes."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from agentgym_envs.errors import NoOracle
+from agentgym_envs.webarena.actions import Action
+from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, fill
+
+_PLAIN = {
+    "reply": r'email by (?P<by>.+) and reply to them with the text "(?P<message>.+)"',
+    "forward": r"email by (?P<by>.+) and forward that email to (?P<to>.+)\.",
+    "delete": r"email by (?P<by>.+) and click the trash",
+    "star": r"email by (?P<by>.+) and click the star",
+}
+
+
+class _Order(NamedTuple):
+    task: str
+    by: str
+    to: str = ""
+    message: str = ""
+
+
+def plain(sight: Sight) -> Action:
+    """What is asked is always worded alike."""
+    for task, pattern in _PLAIN.items():
+        if found := re.search(pattern, sight.goal):
+            return _carry_out(sight, _Order(task, **found.groupdict()))
+    raise NoOracle(f"not understood: {sight.goal!r}")
+
+
+def worded(sight: Sight) -> Action:
+    """What is asked comes in people's own words. Peeks at what they mean."""
+    return _carry_out(sight, _Order(**{"task": "forward", **sight.peek}))
+
+
+def _carry_out(sight: Sight, order: _Order) -> Action:
+    if send := sight.find("button", "send"):
+        return fill({sight.fields[0]: order.message or order.to}, send)
+    wanted = "Reply" if order.task == "reply" else "Forward"
+    if answer := sight.find("button", wanted):
+        return click(answer)
+    mail = next((row for row in sight.all("button") if row.name.startswith(f"{order.by} ")), None)
+    if mail is None:
+        raise NoOracle(f"no mail by {order.by} is to be seen")
+    if order.task in ("reply", "forward"):
+        return click(mail)
+    icon = "trash" if order.task == "delete" else "star"
+    return click(next(element for element in sight.after(mail) if element.name == icon))
+
+
+SOLVERS: dict[str, Solver] = {
+    "email-inbox": plain,
+    "email-inbox-delete": plain,
+    "email-inbox-forward": plain,
+    "email-inbox-forward-nl": worded,
+    "email-inbox-forward-nl-turk": worded,
+    "email-inbox-important": plain,
+    "email-inbox-nl-turk": worded,
+    "email-inbox-noscroll": plain,
+    "email-inbox-reply": plain,
+    "email-inbox-star-reply": plain,
+}
+PEEKS = dict.fromkeys(
+    ("email-inbox-forward-nl", "email-inbox-forward-nl-turk", "email-inbox-nl-turk"), "core.currentFields"
+)

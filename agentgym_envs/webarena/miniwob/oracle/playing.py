@@ -1,0 +1,32 @@
+"""Oracles of the pages that are games."""
+
+from __future__ import annotations
+
+import re
+
+from agentgym_envs.webarena.actions import Action
+from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, fill, number
+
+
+def generate(sight: Sight) -> Action:
+    """Have numbers made until one fits."""
+    shown = next((text for text in sight.texts if re.fullmatch(r"\d+", text)), None)
+    return click(sight.one("button", "Submit" if shown and _fits(int(shown), sight.goal) else "Generate"))
+
+
+def _fits(value: int, goal: str) -> bool:
+    if "odd" in goal or "even" in goal:
+        return value % 2 == ("odd" in goal)
+    bound = number(goal)
+    return value < bound if "less" in goal else value > bound
+
+
+def guess(sight: Sight) -> Action:
+    """From the middle outwards: what is said of the last guess is enough."""
+    said = " ".join(sight.texts)
+    last = re.search(r"The number is (lower|higher) than (\d)", said)
+    value = 5 if last is None else int(last[2]) + (1 if last[1] == "higher" else -1)
+    return fill({sight.fields[0]: str(value)}, sight.one("button", "Submit"))
+
+
+SOLVERS: dict[str, Solver] = {"generate-number": generate, "guess-number": guess}

@@ -1,0 +1,34 @@
+"""Oracles of the pages where results come in several pages."""
+
+from __future__ import annotations
+
+from agentgym_envs.webarena.actions import Action
+from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, holds, number, write
+
+_RESULTS = 3
+"""So many are on a page of the search engine."""
+
+
+def contact(sight: Sight) -> Action:
+    """Turn the pages until the person's is there, then click what is asked for."""
+    person, what = sight.asks(r"Find (.+) in the contact book and click on their (\w+)")
+    if sight.one("heading").name != person:
+        return click(sight.one("link", ">"))
+    label = next(e for e in sight.body if e.name.startswith(f"{what.capitalize()}:"))
+    return click(next(e for e in sight.after(label) if e.role == "link"))
+
+
+def search(sight: Sight) -> Action:
+    """Search, go to the page of the result of that number, click it."""
+    words, place = sight.asks(r'enter "(.+)" and press "Search", then find and click the (\d)')
+    page, row = divmod(int(place) - 1, _RESULTS)
+    links = sight.all("link")
+    if not holds(sight.fields[0], words):
+        return write(sight.fields[0], words)
+    if not links:
+        return click(sight.one("button", "Search"))
+    current = next(link for link in links if "current" in link.properties)
+    return click(links[row] if number(current.name) == page + 1 else sight.one("link", str(page + 1)))
+
+
+SOLVERS: dict[str, Solver] = {"phone-book": contact, "search-engine": search}

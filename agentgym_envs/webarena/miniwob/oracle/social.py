@@ -1,0 +1,46 @@
+"""Oracles of the pages with posts."""
+
+from __future__ import annotations
+
+from agentgym_envs.webarena.actions import Action
+from agentgym_envs.webarena.browser.view import Element
+from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, on
+
+_UNDER_MORE = ("Share via DM", "Copy link to Tweet", "Embed Tweet", "Mute", "Block", "Report")
+
+
+def one_post(sight: Sight) -> Action:
+    """A button of a user's post, or an entry of its menu."""
+    user, label = sight.asks(r'For the user (@.+), click on the "(.+)" button')
+    post = _posts(sight, user)[0]
+    if label not in _UNDER_MORE:
+        return click(next(e for e in post if e.name == label and e.role == "button"))
+    entry = (e for e in post if e.role == "menuitem" and e.name in (label, f"{label} {user}"))
+    return click(next(entry, None) or next(e for e in post if e.name == "more"))
+
+
+def all_posts(sight: Sight) -> Action:
+    """A button of all posts of a user, or of so many."""
+    label, count, user = sight.asks(r'the "(.+)" button on (all|\d+) posts? by (@.+) and then')
+    buttons = [next(e for e in post if e.name == label and e.role == "button") for post in _posts(sight, user)]
+    free = [button for button in buttons if not on(button, "pressed")]
+    wanted = len(buttons) if count == "all" else int(count)
+    return click(free[0] if len(buttons) - len(free) < wanted else sight.one("button", "Submit"))
+
+
+def _posts(sight: Sight, user: str) -> list[list[Element]]:
+    """The posts of a user: each from its user's name to the next one."""
+    posts: list[list[Element]] = []
+    for element in sight.body:
+        if element.role == "StaticText" and element.name.startswith("@"):
+            posts.append([])
+        if posts:
+            posts[-1].append(element)
+    return [post for post in posts if post[0].name == user]
+
+
+SOLVERS: dict[str, Solver] = {
+    "social-media": one_post,
+    "social-media-all": all_posts,
+    "social-media-some": all_posts,
+}

@@ -1,0 +1,92 @@
+"""Oracles of the pages where something is typed."""
+
+from __future__ import annotations
+
+from agentgym_envs.webarena.actions import Action
+from agentgym_envs.webarena.browser.view import Element
+from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, fill, number, write
+
+
+def quoted_text(sight: Sight) -> Action:
+    """What is quoted, into every field, in the letters that are asked for."""
+    (text,) = sight.asks('"(.+)"')
+    if "upper case" in sight.goal:
+        text = text.upper()
+    if "lower case" in sight.goal:
+        text = text.lower()
+    return fill([(field, text) for field in sight.fields], sight.all("button")[-1])
+
+
+def date(sight: Sight) -> Action:
+    """A field of dates takes them as 2012-09-10."""
+    month, day, year = sight.asks(r"(\d\d)/(\d\d)/(\d{4})")
+    return fill({sight.one("Date"): f"{year}-{month}-{day}"}, sight.one("button", "Submit"))
+
+
+def time(sight: Sight) -> Action:
+    """A field of times takes them as 20:22."""
+    hour, minute, half = sight.asks(r"(\d+):(\d\d)\s([AP])M")
+    text = f"{int(hour) % 12 + 12 * (half == 'P'):02}:{minute}"
+    return fill({sight.one("InputTime"): text}, sight.one("button", "Submit"))
+
+
+def captcha(sight: Sight) -> Action:
+    """Letters that lean, each a text of its own."""
+    text = "".join(element.name for element in sight.body if element.role == "StaticText")
+    return fill({sight.one("textbox"): text}, sight.one("button", "Submit"))
+
+
+def copy(sight: Sight) -> Action:
+    """What one of the fields holds, into the last one. Peeks: the text ends in a space, which is not to be seen."""
+    place = number(sight.goal) if "text area below and paste" in sight.goal else 1
+    text, copied = sight.peek[place - 1], sight.peek[-1]
+    return click(sight.one("button", "Submit")) if copied == text else write(sight.fields[-1], text)
+
+
+def suggestion(sight: Sight) -> Action:
+    """Type how an item begins, and take what is offered and ends well."""
+    parts = sight.asks('starts with "(.+?)"(?: and ends with "(.+?)")?')
+    begin, end = parts[0], parts[1] or ""
+
+    def fits(text: str) -> bool:
+        return text.startswith(begin) and text.endswith(end)
+
+    field = sight.fields[0]
+    offered: list[Element] = [item for item in sight.all("menuitem") if fits(item.name)]
+    if offered:
+        return click(offered[0])
+    if fits(field.properties.get("value", "")):
+        return click(sight.one("button", "Submit"))
+    return write(field, begin)
+
+
+def terminal(sight: Sight) -> Action:
+    """List the files, remove the one that is asked for."""
+    field, texts = sight.fields[0], sight.texts
+    if "ls" not in texts:
+        return write(field, "ls", enter=True)
+    files = texts[texts.index("ls") + 1].split()
+    if "no file extension" in sight.goal:
+        name = next(name for name in files if "." not in name)
+    else:
+        (ending,) = sight.asks(r"extension (\S+)$")
+        name = next(name for name in files if name.endswith(ending))
+    return write(field, f"rm {name}", enter=True)
+
+
+SOLVERS: dict[str, Solver] = {
+    "copy-paste": copy,
+    "copy-paste-2": copy,
+    "enter-date": date,
+    "enter-password": quoted_text,
+    "enter-text": quoted_text,
+    "enter-text-2": quoted_text,
+    "enter-text-dynamic": quoted_text,
+    "enter-time": time,
+    "terminal": terminal,
+    "text-transform": captcha,
+    "use-autocomplete": suggestion,
+    "use-autocomplete-nodelay": suggestion,
+}
+_FIELDS = "[...document.querySelectorAll('#area textarea, #area input')].map(field => field.value)"
+PEEKS = {"copy-paste": _FIELDS, "copy-paste-2": _FIELDS}

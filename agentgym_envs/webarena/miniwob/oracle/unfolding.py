@@ -1,0 +1,91 @@
+"""Oracles of the pages where what is sought has to be unfolded first: tabs, sections, menus, trees."""
+
+from __future__ import annotations
+
+from agentgym_envs.errors import NoOracle
+from agentgym_envs.webarena.actions import Action
+from agentgym_envs.webarena.browser.view import Element
+from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, number, on
+
+
+def section(sight: Sight) -> Action:
+    """Expand the one section, then submit."""
+    folded = sight.all("tab")[0]
+    return click(sight.one("button", "Submit") if on(folded, "expanded") else folded)
+
+
+def link_behind_tabs(sight: Sight) -> Action:
+    """One tab or section after the other, until the link is to be seen."""
+    (text,) = sight.asks('"(.+)"')
+    tabs = sight.all("tab")
+    place = next((place for place, tab in enumerate(tabs) if on(tab, "expanded")), -1)
+    return click(sight.find("link", text) or tabs[(place + 1) % len(tabs)])
+
+
+def tab(sight: Sight) -> Action:
+    """The tab of a number."""
+    return click(sight.one("tab", f"Tab #{number(sight.goal)}"))
+
+
+def menu(sight: Sight) -> Action:
+    """The deepest part of a path that is to be seen."""
+    (path,) = sight.asks("Select (.+)")
+    seen = (sight.find("menuitem", name) for name in reversed(path.split(">")))
+    item = next(filter(None, seen), None)
+    if item is None:
+        raise NoOracle("no part of the path is to be seen")
+    return click(item)
+
+
+def menu_with_icons(sight: Sight) -> Action:
+    """An item by its label or its icon: open the menu, then the part of it that holds more."""
+    parts = sight.asks('labeled "(.+)"|with the (.+) icon')
+    label, icon = parts[0], parts[1]
+    items = sight.all("menuitem")
+    if not items:
+        return click(sight.one("button", "Menu"))
+    found = next((item for item in items if _is(sight, item, label, icon)), None)
+    return click(found or next(item for item in items if item.name == "Playback"))
+
+
+def _is(sight: Sight, item: Element, label: str | None, icon: str | None) -> bool:
+    if label:
+        return item.name.endswith(label) and not item.name.endswith(f" {label}") or item.name.split(" ", 1)[-1] == label
+    within = next(sight.after(item), None)
+    return within is not None and within.depth > item.depth and (within.role, within.name) == ("img", icon)
+
+
+def pie(sight: Sight) -> Action:
+    """Open the menu, then an item."""
+    (label,) = sight.asks('"(.+)"')
+    plus = sight.find("menuitem", "+")
+    return click(plus or sight.one("menuitem", label))
+
+
+def tree(sight: Sight) -> Action:
+    """Open folder after folder, until the name is to be seen."""
+    (name,) = sight.asks('"(.+)"')
+    found = sight.find("treeitem", name)
+    folded = (item for item in sight.all("treeitem") if item.properties.get("expanded", "").lower() == "false")
+    item = found or next(folded, None)
+    if item is None:
+        raise NoOracle(f"no folder is left that may hold {name!r}")
+    return click(item)
+
+
+SOLVERS: dict[str, Solver] = {
+    "click-collapsible": section,
+    "click-collapsible-2": link_behind_tabs,
+    "click-collapsible-2-nodelay": link_behind_tabs,
+    "click-collapsible-nodelay": section,
+    "click-menu": menu,
+    "click-menu-2": menu_with_icons,
+    "click-pie": pie,
+    "click-pie-nodelay": pie,
+    "click-tab": tab,
+    "click-tab-2": link_behind_tabs,
+    "click-tab-2-easy": link_behind_tabs,
+    "click-tab-2-hard": link_behind_tabs,
+    "click-tab-2-medium": link_behind_tabs,
+    "navigate-tree": tree,
+}

@@ -1,0 +1,263 @@
+"""`WebArenaOfficialEnv`: WebArena's own 812 tasks, on sites that the user runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from agentgym_envs.core import StopReason
+from agentgym_envs.errors import EnvError, NoOracle, UsageError
+from agentgym_envs.grammar import ActionGrammar
+from agentgym_envs.task import Task
+from agentgym_envs.webarena.actions import TabFocus
+from agentgym_envs.webarena.browser.hosts import BLANK, HostRules
+from agentgym_envs.webarena.browser.pool import BrowserOptions
+from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.evaluators.base import Finished, Judge, Verdict, score_all
+from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL, ChatJudge
+from agentgym_envs.webarena.official.login import make_login
+from agentgym_envs.webarena.official.readiness import Readiness, check
+from agentgym_envs.webarena.official.reset import ResetHook, reset_hook, run_hook
+from agentgym_envs.webarena.official.scoring import ANSWER_FORM, check_scoring, evaluators_of
+from agentgym_envs.webarena.official.sites import SITES, Sites, variables
+from agentgym_envs.webarena.official.tasks import WebArenaTasks, is_verified, needed_sites, needs_judge, open_tasks
+from agentgym_envs.webarena.web_env import WebEnv
+
+_STATUS = "performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0"
+
+
+class WebArenaOfficialEnv(WebEnv):
+    """WebArena's 812 tasks on a shop, its administration, a forum, GitLab, a map and an encyclopedia.
+
+    ## Description
+    The sites are WebArena's published images (or webarena-verified's slim ones) on machines of the user's; this package
+    holds neither them nor the tasks. The tasks come from the installed package `webarena-verified` (or `libwebarena`)
+    or from a file, and the addresses from the environment variables that WebArena and BrowserGym use: `WA_SHOPPING` or
+    `SHOPPING`, and likewise SHOPPING_ADMIN, REDDIT, GITLAB, MAP, WIKIPEDIA and HOMEPAGE. `readiness()` asks every site
+    and tells which are missing for how many tasks.
+
+    A task is `webarena/<number>`, with WebArena's numbers from 0 to 811; its group is one of the AgentGym-RL paper's
+    four, by the site on which it begins: "shopping" (192), "cms" (182), "maps" (128) and "gitlab-reddit" (310).
+    WebArena has no training tasks, and published figures, AgentGym's too, are over all of it: draw those with
+    `split=None`. To train without having seen what is tested, the splits here divide the 190 templates that the tasks
+    were written from: 482 tasks train, 104 validate, 226 test. `task.data` holds `sites`, `start_urls`, `template` and
+    `eval`, all as in the file, with placeholders for addresses.
+
+    Tasks that need a site without an address are not drawn, nor, without a judge, the 118 of the original tasks whose
+    answers a language model must judge. Asked for by their id they raise UsageError, which says what to set.
+
+    The seed decides nothing but which task is drawn. The sites remember what earlier episodes did, unless `reset` is
+    given, and pages tell the time of day: that the same seed gives the same bytes, as in the rest of the suite, does
+    not hold here. Restoring a snapshot or unpickling an episode does its actions once more.
+
+    ## Action Space
+    Text, in the form that the grammar asks for: WebArena's actions by element ids, `click [id]`, `type [id] [text]
+    [0|1]`, `hover [id]`, `press [keys]`, `scroll [up|down]`, `new_tab`, `tab_focus [index]`, `close_tab`, `goto [url]`,
+    `go_back`, `go_forward` and `stop [answer]`. With `grammar="fenced"` in WebArena's and AgentGym's form.
+
+    ## Observation
+    WebArena's: the open tabs, the accessibility tree of what lies in the window, the address, the objective and the
+    previous action. A task that begins on several pages has a tab for each; the first is shown.
+
+    ## Rewards
+    At `stop [answer]`, WebArena's score: 1 if the answer, the last address and the pages are as the task wants them,
+    else 0; `info["reason"]` says what was missing. Tasks of webarena-verified are scored by that package, from the
+    answer and the recorded requests.
+
+    ## Termination
+    `stop` ends the episode. There is no limit of turns; wrap it in `ScheduledTimeLimit` (AgentGym plays 15). A site
+    that fails, or does not let us sign in, ends the episode as `env_error`.
+
+    ## Arguments
+    - `tasks`: "original", "verified", or a file of either form; by default that of AGENTGYM_WEBARENA_TASKS, or
+      "original".
+    - `sites`: addresses by the names of the sites, instead of the environment variables.
+    - `hosts`: addresses of servers that are no sites but that their pages load from, such as a map's tiles and routes.
+      Nothing else can be reached but the sites.
+    - `login`: "form" signs in through the sites' forms with WebArena's accounts (`WA_GITLAB_USERNAME` and
+      `WA_GITLAB_PASSWORD` replace one, and so on); "header" with the headers of webarena-verified's images, but for
+      GitLab, which has none; a folder takes the cookies from WebArena's `*_state.json` files; "none".
+    - `reset`: brings the sites back to their first state before every episode: the URL of a reset server, "full" for
+      the one that WA_FULL_RESET names, or a function. None, the default, never does. With it, only one environment at a
+      time can play on the same sites.
+    - `judge`: what judges answers by their meaning; by default the language model that AGENTGYM_JUDGE_BASE_URL (of an
+      OpenAI-compatible server) and AGENTGYM_JUDGE_MODEL name, if they do.
+    - `grammar`, `split`, `groups`, `viewport`, `max_chars`, `obs_backend`, `chromium`, `call_seconds`, `instructions`,
+      `render_mode`: see `MiniWoBEnv`.
+
+    ## Differences from WebArena, AgentGym and BrowserGym
+    - Nothing sleeps, evaluation reads pages beside the agent's, and no text of a task file is run by Python.
+    - An address matches by its parts, and numbers and dates however they are written; there, any text that occurs in
+      another matches.
+    - `type` replaces what a field holds. `goto` is no hole: only the sites can be visited.
+    - One signs in to all sites of a task that know accounts (there, not to the administration of the shop in tasks that
+      begin on the map), before the episode and not within it, and never shares a session with another environment.
+    - The instructions list the addresses of the sites; there, a page links to them.
+    - A task whose scoring needs a judge is not scored without one.
+    - A turn limit ends an episode unscored, as in AgentGym; WebArena scores it with an empty answer.
+
+    Only tested on small sites of our own that answer as the real ones do in what a few tasks need; never on the real
+    ones.
+
+    Source: WebArena (arXiv 2307.13854, commit f62e0b9); webarena-verified 1.2.3.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    tasks: WebArenaTasks
+
+    def __init__(
+        self,
+        *,
+        grammar: str | ActionGrammar = "bare",
+        split: str | None = "train",
+        groups: Sequence[str] | None = None,
+        tasks: str | os.PathLike[str] | None = None,
+        sites: Mapping[str, str] | None = None,
+        hosts: Sequence[str] = (),
+        login: str | os.PathLike[str] = "form",
+        reset: str | ResetHook | None = None,
+        judge: Judge | None = None,
+        viewport: bool = True,
+        max_chars: int = 10_000,
+        obs_backend: str = "js",
+        chromium: str | None = None,
+        call_seconds: float = 30.0,
+        instructions: str | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """See the class for the arguments. Raises UsageError for one that cannot be, MissingExtra without the packages.
+
+        No site is asked before the first reset.
+        """
+        self.sites, self.judge = Sites.of(sites), judge or ChatJudge.from_environment()
+        self.tasks = self._playable(tasks)
+        self._hosts = HostRules.of(urls=[*self.sites.urls.values(), *hosts])
+        self._login, self._reset_sites = make_login(login), reset_hook(reset)
+        self._claimed = False
+        super().__init__(
+            grammar=grammar,
+            split=split,
+            groups=groups,
+            viewport=viewport,
+            max_chars=max_chars,
+            obs_backend=obs_backend,
+            chromium=chromium,
+            call_seconds=call_seconds,
+            instructions=instructions,
+            render_mode=render_mode,
+        )
+        self.rules = f"{self.rules}\n\n{self._about_sites()}"
+        _ENVIRONMENTS.add(self)
+
+    def readiness(self, *, timeout: float = 10.0) -> Readiness:
+        """Ask every site for its start page, for `timeout` seconds, and count the tasks that wait for one."""
+        return check(self.tasks, self.sites, timeout=timeout)
+
+    def _playable(self, source: str | os.PathLike[str] | None) -> WebArenaTasks:
+        table = open_tasks(source)
+        if not self.sites.urls:
+            raise UsageError(
+                "no site of WebArena has an address; set "
+                f"{', '.join(variables(site)[0] for site in SITES)} (those that you have) or pass sites={{name: URL}}"
+            )
+        check_scoring(table)
+        return WebArenaTasks(table, [task.id for task in table if not self._lacks(task)])
+
+    def _lacks(self, task: Task) -> str:
+        """What must be configured before a task can be played; "" if nothing."""
+        if missing := self.sites.missing(needed_sites(task)):
+            names = " and ".join(map(repr, missing))
+            how = " and ".join(" or ".join(variables(site)) for site in missing)
+            return f"it needs the address of {names}: set {how}, or pass sites={{...}}"
+        if needs_judge(task) and self.judge is None:
+            return f"a language model must judge its answer: set {BASE_URL} and {MODEL}, or pass judge=..."
+        return ""
+
+    def _about_sites(self) -> str:
+        listed = "\n".join(f"- {site}: {url}" for site, url in self.sites.urls.items())
+        answer = [ANSWER_FORM] if any(map(is_verified, self.tasks)) else []
+        return "\n\n".join([f"The sites are:\n{listed}", *answer])
+
+    def _choose(self, options: Mapping[str, Any], ticket: int) -> Task:
+        task = super()._choose(options, ticket)
+        if lack := self._lacks(task):
+            raise UsageError(f"the task {task.id!r} cannot be played as things are: {lack}")
+        return task
+
+    def _browser_options(self) -> BrowserOptions:
+        return BrowserOptions(self._chromium, self._hosts)
+
+    def _session_options(self, task: Task) -> SessionOptions:
+        return SessionOptions(
+            self._browser_options(), self.view_options, call_seconds=self.call_seconds, record=is_verified(task)
+        )
+
+    async def _begin_episode(self, task: Task, rng: np.random.Generator) -> str:
+        self._leave()
+        if self._reset_sites is None:
+            return await super()._begin_episode(task, rng)
+        self._claim()
+        try:
+            await asyncio.to_thread(run_hook, self._reset_sites)
+            return await super()._begin_episode(task, rng)
+        finally:
+            self._claimed = False
+
+    def _claim(self) -> None:
+        """Refuse to reset sites under another environment's episode. Raises UsageError."""
+        own = set(self.sites.urls.values())
+        if any(env is not self and env._playing and own & set(env.sites.urls.values()) for env in _ENVIRONMENTS):
+            self._stop = StopReason.CLOSED
+            raise UsageError(
+                "another environment is in the middle of an episode on these sites, and a reset would take it away; "
+                "give each its own sites, or pass reset=None"
+            )
+        self._claimed = True
+
+    @property
+    def _playing(self) -> bool:
+        return self._claimed or (self._stop is None and bool(self._open_sessions))
+
+    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
+        await self._login(session, self.sites, needed_sites(task))
+        for number, url in enumerate(self.sites.fill(task.data["start_urls"])):
+            if number:
+                await session.guarded(session.add_tab())
+            await session.goto(url)
+            await _check_start(session, url)
+            await session.look()
+        await session.act(TabFocus(0))
+        return task.goal
+
+    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
+        finished = Finished(
+            intent=task.goal,
+            answer=answer,
+            url=session.url,
+            read=session.read,
+            requests=await session.har(),
+            judge=self.judge,
+            urls=self.sites.urls,
+        )
+        return await score_all(evaluators_of(task, self.sites), finished)
+
+    def _plan(self) -> Sequence[str]:
+        raise NoOracle("nobody has written down how WebArena's own tasks are solved")
+
+
+async def _check_start(session: Session, url: str) -> None:
+    """Raise EnvError if a site did not show its page: an agent cannot be blamed for what follows."""
+    if session.url == BLANK:
+        raise EnvError(f"{url} leads elsewhere ({' '.join(session.notes)}); tell the site its public address")
+    if (status := await session.evaluate(_STATUS)) >= 400:
+        raise EnvError(f"{url} answers with status {status}")
+
+
+_ENVIRONMENTS: weakref.WeakSet[WebArenaOfficialEnv] = weakref.WeakSet()

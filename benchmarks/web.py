@@ -1,0 +1,374 @@
+"""How fast is the browser engine, next to BrowserGym in the same run, and how much does it take?
+
+    pip install --no-deps browsergym-core==0.14.3; pip install pyparsing lxml beautifulsoup4 pillow mcp
+    python -m benchmarks.web [--out docs/benchmark-web.json] [--repeats 20] [--soak] [--quick]
+
+Both look at the same pages of a shop on this machine, in Chromium, and take turns, so that a busy machine is as unfair
+to one as to the other. A step is a click on a link to another page of about 400 elements, until that page has been told
+as text. BrowserGym runs as its WebArena package has it (`slow_mo=1000`) and without that (`slow_mo=0`); its half second
+before each observation is its default in both. Its own pinned Playwright is older than ours, which it runs with here.
+
+`--soak` also plays MiniWoB's oracles for 1,000 steps and 2,000 short episodes, which takes ten minutes. `--quick` only
+shows that everything runs: its figures say nothing. Memory is the proportional share (PSS) of Chromium and of
+Playwright's driver.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+import agentgym_envs
+from agentgym_envs.core import text_env
+from agentgym_envs.webarena.actions import Click
+from agentgym_envs.webarena.browser import loop
+from agentgym_envs.webarena.browser.backends import JsBackend
+from agentgym_envs.webarena.browser.pool import shut_down
+from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.view import elements
+from benchmarks.common import machine
+from benchmarks.web_pages import CATEGORIES, HOST, SIZES, ShopEnv, address, browser_options
+
+OBSERVE_TARGETS = {400: 10.0, 1700: 40.0}
+"""Milliseconds, by elements."""
+STEP_TARGETS = {"BrowserGym, slow_mo=0": 5.0, "BrowserGym, as shipped for WebArena": 15.0}
+"""Times faster."""
+RESET_TARGET, MEMORY_TARGET = 200.0, 1500.0
+"""Milliseconds; MB of 32 contexts."""
+
+
+class Sizes(NamedTuple):
+    """How much is measured."""
+
+    contexts: tuple[int, ...] = (1, 4, 16, 32)
+    steps: int = 128
+    """In all contexts together."""
+    oracle_steps: int = 1000
+    episodes: int = 2000
+
+
+QUICK = Sizes(contexts=(1, 2), steps=4, oracle_steps=10, episodes=10)
+
+
+def measure(sizes: Sizes, repeats: int, soak: bool) -> dict[str, Any]:
+    """Every figure."""
+    result = {
+        "machine": machine(),
+        "observe": loop.wait_for(observe_figures(repeats)),
+        "step": step_figures(repeats),
+        "reset": reset_figures(repeats),
+        "contexts": [loop.wait_for(context_figures(count, sizes.steps)) for count in sizes.contexts],
+    }
+    if soak:
+        result |= {"oracle": oracle_figures(sizes.oracle_steps), "soak": soak_figures(sizes.episodes)}
+    shut_down()
+    return result
+
+
+async def open_shop(products: int = SIZES[400]) -> Session:
+    """A session on a page of the shop, looked at."""
+    session = await Session.open(SessionOptions(browser_options()), JsBackend())
+    await session.goto(f"http://{HOST}/shop?n={products}")
+    await session.look()
+    return session
+
+
+async def observe_figures(repeats: int) -> dict[str, dict[str, float]]:
+    """Milliseconds to tell a page: one that was told before, and one that has just been loaded."""
+    figures = {}
+    for size, products in SIZES.items():
+        session = await open_shop(products)
+        again, fresh = [], []
+        for _ in range(repeats):
+            again.append(await timed(session.look()))
+            await session.goto(f"http://{HOST}/shop?n={products}")
+            fresh.append(await timed(session.look()))
+        count = await session.evaluate("document.querySelectorAll('*').length")
+        await session.close()
+        figures[str(size)] = {"elements": count, "again": median_ms(again), "fresh": median_ms(fresh)}
+    return figures
+
+
+async def timed(work: Any) -> float:
+    """Seconds that something asynchronous takes."""
+    begun = time.perf_counter()
+    await work
+    return time.perf_counter() - begun
+
+
+def median_ms(seconds: Sequence[float]) -> float:
+    """The median, in milliseconds."""
+    return round(1e3 * statistics.median(seconds), 2)
+
+
+def step_figures(repeats: int) -> dict[str, Any]:
+    """Milliseconds a step of every side, and how many times faster ours is; each round, every side takes a step."""
+    sides: dict[str, Callable[[int], None]] = {"AgentGym Envs": OurSide().step}
+    others = [BrowserGymSide(slow_mo) for slow_mo in (0, 1000)]
+    sides |= dict(zip(STEP_TARGETS, (other.step for other in others), strict=True))
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for turn in range(repeats):
+        for name, step in sides.items():
+            begun = time.perf_counter()
+            step(turn)
+            seconds[name].append(time.perf_counter() - begun)
+    for other in others:
+        other.close()
+    ours = statistics.median(seconds["AgentGym Envs"])
+    return {
+        name: {
+            "median": median_ms(taken),
+            "min": round(1e3 * min(taken), 1),
+            "times": round(statistics.median(taken) / ours, 1),
+        }
+        for name, taken in seconds.items()
+    }
+
+
+class OurSide:
+    """A session of ours, stepped from a synchronous program."""
+
+    def __init__(self) -> None:
+        self.session = loop.wait_for(open_shop())
+
+    def step(self, turn: int) -> None:
+        """Click a category and look."""
+        loop.wait_for(click_category(self.session, turn))
+
+
+async def click_category(session: Session, turn: int) -> None:
+    """One step."""
+    name = f"Category {turn % CATEGORIES}"
+    target = next(e.id for e in elements(session.view.tree) if e.role == "link" and e.name == name)
+    assert target is not None
+    await session.act(Click(target))
+    await session.look()
+
+
+class BrowserGymSide:
+    """An environment of BrowserGym on the same page."""
+
+    def __init__(self, slow_mo: int) -> None:
+        os.environ.setdefault("PLAYWRIGHT_BROWSERS_PATH", "0")
+        import browsergym.core.env as module
+        from browsergym.core.task import OpenEndedTask
+
+        module.Chat = NoChat
+        task = {"start_url": f"http://{address()}/shop?n={SIZES[400]}", "goal": "look round"}
+        self.env = module.BrowserEnv(
+            OpenEndedTask, task_kwargs=task, headless=True, slow_mo=slow_mo, pw_chromium_kwargs=chromium_arguments()
+        )
+        self.text = self._told(self.env.reset()[0])
+
+    def step(self, turn: int) -> None:
+        """Click a category and look."""
+        [target] = re.findall(rf"\[(\w+)\] link 'Category {turn % CATEGORIES}'", self.text)
+        self.text = self._told(self.env.step(f"click('{target}')")[0])
+
+    def close(self) -> None:
+        """End its browser."""
+        self.env.close()
+
+    def _told(self, observation: Any) -> str:
+        from browsergym.utils.obs import flatten_axtree_to_str
+
+        return str(flatten_axtree_to_str(observation["axtree_object"]))
+
+
+class NoChat:
+    """Stands in for BrowserGym's chat window, for which it opens a second browser."""
+
+    def __init__(self, **_: Any) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.page = None
+
+    def add_message(self, role: str, msg: str) -> None:
+        self.messages.append({"role": role, "message": msg, "timestamp": time.time()})
+
+    def close(self) -> None:
+        pass
+
+
+def chromium_arguments() -> dict[str, Any]:
+    """So that BrowserGym starts the program that we do."""
+    from agentgym_envs.webarena.browser.chromium import find_chromium
+
+    return {"executable_path": find_chromium(None, "")}
+
+
+def reset_figures(repeats: int) -> dict[str, float]:
+    """Milliseconds of a whole reset: a new context, the first page, the first observation."""
+    env = ShopEnv()
+    env.reset(seed=0)
+    seconds = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        env.reset(seed=0)
+        seconds.append(time.perf_counter() - begun)
+    env.close()
+    return {"median": median_ms(seconds), "min": round(1e3 * min(seconds), 1)}
+
+
+async def context_figures(count: int, steps: int) -> dict[str, float]:
+    """Steps a second of so many contexts side by side, milliseconds a step, and megabytes."""
+    sessions = await asyncio.gather(*(open_shop() for _ in range(count)))
+    taken: list[float] = []
+
+    async def play(session: Session) -> None:
+        for turn in range(max(1, steps // count)):
+            taken.append(await timed(click_category(session, turn)))
+
+    cpu, begun = cpu_seconds(), time.perf_counter()
+    await asyncio.gather(*map(play, sessions))
+    wall, cpu = time.perf_counter() - begun, cpu_seconds() - cpu
+    memory = megabytes()
+    await asyncio.gather(*(session.close() for session in sessions))
+    return {
+        "contexts": count,
+        "steps_per_second": round(len(taken) / wall, 1),
+        "ms_per_step": median_ms(taken),
+        "cpu_ms_per_step": round(1e3 * cpu / len(taken), 1),
+        "megabytes": round(memory),
+    }
+
+
+def helpers() -> list[psutil.Process]:
+    """Chromium's processes and Playwright's driver."""
+    return psutil.Process().children(recursive=True)
+
+
+def megabytes() -> float:
+    """What they take together."""
+    return sum(known(lambda process=process: process.memory_full_info().pss) for process in helpers()) / 2**20
+
+
+def cpu_seconds() -> float:
+    """What they and this process have used."""
+    times = [known(lambda process=process: sum(process.cpu_times()[:2])) for process in helpers()]
+    return sum(times) + sum(psutil.Process().cpu_times()[:2])
+
+
+def known(ask: Callable[[], float]) -> float:
+    """What a process answers, 0 if it has ended meanwhile."""
+    try:
+        return ask()
+    except psutil.Error:
+        return 0.0
+
+
+def oracle_figures(steps: int) -> dict[str, Any]:
+    """MiniWoB's oracles, task after task, until so many steps are taken: every episode must end in success."""
+    failures: list[str] = []
+    done = episodes = seed = 0
+    with gym.make("AgentGym/MiniWoB-v0") as made:
+        env = text_env(made)
+        pages = list(env.tasks.counts() or env.tasks.groups)
+        while done < steps:
+            for group in pages:
+                _, info = env.reset(seed=seed, options={"group": group, "split": "test"})
+                for command in env.oracle():
+                    *_, info = env.step(command)
+                    done += 1
+                episodes += 1
+                if not info["success"]:
+                    failures.append(f"{info['task_id']}: {info.get('error') or info.get('reason')}")
+            seed += 1
+    return {"steps": done, "episodes": episodes, "failures": failures}
+
+
+def soak_figures(episodes: int) -> dict[str, Any]:
+    """Memory over many short episodes: megabytes at every twentieth part."""
+    curve, every = [], max(1, episodes // 20)
+    env = ShopEnv()
+    for number in range(episodes):
+        env.reset(seed=0)
+        env.step("scroll [down]")
+        if (number + 1) % every == 0:
+            own = psutil.Process().memory_info().rss / 2**20
+            curve.append([number + 1, round(megabytes()), round(own)])
+    env.close()
+    return {"episodes": episodes, "curve": curve}
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print the tables."""
+    console = Console()
+    console.print(observe_table(result["observe"]), step_table(result), context_table(result["contexts"]))
+    if "oracle" in result:
+        oracle = result["oracle"]
+        console.print(
+            f"{oracle['steps']:,} oracle steps in {oracle['episodes']} episodes; failed: {oracle['failures']}"
+        )
+    if "soak" in result:
+        console.print("Memory over episodes (episodes, browser MB, Python MB):", result["soak"]["curve"])
+
+
+def observe_table(figures: dict[str, dict[str, float]]) -> Table:
+    """What telling a page takes."""
+    table = Table("elements", "told again, ms", "just loaded, ms", "target", title="Observation")
+    for size, row in figures.items():
+        target = OBSERVE_TARGETS.get(int(size))
+        table.add_row(
+            f"{row['elements']:,.0f}", f"{row['again']:.1f}", f"{row['fresh']:.1f}", f"<= {target}" if target else ""
+        )
+    return table
+
+
+def step_table(result: dict[str, Any]) -> Table:
+    """A step and a reset, next to BrowserGym."""
+    table = Table("", "ms, median", "ms, least", "times ours", "target", title="Click, navigate, observe; and reset")
+    for name, row in result["step"].items():
+        target = f">= {STEP_TARGETS[name]:g}" if name in STEP_TARGETS else ""
+        table.add_row(name, f"{row['median']:.0f}", f"{row['min']:.0f}", f"{row['times']:g}", target)
+    reset = result["reset"]
+    table.add_row("reset of ours", f"{reset['median']:.0f}", f"{reset['min']:.0f}", "", f"<= {RESET_TARGET:g} ms")
+    return table
+
+
+def context_table(rows: list[dict[str, float]]) -> Table:
+    """Contexts side by side."""
+    table = Table("contexts", "steps/s", "ms a step", "CPU ms a step", "MB", "target", title="One browser")
+    for row in rows:
+        target = f"<= {MEMORY_TARGET:g} MB" if row["contexts"] == 32 else ""
+        figures = (
+            row["contexts"],
+            row["steps_per_second"],
+            row["ms_per_step"],
+            row["cpu_ms_per_step"],
+            row["megabytes"],
+        )
+        table.add_row(*(f"{figure:g}" for figure in figures), target)
+    return table
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
+    parser.add_argument("--repeats", type=int, default=20, help="how often a step is measured (default: 20)")
+    parser.add_argument("--soak", action="store_true", help="also play for ten minutes")
+    parser.add_argument("--quick", action="store_true", help="only show that everything runs")
+    arguments = parser.parse_args()
+    agentgym_envs.register_all()
+    sizes, repeats = (QUICK, 2) if arguments.quick else (Sizes(), arguments.repeats)
+    result = measure(sizes, repeats, arguments.soak)
+    show(result)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

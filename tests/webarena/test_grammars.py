@@ -1,0 +1,245 @@
+"""The forms in which a model may write actions."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agentgym_envs.errors import InvalidAction
+from agentgym_envs.grammar import Parsed, make_grammar
+from agentgym_envs.webarena.actions import FORMS, Action, Press, Stop, Type, write
+from agentgym_envs.webarena.calls import CALLS
+from agentgym_envs.webarena.grammars import RULES, WEB_GRAMMARS, rules_for, tools
+
+from .test_actions import ACTIONS, NEARLY
+
+NAMES = sorted(WEB_GRAMMARS)
+LISTING = ["browsergym", "tool_call"]
+CANNOT_CARRY = {"react": "action", "tag": "action>", "fenced": "```"}
+SIGNS = ["```", "\n", "(", ",", "'", '"', "\\", "[", "<tool_call>", '{"name":', "click("]
+MARKS = [*SIGNS, "python\n", "</tool_call>", "'12'", ")", "="]
+MARKED = st.lists(st.sampled_from(MARKS) | st.text(st.characters(codec=None), max_size=4), max_size=12).map("".join)
+
+
+def parse(name: str, text: str) -> str:
+    return make_grammar(name, WEB_GRAMMARS).parse(text).command
+
+
+def called(call: Any) -> str:
+    return f"<tool_call>{json.dumps(call)}</tool_call>"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(action=ACTIONS)
+@example(action=Type(1, "``` </tool_call> <tool_call> \\x41 \\", True))
+@example(action=Stop("'''\"\"\"\n\t\\n"))
+@example(action=Press("Control+`", 3))
+def test_a_command_survives_format_and_parse(name: str, action: Action) -> None:
+    grammar, command = make_grammar(name, WEB_GRAMMARS), write(action)
+    if name in CANNOT_CARRY and CANNOT_CARRY[name] in command.lower():
+        return
+    assert grammar.parse(grammar.format(command)) == Parsed("", command)
+    said = grammar.format(command, "so it goes")
+    assert grammar.parse(said) == Parsed("" if name == "bare" else "so it goes", command)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(junk=NEARLY | MARKED)
+def test_anything_can_be_formatted_and_is_parsed_or_refused(name: str, junk: str) -> None:
+    grammar = make_grammar(name, WEB_GRAMMARS)
+    for text in (junk, grammar.format(junk), grammar.format(junk, junk)):
+        try:
+            command = grammar.parse(text).command
+        except InvalidAction as error:
+            assert 10 < len(str(error)) < 500
+            str(error).encode()
+        else:
+            assert command == command.strip()
+
+
+@pytest.mark.parametrize("name", LISTING)
+def test_what_is_no_action_stays_none(name: str) -> None:
+    grammar = make_grammar(name, WEB_GRAMMARS)
+    with pytest.raises(InvalidAction):
+        grammar.parse(grammar.format("look around"))
+
+
+@pytest.mark.parametrize(
+    ("message", "parsed"),
+    [
+        ("I see. In summary, the next action I will perform is ```click [1234]```", ("I see.", "click [1234]")),
+        ("Hm.\n```\nclick [1]\n```\nDone.", ("Hm.", "click [1]")),
+        ("```python\nclick [1]\n```", ("", "click [1]")),
+        ("```stop```", ("", "stop")),
+        ("```stop\n```", ("", "stop")),
+        ("```stop [a\nb]```", ("", "stop [a\nb]")),
+        ("```click [1]``` or rather ```click [2]```", ("```click [1]``` or rather", "click [2]")),
+        ("```click [1]``` and then ```cli", ("", "click [1]")),
+        ("````click [1]````", ("", "click [1]")),
+    ],
+)
+def test_the_last_complete_fence_counts(message: str, parsed: tuple[str, str]) -> None:
+    assert make_grammar("fenced", WEB_GRAMMARS).parse(message) == parsed
+
+
+@pytest.mark.parametrize("message", ["", "click [1]", "```click [1]", "`click [1]`"])
+def test_without_a_fence_there_is_no_action(message: str) -> None:
+    with pytest.raises(InvalidAction, match="triple backticks"):
+        parse("fenced", message)
+
+
+@pytest.mark.parametrize(
+    ("call", "command"),
+    [
+        ("click('12')", "click [12]"),
+        (" click( bid = 12 , ) ", "click [12]"),
+        ("click('12', button='left', modifiers=[])", "click [12]"),
+        ("fill('12', 'it\\'s \\u00e9\\n\\d \\x41')", "type [12] [it's é\n\\d A] [0]"),
+        ('fill("12", """two\nlines""")', "type [12] [two\nlines] [0]"),
+        ("fill('12', 'two\nlines')", "type [12] [two\nlines] [0]"),
+        ("fill('12', 'x', press_enter=True)", "type [12] [x] [1]"),
+        ("select_option('12', 'blue')", "type [12] [blue] [0]"),
+        ("select_option('12', ['blue'])", "type [12] [blue] [0]"),
+        ("clear('12')", "type [12] [] [0]"),
+        ("hover('12')", "hover [12]"),
+        ("press('12', 'ctrl+a')", "press [12] [Control+a]"),
+        ("keyboard_press('Enter')", "press [Enter]"),
+        ("scroll(0, 200)", "scroll [down]"),
+        ("scroll(-50.2, -100.5)", "scroll [up]"),
+        ("new_tab()", "new_tab"),
+        ("tab_focus(1)", "tab_focus [1]"),
+        ("tab_close()", "close_tab"),
+        ("goto('http://shop.test/?a=1')", "goto [http://shop.test/?a=1]"),
+        ("go_back()", "go_back"),
+        ("go_forward()", "go_forward"),
+        ("noop(500)", "wait"),
+        ("send_msg_to_user('42 [km]')", "stop [42 [km]]"),
+        ("send_msg_to_user(42)", "stop [42]"),
+        ("report_infeasible('there is no such button')", "stop [N/A]"),
+        ("I think.\n```python\nclick('12')\n```", "click [12]"),
+    ],
+)
+def test_browsergyms_functions_are_actions(call: str, command: str) -> None:
+    assert parse("browsergym", call) == command
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("", "not one call"),
+        ("click", "not one call"),
+        ("click('12'", "not one call"),
+        ("click('12)", "not one call"),
+        ("click('12') click('13')", "not one call"),
+        ("click('12'); 1", "not one call"),
+        ("click(open('x'))", "not one call"),
+        ("click('1' + '2')", "not one call"),
+        ("os.system('x')", "not one call"),
+        ("fill('12', value='a', value='b')", "not one call"),
+        ("fill(value='a', '12')", "not one call"),
+        ("select_option('12', [['a']])", "not one call"),
+        ("click [12]", "not one call"),
+        ("click()", "not the arguments of click.*click\\('12'\\)"),
+        ("click('12', nonsense=1)", "not the arguments"),
+        ("click('a12')", "not the id of an element"),
+        ("click(True)", "not the id"),
+        ("click(-1)", "not the id"),
+        ("click('12', button='right')", "left button"),
+        ("fill('12', 3)", "not a text"),
+        ("select_option('12', ['a', 'b'])", "one option"),
+        ("scroll(100, 0)", "up or down"),
+        ("tab_focus('x')", "number of a tab"),
+        ("keyboard_press('nonsense')", "no key 'nonsense'. A text is written with type.$"),
+        ("goto('')", "address is missing.$"),
+        ("dblclick('12')", "no double click"),
+        ("check('12')", "click\\('12'\\) turns"),
+        ("keyboard_type('x')", "fill\\('12', 'text'\\)"),
+        ("__import__('os')", "__import__ cannot be called. The functions are: click, fill"),
+        ("fill('12', '\\ud800')", "half of a character"),
+    ],
+)
+def test_what_browsergym_cannot_do_here_is_told(call: str, why: str) -> None:
+    with pytest.raises(InvalidAction, match=why):
+        parse("browsergym", call)
+
+
+@pytest.mark.parametrize(
+    ("call", "command"),
+    [
+        ({"name": "click", "arguments": {"id": 12}}, "click [12]"),
+        ({"name": "click", "arguments": {"id": "12"}}, "click [12]"),
+        ({"name": "click", "arguments": '{"id": 12}'}, "click [12]"),
+        ({"name": "type", "arguments": {"id": 12, "text": "a"}}, "type [12] [a] [1]"),
+        ({"name": "type", "arguments": {"id": 12, "text": 5, "enter": False}}, "type [12] [5] [0]"),
+        ({"name": "press", "arguments": {"keys": "ctrl+a", "id": None}}, "press [Control+a]"),
+        ({"name": "press", "arguments": {"keys": "Enter", "id": 3}}, "press [3] [Enter]"),
+        ({"name": "scroll", "arguments": {"direction": "up"}}, "scroll [up]"),
+        ({"name": "go_back", "arguments": {}}, "go_back"),
+        ({"name": "stop"}, "stop []"),
+    ],
+)
+def test_each_action_is_a_tool(call: Any, command: str) -> None:
+    assert parse("tool_call", f"Hm. {called(call)}") == command
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (None, "not valid JSON"),
+        ([], "not valid JSON"),
+        ({"arguments": {}}, "not valid JSON"),
+        ({"name": "click", "arguments": [12]}, "not valid JSON"),
+        ({"name": "act", "arguments": {"action": "click [12]"}}, "no tool 'act'. The tools are: click, type"),
+        ({"name": "click", "arguments": {}}, "Call it as click\\(id\\)"),
+        ({"name": "type", "arguments": {"id": 1}}, "Call it as type\\(id, text, enter=true\\)"),
+        ({"name": "wait", "arguments": {"seconds": 1}}, "Call it as wait\\(\\)"),
+        ({"name": "click", "arguments": {"id": True}}, "id of the tool click must be a whole number"),
+        ({"name": "click", "arguments": {"id": -1}}, "a whole number"),
+        ({"name": "click", "arguments": {"id": 1.5}}, "a whole number"),
+        ({"name": "type", "arguments": {"id": 1, "text": "a", "enter": "no"}}, "true or false"),
+        ({"name": "scroll", "arguments": {"direction": "left"}}, "must be up or down"),
+        ({"name": "stop", "arguments": {"answer": ["a"]}}, "must be a text"),
+        ({"name": "press", "arguments": {"keys": "nonsense"}}, "no key 'nonsense'. A text is written with type.$"),
+    ],
+)
+def test_what_is_no_call_of_a_tool_is_told_why(call: Any, why: str) -> None:
+    with pytest.raises(InvalidAction, match=why):
+        parse("tool_call", called(call))
+
+
+def test_the_schemas_say_what_the_tools_take() -> None:
+    functions = {tool["function"]["name"]: tool["function"]["parameters"] for tool in json.loads(json.dumps(tools()))}
+    assert list(functions) == list(FORMS)
+    assert functions["type"]["required"] == ["id", "text"]
+    assert functions["press"]["required"] == ["keys"]
+    samples = {"integer": 3, "boolean": True, "string": "Enter"}
+    for name, schema in functions.items():
+        told = {
+            key: value.get("enum", [samples[value["type"]]])[0]
+            for key, value in schema["properties"].items()
+            if key in schema["required"]
+        }
+        assert parse("tool_call", called({"name": name, "arguments": told})).split()[0] == name
+
+
+def test_a_model_is_told_of_each_action_once() -> None:
+    forms = {"browsergym": [f"{call.form}: " for call in CALLS.values()], "tool_call": [f"{name}(" for name in FORMS]}
+    for name in NAMES:
+        grammar = make_grammar(name, WEB_GRAMMARS)
+        told = f"{rules_for(grammar)}\n{grammar.instructions}"
+        for form in forms.get(name, [f"{form.form}: " for form in FORMS.values()]):
+            assert told.count(f"\n{form}") == 1, (name, form)
+        assert (RULES in told) == (name not in LISTING)
+
+
+@pytest.mark.parametrize("bit", [*SIGNS, "`", " ", "1", "a", "fill('1', '"])
+@pytest.mark.parametrize("name", [*LISTING, "fenced"])
+def test_hostile_messages_take_no_time(name: str, bit: str) -> None:
+    began = time.perf_counter()
+    for text in (bit * (50_000 // len(bit)), f"<tool_call>{bit * 10_000}</tool_call>", f"fill('1', {bit * 10_000}"):
+        with pytest.raises(InvalidAction):
+            parse(name, text)
+    assert time.perf_counter() - began < 1.0
