@@ -17,7 +17,7 @@ from agentgym_envs.webarena.evaluators.base import Verdict
 from agentgym_envs.webarena.web_env import WebEnv
 
 HOST = "shop.test"
-SIZES = {145: 7, 400: 24, 1700: 112}
+SIZES = {145: 7, 400: 27, 1700: 127}
 """How many products make a page of about so many elements."""
 CATEGORIES = 12
 _STYLE = "<style>.grid{display:grid;grid-template-columns:repeat(4,1fr)}li{list-style:none}</style>"

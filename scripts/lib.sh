@@ -26,3 +26,28 @@ ensure_venv() {
     "${install[@]}" -e ".[$extras]"
     echo "$wanted" >"$stamp"
 }
+
+# ensure_chromium: a Chromium for the web environments: one that is there (CHROMIUM_PATH, Playwright's own, or on PATH),
+# or one that is installed now: from Debian's or Ubuntu's packages as root, else Playwright's own into the home folder.
+ensure_chromium() {
+    chromium_there && return
+    echo "Installing Chromium for the web environments ..."
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        { apt-get install -y -q --no-install-recommends chromium-headless-shell ||
+            { apt-get update -q && apt-get install -y -q --no-install-recommends chromium-headless-shell; }; } \
+            >/dev/null 2>&1 && chromium_there && return
+    fi
+    "$PYTHON" -m playwright install chromium-headless-shell >/dev/null 2>&1 && chromium_there && return
+    echo "No Chromium was found and none could be installed. Install one (apt-get install chromium-headless-shell, or" >&2
+    echo "playwright install chromium-headless-shell), or name one by CHROMIUM_PATH." >&2
+    return 1
+}
+
+chromium_there() {
+    local name
+    [ -n "${CHROMIUM_PATH:-}" ] && return
+    for name in chromium-headless-shell chromium chromium-browser google-chrome google-chrome-stable chrome; do
+        command -v "$name" >/dev/null && return
+    done
+    compgen -G "${PLAYWRIGHT_BROWSERS_PATH:-$HOME/.cache/ms-playwright}/chromium*-*/*/*" >/dev/null
+}

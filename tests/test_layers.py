@@ -1,8 +1,8 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
 `errors, spaces, schedule → task, grammar → core → wrappers, trajectory, hosting, the scenarios → vector → rollout
-→ evaluate, http, cli, viewer, multiagent → adapters`. A scenario is a folder of the package with an `env.py` in or below it,
-so that a new one is held to the same rules without a change here.
+→ evaluate, http, cli, viewer, multiagent → adapters`. A scenario is a folder of the package with an `env.py` in
+or below it, so that a new one is held to the same rules without a change here.
 """
 
 import ast
@@ -55,7 +55,7 @@ MAY_NAME = {"multiagent": {"textcraft"}, "http": {"babyai", "sciworld", "search"
 class Import(NamedTuple):
     module: str
     line: int
-    deferred: bool  # inside a function
+    deferred: bool  # inside a function, or only seen by type checkers
 
     @property
     def top(self) -> str:
@@ -92,7 +92,14 @@ def walk(node: ast.AST, path: Path, deferred: bool) -> Iterator[Import]:
             yield from (Import(alias.name, child.lineno, deferred) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
             yield from (Import(name, child.lineno, deferred) for name in resolve(child, path))
-        yield from walk(child, path, deferred or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+        yield from walk(child, path, deferred or defers(child))
+
+
+def defers(node: ast.AST) -> bool:
+    """Whether what is below is not run when the module is imported."""
+    if isinstance(node, ast.If):
+        return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
 
 @cache
@@ -112,6 +119,7 @@ def each(files: list[Path]) -> pytest.MarkDecorator:
 def test_the_walk_sees_every_form_of_import() -> None:
     source = (
         "import a.b\nfrom . import errors\nfrom ..core import X\ndef f():\n    from c import d\nif x:\n    import e"
+        "\nif TYPE_CHECKING:\n    import g"
     )
     path = ROOT / PACKAGE / "textcraft" / "fake.py"
     assert list(walk(ast.parse(source), path, False)) == [
@@ -120,6 +128,7 @@ def test_the_walk_sees_every_form_of_import() -> None:
         (f"{PACKAGE}.core", 3, False),
         ("c", 5, True),
         ("e", 7, False),
+        ("g", 9, True),
     ]
     assert list(resolve(ast.parse(f"from {PACKAGE} import core, TextEnv").body[0], path)) == [  # type: ignore[arg-type]
         f"{PACKAGE}.core",

@@ -40,7 +40,9 @@ class Site:
     sessions: set[str] = field(default_factory=set)
     logins: int = 0
     broken: int = 0
-    """The status with which every page answers, if not 0."""
+    """The status with which the first page answers, if not 0."""
+    public_url: str = ""
+    """Where the first page sends everybody, if anywhere."""
 
     def signed_in(self, request: Request) -> bool:
         given = request.headers.get(self.header) if self.header else None
@@ -91,6 +93,8 @@ class Site:
         return Starlette(routes=[*common, *self.routes()])
 
     def _home(self, request: Request) -> Response:
+        if self.public_url:
+            return RedirectResponse(self.public_url, 302)
         return page("Broken", "Broken", self.broken) if self.broken else self.home(request)
 
 

@@ -74,7 +74,7 @@ def _sample_one(kind: str, value: Any) -> str:
     if kind == "ANY":
         return "x"
     if kind == "IN":
-        return "7" if "CATEGORY" in str(value) else chr(value[0][1][0] if str(value[0][0]) == "RANGE" else value[0][1])
+        return (" " if "SPACE" in str(value) else "7") if "CATEGORY" in str(value) else chr(value[0][1][0] if str(value[0][0]) == "RANGE" else value[0][1])
     if kind in ("MAX_REPEAT", "MIN_REPEAT"):
         return _sample(value[2]) * max(value[0], min(value[1], 1))
     if kind == "SUBPATTERN":
@@ -88,8 +88,8 @@ def _sample_one(kind: str, value: Any) -> str:
 def _literal(value: Any) -> Any:
     """The first alternative, and a text for a regular expression."""
     value = value[0] if isinstance(value, list) else value
-    if isinstance(value, str) and re.match(r"^\^.*\$$", value, re.DOTALL):
-        return matching(filled(value))
+    if isinstance(value, str) and value.startswith("^") and value.endswith("$"):
+        return filled(matching(value.replace("^.*/rout", "^__MAP__/rout")))
     return filled(value)
 
 
@@ -112,9 +112,9 @@ def _expected_request(expected: dict[str, Any]) -> dict[str, Any]:
 
 
 def _posted(data: dict[str, Any]) -> dict[str, str]:
-    if any(not isinstance(value, str | int | float | None) for value in data.values()) or any("$" in key for key in data):
+    if any(not isinstance(value, str | None) for value in data.values()) or any("$" in key for key in data):
         return {"mimeType": "application/json", "text": json.dumps(_nested(data))}
-    fields = {name: _literal(value) for name, value in data.items() if value is not None}
+    fields = {"form_key": "x", **{name: _literal(value) for name, value in data.items() if value is not None}}
     return {"mimeType": "application/x-www-form-urlencoded", "text": urlencode(fields)}
 
 

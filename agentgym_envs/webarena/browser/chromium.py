@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 import shutil
+from pathlib import Path
 from typing import Any
 
 from agentgym_envs.errors import UsageError, missing_extra
@@ -47,14 +48,25 @@ def find_chromium(given: str | os.PathLike[str] | None, bundled: str) -> str:
             if not (found := shutil.which(path)):
                 raise UsageError(f"{where} names {os.fspath(path)!r}, which is no program. {_HOW_TO_GET_ONE}")
             return found
-    if os.access(bundled, os.X_OK):
-        return bundled
+    if own := playwrights_own(bundled):
+        return own
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         raise UsageError(
             f"no Chromium was found: Playwright has none and none of {', '.join(NAMES)} is on PATH. {_HOW_TO_GET_ONE}"
         )
     return found
+
+
+def playwrights_own(bundled: str) -> str | None:
+    """What `playwright install` put beside where `bundled`, the full browser, would be: headless, or that one."""
+    full = Path(bundled)
+    if len(full.parts) < 4:  # <folder of all browsers>/chromium-<number>/<folder>/<program>
+        return None
+    folder = full.parents[1]
+    headless = folder.with_name(folder.name.replace("chromium-", "chromium_headless_shell-"))
+    shells = sorted(headless.glob("*/*headless*shell*")) if headless != folder else []
+    return next((str(path) for path in (*shells, full) if path.is_file() and os.access(path, os.X_OK)), None)
 
 
 def launch_options(program: str, hosts: HostRules) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +158,8 @@ async def _hover(session: Session, action: actions.Hover) -> None:
 async def _press(session: Session, action: actions.Press) -> None:
     if action.id is not None:
         await _on(session, action.id, "e => (e.focus(), true)")
-    await session.tab.page.keyboard.press(action.keys)
+    keys = re.sub(r"\b(Control|Meta)\b", "ControlOrMeta", action.keys)  # whichever the system's shortcuts have
+    await session.tab.page.keyboard.press(keys)
 
 
 async def _scroll(session: Session, action: actions.Scroll) -> None:

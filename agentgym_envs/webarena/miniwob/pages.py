@@ -159,7 +159,6 @@ HIDDEN = ("#reward-display", "#click-canvas", "#attention-canvas", "#sync-task-c
 NAMES: tuple[tuple[str, str, str | None], ...] = (
     (".alink, #contact a", "link", None),
     (".final, .ui-submit", "button", None),
-    (".email-thread > .email-left", "button", None),
     (".trash", "button", "trash"),
     (".star", "button", "star"),
     ("#open-search", "button", "search"),

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.official.sites import SITES, Sites, variables
-from agentgym_envs.webarena.official.tasks import needed_sites, needs_judge
+from agentgym_envs.webarena.official.tasks import GROUPS, needed_sites, needs_judge
 
 MOST_REDIRECTS = 10
 
@@ -65,20 +65,18 @@ def check(tasks: Iterable[Task], sites: Sites, *, timeout: float = 10.0) -> Read
     with ThreadPoolExecutor(max_workers=len(SITES)) as pool:
         asked = {site: pool.submit(_probe, url, sites, timeout) for site, url in sites.urls.items()}
         problems = {site: answer.result() for site, answer in asked.items()}
-    return survey(found, sites, problems)
+    unnamed = {site: f"set {' or '.join(variables(site))}" for site in sites.missing(SITES)}
+    return _survey(found, sites, unnamed | {site: problem for site, problem in problems.items() if problem})
 
 
-def survey(tasks: Sequence[Task], sites: Sites, problems: Mapping[str, str] | None = None) -> Readiness:
-    """The same without asking anybody: what is wrong with the sites is known, or nothing but missing addresses."""
-    wrong = {site: f"set {variables(site)[0]} or {variables(site)[1]}" for site in sites.missing(SITES)}
-    wrong |= {site: problem for site, problem in (problems or {}).items() if problem}
+def _survey(tasks: Sequence[Task], sites: Sites, wrong: Mapping[str, str]) -> Readiness:
     needs = {task.id: needed_sites(task) for task in tasks}
     states = [
         SiteState(site, sites.urls.get(site, ""), wrong.get(site, ""), sum(site in need for need in needs.values()))
         for site in SITES
     ]
     judged = sum(map(needs_judge, tasks))
-    groups = tuple(_group(group, tasks, needs, wrong) for group in dict.fromkeys(task.group for task in tasks))
+    groups = tuple(_group(group, tasks, needs, wrong) for group in GROUPS if any(task.group == group for task in tasks))
     return Readiness(tuple(state for state in states if state.tasks or state.url), groups, judged)
 
 

@@ -131,20 +131,24 @@ def split_of(template: int) -> Split:
 
 def _task(row: Any, where: str) -> Task:
     try:
-        number, template, intent = row["task_id"], row["intent_template_id"], row["intent"]
-        begin = row["start_urls"] if "start_urls" in row else row["start_url"].split(" |AND| ")
-        group, *_ = [GROUP_OF.get(placeholders(url)[0], "") for url in begin]
+        template, urls = int(row["intent_template_id"]), _start_urls(row)
         data = {
             "sites": list(row["sites"]),
-            "start_urls": list(begin),
-            "template": int(template),
+            "start_urls": urls,
+            "template": template,
             "eval": _evaluation(row["eval"]),
         }
-        if not group:
-            raise ValueError(f"no task begins on {begin[0]!r}")
-        return Task(f"webarena/{int(number)}", split_of(int(template)), group, str(intent), data)
+        group = GROUP_OF[placeholders(urls[0])[0]]
+        return Task(f"webarena/{int(row['task_id'])}", split_of(template), group, str(row["intent"]), data)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise TaskTableError(f"{where} is not in WebArena's form: {type(error).__name__}: {error}") from None
+
+
+def _start_urls(row: Mapping[str, Any]) -> list[str]:
+    urls = list(row["start_urls"]) if "start_urls" in row else row["start_url"].split(" |AND| ")
+    if outside := [url for url in urls if not url.startswith("__") or not placeholders(url)]:
+        raise ValueError(f"it begins outside of the sites: {outside[0]!r}")
+    return urls
 
 
 def _evaluation(config: Any) -> Mapping[str, Any] | Sequence[Any]:

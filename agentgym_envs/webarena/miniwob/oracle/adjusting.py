@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentgym_envs.webarena.actions import Action, Click, Press, Scroll
+from agentgym_envs.webarena.actions import Action, Press, Scroll
 from agentgym_envs.webarena.browser.view import Element
 from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, number
 
@@ -48,7 +48,7 @@ def scrolled_text(sight: Sight) -> Action:
     """A text that is scrolled to an end. Peeks at where it is: an agent scrolls until it is told that it is there."""
     down = "bottom" in sight.goal
     top, most = sight.peek
-    there = top >= most if down else top <= 0
+    there = top >= most - 1 if down else top <= 0
     return click(sight.one("button", "Submit")) if there else Scroll("down" if down else "up")
 
 
@@ -64,8 +64,7 @@ SOLVERS: dict[str, Solver] = {
     "use-spinner": spinner,
 }
 PEEKS = {
-    "scroll-text-2": "(text => [text.scrollTop + 1, text.scrollHeight - text.clientHeight])(document.getElementById('text-area'))",
+    "scroll-text-2": "(text => [text.scrollTop, text.scrollHeight - text.clientHeight])(document.getElementById('text-area'))",
     "use-slider": _sliders("#slider"),
     "use-slider-2": _sliders("#slider-1, #slider-2, #slider-3"),
 }
-_ = Click

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.actions import Action
+from agentgym_envs.webarena.browser.view import Element
 from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, fill
 
 _PLAIN = {
@@ -39,17 +41,23 @@ def worded(sight: Sight) -> Action:
 
 def _carry_out(sight: Sight, order: _Order) -> Action:
     if send := sight.find("button", "send"):
-        return fill({sight.fields[0]: order.message or order.to}, send)
+        return fill([(sight.fields[0], order.message or order.to)], send)
     wanted = "Reply" if order.task == "reply" else "Forward"
     if answer := sight.find("button", wanted):
         return click(answer)
-    mail = next((row for row in sight.all("button") if row.name.startswith(f"{order.by} ")), None)
-    if mail is None:
-        raise NoOracle(f"no mail by {order.by} is to be seen")
+    mail = _mail_by(sight, order.by)
     if order.task in ("reply", "forward"):
         return click(mail)
     icon = "trash" if order.task == "delete" else "star"
     return click(next(element for element in sight.after(mail) if element.name == icon))
+
+
+def _mail_by(sight: Sight, sender: str) -> Element:
+    """A mail in the list. One of many words has no name of its own, but begins with its sender."""
+    for mail, first in pairwise(sight.body):
+        if mail.role == "generic" and (mail.name or first.name).split(" ")[0] == sender:
+            return mail
+    raise NoOracle(f"no mail by {sender} is to be seen")
 
 
 SOLVERS: dict[str, Solver] = {

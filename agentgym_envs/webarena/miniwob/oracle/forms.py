@@ -47,7 +47,7 @@ def radio_and_text(sight: Sight) -> Action:
     button = sight.all("radio")[int(radio) - 1]
     if not on(button, "checked"):
         return click(button)
-    return fill({sight.fields[int(field) - 1]: text}, sight.one("button", "Submit"))
+    return fill([(sight.fields[int(field) - 1], text)], sight.one("button", "Submit"))
 
 
 def list_and_button(sight: Sight) -> Action:
@@ -63,7 +63,7 @@ def agreement(sight: Sight) -> Action:
         return click(sight.one("button", "Cancel"))
     name, label = sight.asks('enter the name "(.+)" then press "(.+)"')
     field = sight.one("textbox", "Name")
-    return Scroll("down") if on(field, "disabled") else fill({field: name}, sight.one("button", label))
+    return Scroll("down") if on(field, "disabled") else fill([(field, name)], sight.one("button", label))
 
 
 SOLVERS: dict[str, Solver] = {

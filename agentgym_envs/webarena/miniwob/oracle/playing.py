@@ -26,7 +26,7 @@ def guess(sight: Sight) -> Action:
     said = " ".join(sight.texts)
     last = re.search(r"The number is (lower|higher) than (\d)", said)
     value = 5 if last is None else int(last[2]) + (1 if last[1] == "higher" else -1)
-    return fill({sight.fields[0]: str(value)}, sight.one("button", "Submit"))
+    return fill([(sight.fields[0], str(value))], sight.one("button", "Submit"))
 
 
 SOLVERS: dict[str, Solver] = {"generate-number": generate, "guess-number": guess}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agentgym_envs.webarena.actions import Action
-from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, fill, number, on
+from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, fill, number
 
 
 def ticket(sight: Sight) -> Action:
@@ -34,13 +34,13 @@ def word(sight: Sight) -> Action:
     """The word of a number in a paragraph."""
     text = " ".join(element.name for element in sight.body if element.role == "StaticText")
     found = re.sub("[^a-zA-Z]", "", text.split()[number(sight.goal) - 1])
-    return fill({sight.fields[0]: found}, sight.one("button", "Submit"))
+    return fill([(sight.fields[0], found)], sight.one("button", "Submit"))
 
 
 def cell(sight: Sight) -> Action:
     """The value of a key in a table."""
     (key,) = sight.asks("the value of (.+) into")
-    return fill({sight.fields[0]: _value(sight, key)}, sight.one("button", "Submit"))
+    return fill([(sight.fields[0], _value(sight, key))], sight.one("button", "Submit"))
 
 
 def cells(sight: Sight) -> Action:
@@ -59,7 +59,7 @@ def last_word(sight: Sight) -> Action:
     """The last word of a text."""
     text, answer = sight.fields
     found = re.sub("[^a-zA-Z0-9]", "", text.properties["value"].split()[-1])
-    return fill({answer: found}, sight.one("button", "Submit"))
+    return fill([(answer, found)], sight.one("button", "Submit"))
 
 
 def algebra(sight: Sight) -> Action:
@@ -69,7 +69,7 @@ def algebra(sight: Sight) -> Action:
         answer = int(total) - int(right if left == "x" else left)
     else:
         answer = int(total) + int(right) if left == "x" else int(left) - int(total)
-    return fill({sight.fields[0]: str(answer)}, sight.one("button", "Submit"))
+    return fill([(sight.fields[0], str(answer))], sight.one("button", "Submit"))
 
 
 def arithmetic(sight: Sight) -> Action:
@@ -77,7 +77,7 @@ def arithmetic(sight: Sight) -> Action:
     left, sign, right = _sum(sight, r"(\d+) ([+x-]) (\d+) =")
     one, two = int(left), int(right)
     answer = {"+": one + two, "-": one - two, "x": one * two}[sign]
-    return fill({sight.fields[0]: str(answer)}, sight.one("button", "Submit"))
+    return fill([(sight.fields[0], str(answer))], sight.one("button", "Submit"))
 
 
 def _sum(sight: Sight, pattern: str) -> tuple[str, ...]:
@@ -97,4 +97,3 @@ SOLVERS: dict[str, Solver] = {
     "simple-arithmetic": arithmetic,
 }
 PEEKS = {"find-greatest": "[...document.querySelectorAll('.card-value')].map(card => Number(card.textContent))"}
-_ = on

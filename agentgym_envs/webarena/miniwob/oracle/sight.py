@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -90,12 +90,10 @@ def write(element: Element, text: str, *, enter: bool = False) -> Type:
     return Type(element.id, text, enter)
 
 
-def fill(wanted: Mapping[Element, str] | list[tuple[Element, str]], button: Element) -> Action:
+def fill(wanted: Iterable[tuple[Element, str]], button: Element) -> Action:
     """Type into the first field that does not hold what is wanted, and press the button in the end."""
-    pairs = wanted if isinstance(wanted, list) else list(wanted.items())
-    missing = ((field, text) for field, text in pairs if not holds(field, text))
-    field, text = next(missing, (None, ""))
-    return click(button) if field is None else write(field, text)
+    missing = (write(field, text) for field, text in wanted if not holds(field, text))
+    return next(missing, click(button))
 
 
 def holds(field: Element, text: str) -> bool:

@@ -20,20 +20,20 @@ def quoted_text(sight: Sight) -> Action:
 def date(sight: Sight) -> Action:
     """A field of dates takes them as 2012-09-10."""
     month, day, year = sight.asks(r"(\d\d)/(\d\d)/(\d{4})")
-    return fill({sight.one("Date"): f"{year}-{month}-{day}"}, sight.one("button", "Submit"))
+    return fill([(sight.one("Date"), f"{year}-{month}-{day}")], sight.one("button", "Submit"))
 
 
 def time(sight: Sight) -> Action:
     """A field of times takes them as 20:22."""
     hour, minute, half = sight.asks(r"(\d+):(\d\d)\s([AP])M")
     text = f"{int(hour) % 12 + 12 * (half == 'P'):02}:{minute}"
-    return fill({sight.one("InputTime"): text}, sight.one("button", "Submit"))
+    return fill([(sight.one("InputTime"), text)], sight.one("button", "Submit"))
 
 
 def captcha(sight: Sight) -> Action:
     """Letters that lean, each a text of its own."""
     text = "".join(element.name for element in sight.body if element.role == "StaticText")
-    return fill({sight.one("textbox"): text}, sight.one("button", "Submit"))
+    return fill([(sight.one("textbox"), text)], sight.one("button", "Submit"))
 
 
 def copy(sight: Sight) -> Action:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.webarena.actions import Action
-from agentgym_envs.webarena.browser.view import Element
+from agentgym_envs.webarena.actions import Action, Hover
 from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, number, on
 
 
@@ -28,31 +27,27 @@ def tab(sight: Sight) -> Action:
 
 
 def menu(sight: Sight) -> Action:
-    """The deepest part of a path that is to be seen."""
+    """The deepest part of a path that is to be seen: what holds more opens under the mouse."""
     (path,) = sight.asks("Select (.+)")
-    seen = (sight.find("menuitem", name) for name in reversed(path.split(">")))
+    *holders, leaf = path.split(">")
+    if item := sight.find("menuitem", leaf):
+        return click(item)
+    seen = (sight.find("menuitem", name) for name in reversed(holders))
     item = next(filter(None, seen), None)
-    if item is None:
+    if item is None or item.id is None:
         raise NoOracle("no part of the path is to be seen")
-    return click(item)
+    return Hover(item.id)
 
 
 def menu_with_icons(sight: Sight) -> Action:
     """An item by its label or its icon: open the menu, then the part of it that holds more."""
-    parts = sight.asks('labeled "(.+)"|with the (.+) icon')
-    label, icon = parts[0], parts[1]
+    label, icon = sight.asks('labeled "(.+)"|with the (.+) icon')
     items = sight.all("menuitem")
     if not items:
         return click(sight.one("button", "Menu"))
-    found = next((item for item in items if _is(sight, item, label, icon)), None)
-    return click(found or next(item for item in items if item.name == "Playback"))
-
-
-def _is(sight: Sight, item: Element, label: str | None, icon: str | None) -> bool:
-    if label:
-        return item.name.endswith(label) and not item.name.endswith(f" {label}") or item.name.split(" ", 1)[-1] == label
-    within = next(sight.after(item), None)
-    return within is not None and within.depth > item.depth and (within.role, within.name) == ("img", icon)
+    # The name of an item is its icon and its label, so neither is the whole of it.
+    found = (item for item in items if (item.name.endswith(f" {label}") if label else item.name.startswith(f"{icon} ")))
+    return click(next(found, None) or next(item for item in items if item.name == "Playback"))
 
 
 def pie(sight: Sight) -> Action:

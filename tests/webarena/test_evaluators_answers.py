@@ -1,0 +1,218 @@
+import asyncio
+import datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs.errors import UsageError
+from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Verdict, score_all
+from agentgym_envs.webarena.evaluators.strings import AnswerIncludes, ExactAnswer, includes
+from agentgym_envs.webarena.evaluators.urls import EndsOn, parse
+from agentgym_envs.webarena.evaluators.values import clean, read_date, read_quantity, same_value
+
+
+async def no_pages(url: str | None, script: str = "") -> str:
+    raise AssertionError("no page is to be read")
+
+
+def finished(answer: str = "", url: str = "about:blank") -> Finished:
+    return Finished("Do it", answer, url, no_pages)
+
+
+def score(evaluator: Evaluator, episode: Finished) -> Verdict:
+    return asyncio.run(score_all([evaluator], episode))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Quest Lumaflex™ Band", "quest  lumaflex™ band"),
+        ("'Yes'", "Yes."),
+        ("It’s", "it's"),
+        ("$1,200.50", "1200.5"),
+        ("-$5", "-5.00"),
+        ("35%", "35 percent"),
+        ("35%", "35"),
+        ("748m", "748 m"),
+        ("1.7km", "1700 meters"),
+        ("1h 35min", "95 minutes"),
+        ("Jan 5, 2023", "2023-01-05"),
+        ("5th of January 2023", "1/5/23"),
+        ("Thursday, January 5, 2023", "2023/01/05"),
+    ],
+)
+def test_the_same_value_written_otherwise(one: str, other: str) -> None:
+    assert same_value(one, other)
+    assert score(ExactAnswer(one), finished(other)) == Verdict(1.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("06516", "6516"),  # a postal code is no number
+        ("5 min", "5"),
+        ("5 min", "5 km"),
+        ("$5", "€5"),
+        ("Jan 5, 2023", "May 1, 2023"),
+        ("13/1/2023", "2023-01-13"),  # no month 13: what the writer meant is not known
+        ("1,200", "1.200"),
+        ("yes", "yes, no"),
+        ("", "."),
+        ("3 5", "8"),
+    ],
+)
+def test_another_value(one: str, other: str) -> None:
+    assert not same_value(one, other)
+    assert score(ExactAnswer(one), finished(other)).score == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("$0.00", "0"),
+        ("There are 0 of them", "0"),
+        ("about 36.39 dollars", "36.39"),
+        ("$745", "745.00"),
+        ("40.44254, -79.93948", "40.442"),
+        ("40.44254,-79.93948", "-79.939"),
+        ("Order 000000180", "180"),
+        ("94010-1234", "94010"),
+        ("It closed on Jan 5, 2023.", "1/5/2023"),
+        ("It is 2 km away", "2.0km"),
+        ("The answer is 3", "65 |OR| 3"),
+        ("Joust Duffle Bags", "joust duffle bag"),
+    ],
+)
+def test_an_answer_that_includes_a_reference(answer: str, reference: str) -> None:
+    assert includes(answer, reference)
+    assert score(AnswerIncludes([reference]), finished(answer)) == Verdict(1.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("It is 10", "0"),
+        ("0.5", "0"),
+        ("2023-01-05", "5"),
+        ("at 1:05", "5"),
+        ("1st", "1"),
+        ("10.14", "0.14"),
+        ("1346", "346"),
+        ("1,346", "346"),
+        ("12.5", "12"),
+        ("14.0km", "4.0km"),
+        ("2.0 miles", "2.0km"),
+        ("", "0"),
+        ("65 or 3", "4 |OR| 5"),
+    ],
+)
+def test_an_answer_that_does_not_include_a_reference(answer: str, reference: str) -> None:
+    assert not includes(answer, reference)
+
+
+def test_all_references_are_wanted_and_the_reason_says_which_is_missing() -> None:
+    verdict = score(AnswerIncludes(["Goldfish", "Roxanne"]), finished("Goldfish and Rachel"))
+    assert verdict == Verdict(0.0, "the answer 'Goldfish and Rachel' does not include 'Roxanne'")
+
+
+@given(st.text())
+def test_cleaning_twice_changes_nothing(text: str) -> None:
+    assert clean(clean(text)) == clean(text)
+
+
+@given(st.text(), st.text())
+def test_the_same_value_is_symmetric_and_reflexive(one: str, other: str) -> None:
+    assert same_value(one, one)
+    assert same_value(one, other) == same_value(other, one)
+
+
+@given(st.decimals(0, 10**9, places=2))
+def test_a_number_may_be_written_in_many_ways(number: Decimal) -> None:
+    written = [f"{number}", f"{number:,}", f"${number:,}", f" '{number:f}' ", f"{number.normalize():f}", f"{number}00"]
+    assert all(same_value(written[0], other) for other in written)
+    assert includes(f"It costs {number:,} in all", written[0])
+    assert not same_value(written[0], f"{number + Decimal('0.01')}")
+
+
+@given(st.dates(datetime.date(1000, 1, 1)))
+def test_a_date_may_be_written_in_many_ways(date: datetime.date) -> None:
+    for pattern in ("%B %d, {year}", "%b %d {year}", "%d %B {year}", "{year}-%m-%d", "%m/%d/{year}"):
+        text = date.strftime(pattern).format(year=date.year)
+        assert read_date(clean(text)) == date, text
+        assert includes(f"It was on {text}.", f"{date}")
+
+
+@given(st.text(min_size=1), st.text(), st.text())
+def test_a_text_includes_each_of_its_words(word: str, before: str, after: str) -> None:
+    if len(clean(word)) > 1 and not word.startswith(("'", '"')) and not word.endswith(("'", '"')):
+        if not clean(word)[0].isdecimal() and not clean(word)[-1].isdecimal():
+            assert includes(f"x {before} {word} {after} x", word.replace(" |OR| ", " "))
+
+
+@given(st.text())
+def test_any_text_can_be_read(text: str) -> None:
+    read_quantity(clean(text))
+    read_date(clean(text))
+    includes(text, text)
+
+
+BOOKS = "http://forum.test/f/books"
+
+
+@pytest.mark.parametrize(
+    ("reference", "url"),
+    [
+        (BOOKS, "http://FORUM.test:80/f/books/"),
+        (BOOKS, f"{BOOKS}?sort=new#top"),
+        (f"{BOOKS} |OR| http://forum.test/f/DIY", "http://forum.test/f/diy"),
+        ("http://a.test/issues/?label%5B%5D=help%20wanted", "http://a.test/issues?x=1&label[]=help+wanted"),
+        ("http://a.test/a%20b/%7Ec", "http://a.test/a b/~c"),
+        ("http://shop.test/find?q=%20case", "http://shop.test/find?q=Case&p=2"),
+    ],
+)
+def test_the_page_of_a_reference(reference: str, url: str) -> None:
+    assert score(EndsOn(reference), finished(url=url)) == Verdict(1.0)
+    assert score(EndsOn(reference, below=True), finished(url=url)) == Verdict(1.0)
+
+
+@pytest.mark.parametrize(
+    ("reference", "url"),
+    [
+        ("http://forum.test/f/iphone", "http://forum.test/f/iphone13"),
+        (BOOKS, "https://forum.test/f/books"),
+        (BOOKS, "http://forum.test:8080/f/books"),
+        (BOOKS, "http://forum.test.evil.test/f/books"),
+        (BOOKS, f"http://evil.test/?next={BOOKS}"),
+        (BOOKS, "http://forum.test/x/f/books"),
+        ("http://a.test/a?x=1&y=2", "http://a.test/a?x=1"),
+        ("http://a.test/a?x=1 |OR| http://a.test/b?x=2", "http://a.test/a?x=2"),  # each alternative counts whole
+        ("http://a.test/a%2Fb", "http://a.test/a/b"),
+        (BOOKS, "about:blank"),
+        (BOOKS, "chrome-error://chromewebdata/"),
+    ],
+)
+def test_another_page(reference: str, url: str) -> None:
+    assert score(EndsOn(reference), finished(url=url)).score == 0.0
+    assert score(EndsOn(reference, below=True), finished(url=url)).score == 0.0
+
+
+def test_a_page_below_the_reference_counts_if_it_may() -> None:
+    episode = finished(url=f"{BOOKS}/130/my-post")
+    assert score(EndsOn(BOOKS, below=True), episode) == Verdict(1.0)
+    assert score(EndsOn(BOOKS), episode).reason == f"the last page is '{BOOKS}/130/my-post', not '{BOOKS}'"
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), max_size=3), st.text(st.characters(codec="utf-8")))
+def test_an_address_is_the_same_encoded_or_not(segments: list[str], value: str) -> None:
+    from urllib.parse import quote
+
+    one = "http://a.test/" + "/".join(quote(segment, safe="") for segment in segments) + f"?x={quote(value, safe='')}"
+    other = "HTTP://A.test:80//" + "/".join(quote(segment, safe="'()*!") for segment in segments) + f"/?x={quote(value)}"
+    assert parse(one) == parse(other)
+
+
+def test_what_is_no_url_is_said() -> None:
+    with pytest.raises(UsageError, match="is no URL"):
+        parse("http://a.test:port/")

@@ -1,0 +1,307 @@
+"""After each act the page has come to rest: what is seen is the last state, without a sleep of fixed length."""
+
+import time
+
+import pytest
+
+from agentgym_envs.webarena.actions import GoBack, Wait
+from agentgym_envs.webarena.browser.tab import Patience
+from tests.webarena.conftest import Agent, Asked, MakeAgent, Reply, html
+
+pytestmark = pytest.mark.slow
+SLOW = 0.3
+"""Seconds that a slow server takes: far more than a page must be quiet for."""
+LATER = "setTimeout(() => document.body.append('Late'), {ms})"
+
+
+def arrived(title: str = "Arrived", seconds: float = 0.0) -> Reply:
+    return Reply(html("<h1>There</h1>", title=title), seconds=seconds)
+
+
+def button(script: str) -> str:
+    return f'<button onclick="{script}">Go</button><p id=out></p>'
+
+
+@pytest.mark.parametrize("seconds", [0.0, SLOW])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "location = '/next'",
+        "location.assign('/next')",
+        "location.replace('/next')",
+        "setTimeout(() => { location = '/next' }, 0)",
+        "Promise.resolve().then(() => { location.href = '/next' })",
+        "navigation.navigate('/next')",
+        "document.querySelector('form').submit()",
+        "document.querySelector('form').requestSubmit()",
+        "fetch('/data').then(() => { location = '/next' })",
+    ],
+)
+def test_scripts_that_go_elsewhere(agent: Agent, script: str, seconds: float) -> None:
+    agent.site.put("/data", "data")
+    agent.site.put("/next", arrived(seconds=seconds))
+    agent.show(button(script) + "<form action=/next></form>")
+    agent.click("button", "Go")
+    assert (agent.path.rstrip("?"), agent.session.view.title) == ("/next", "Arrived") and agent.session.settled
+
+
+@pytest.mark.parametrize("seconds", [0.0, SLOW])
+def test_a_link(agent: Agent, seconds: float) -> None:
+    agent.site.put("/next", arrived(seconds=seconds))
+    agent.show("<a href=/next>Next</a>")
+    agent.click("link", "Next")
+    assert (agent.path, agent.session.view.title) == ("/next", "Arrived")
+
+
+@pytest.mark.parametrize("status", [302, 303, 307])
+def test_a_form_whose_answer_leads_elsewhere(agent: Agent, status: int) -> None:
+    agent.site.put("/save", Reply(status=status, headers={"location": "/saved"}, seconds=0.1))
+    agent.site.put("/saved", arrived("Saved", seconds=0.1))
+    agent.show("<form action=/save method=post><input name=q aria-label=Query><button>Save</button></form>")
+    agent.type("textbox", "Query", "tea")
+    agent.click("button", "Save")
+    assert (agent.path, agent.session.view.title) == ("/saved", "Saved")
+    assert next(asked for asked in agent.site.asked if asked.path == "/save").body == "q=tea"
+
+
+def test_enter_submits_a_form_and_the_answer_is_seen(agent: Agent) -> None:
+    agent.site.put("/find", lambda asked: Reply(html(f"<h1>{asked.query}</h1>", title="Found"), seconds=SLOW))
+    agent.show("<form action=/find><input name=q aria-label=Query></form>")
+    agent.type("textbox", "Query", "tea", enter=True)
+    assert "heading 'q=tea'" in agent.tree and agent.session.view.title == "Found"
+
+
+def test_pages_that_follow_one_another(agent: Agent) -> None:
+    agent.site.put("/1", html("", head='<meta http-equiv=refresh content="0; url=/2">'))
+    agent.site.put("/2", Reply(html("<script>location = '/3'</script>"), seconds=0.1))
+    agent.site.put("/3", html("<script>addEventListener('load', () => location.replace('/4'))</script>"))
+    agent.site.put("/4", arrived(seconds=0.1))
+    agent.show("<a href=/1>Next</a>")
+    agent.click("link", "Next")
+    assert (agent.path, agent.session.view.title) == ("/4", "Arrived")
+
+
+def test_a_visit_follows_them_too(agent: Agent) -> None:
+    agent.site.put("/1", html("", head='<meta http-equiv=refresh content="0; url=/2">'))
+    agent.site.put("/2", arrived(seconds=SLOW))
+    agent.goto("/1")
+    assert (agent.path, agent.see().title) == ("/2", "Arrived")
+
+
+def test_pages_that_follow_one_another_for_ever(make_agent: MakeAgent) -> None:
+    agent = make_agent(patience=Patience(most=0.3, load=3))
+    agent.site.put("/1", html("One<script>location = '/2'</script>"))
+    agent.site.put("/2", html("Two<script>location = '/1'</script>"))
+    agent.show("<a href=/1>Next</a>")
+    agent.click("link", "Next")
+    assert not agent.session.settled
+    agent.site.put("/2", arrived())
+    agent.act(Wait())
+    assert agent.session.view.title == "Arrived"
+
+
+@pytest.mark.parametrize(
+    ("link", "path"), [("<a href=#part>Go</a>", "/#part"), ("<a href='#'>Go</a>", "/#"), ("<a href=''>Go</a>", "/")]
+)
+def test_links_into_the_page(agent: Agent, link: str, path: str) -> None:
+    agent.show(link + "<h2 id=part>Part</h2>")
+    start = time.monotonic()
+    agent.click("link", "Go")
+    assert agent.path == path and agent.session.settled and time.monotonic() - start < 1.0
+
+
+@pytest.mark.parametrize(
+    "href", ["javascript:void(0)", "mailto:a@a.test", "tel:1", "sms:1", "steam://x", "javascript:0;", "http://[", "about:srcdoc"]
+)
+def test_links_to_nowhere_take_no_time(agent: Agent, href: str) -> None:
+    agent.show(f'<a href="{href}">Go</a>')
+    start = time.monotonic()
+    agent.click("link", "Go")
+    assert agent.path == "/" and agent.session.settled and time.monotonic() - start < 1.0
+
+
+def test_a_link_whose_script_prevents_it(agent: Agent) -> None:
+    agent.show("<a href=/next onclick=\"event.preventDefault(); document.body.append('Stayed')\">Go</a>")
+    agent.click("link", "Go")
+    assert agent.path == "/" and "Stayed" in agent.tree and agent.session.settled
+
+
+def test_a_navigation_that_the_page_intercepts(agent: Agent) -> None:
+    script = "navigation.addEventListener('navigate', e => e.intercept({handler: async () => "
+    script += "{ const text = await (await fetch('/data')).text(); document.body.append(text); }}))"
+    agent.site.put("/data", Reply("Got it", seconds=SLOW))
+    agent.show(f"<a href=/next>Go</a><script>{script}</script>")
+    agent.click("link", "Go")
+    assert agent.path == "/next" and "Got it" in agent.tree and agent.site.hits("/next") == 0
+
+
+@pytest.mark.parametrize("seconds", [0.05, SLOW])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "history.pushState({}, '', '/new'); fetch('/data').then(r => r.text()).then(t => { out.textContent = t })",
+        "fetch('/data').then(r => r.json()).catch(() => fetch('/data')).then(r => r.text()).then(t => out.append(t))",
+        "const x = new XMLHttpRequest(); x.open('GET', '/data'); x.onload = () => out.append(x.responseText); x.send()",
+        "const x = new XMLHttpRequest(); x.open('GET', '/data'); x.addEventListener('loadend', () => "
+        "setTimeout(() => out.append(x.responseText), 0)); x.send()",
+        "const s = document.createElement('script'); s.src = '/data.js'; document.body.append(s)",
+        "const i = new Image(); i.onerror = () => out.append('Some data'); i.src = '/data'; document.body.append(i)",
+    ],
+)
+def test_answers_that_change_the_page(agent: Agent, script: str, seconds: float) -> None:
+    agent.site.put("/data", Reply("Some data", seconds=seconds))
+    agent.site.put("/data.js", Reply("out.textContent = 'Some data'", kind="text/javascript", seconds=seconds))
+    agent.show(button(script))
+    agent.click("button", "Go")
+    assert "StaticText 'Some data'" in agent.tree and agent.session.settled
+
+
+def test_a_failing_request_is_over_too(agent: Agent) -> None:
+    agent.show(button("fetch('http://nowhere.test/').catch(() => out.append('Failed'))"))
+    agent.click("button", "Go")
+    assert "StaticText 'Failed'" in agent.tree and agent.session.settled
+
+
+def test_an_aborted_request_is_over_too(agent: Agent) -> None:
+    agent.site.put("/data", Reply("", seconds=20))
+    agent.show(button("const x = new XMLHttpRequest(); x.open('GET', '/data'); x.send(); setTimeout(() => x.abort(), 50)"))
+    start = time.monotonic()
+    agent.click("button", "Go")
+    assert agent.session.settled and time.monotonic() - start < 1.0
+
+
+def test_changes_soon_after_one_another(agent: Agent) -> None:
+    script = "let n = 0; const t = setInterval(() => { out.textContent = ++n; if (n === 20) clearInterval(t) }, 10)"
+    agent.show(button(script))
+    agent.click("button", "Go")
+    assert "StaticText '20'" in agent.tree and agent.session.settled
+
+
+def test_a_page_that_never_rests_is_taken_as_it_is(make_agent: MakeAgent) -> None:
+    agent = make_agent(patience=Patience(most=0.3))
+    agent.show("<p id=out></p><script>setInterval(() => { out.textContent = Date.now() }, 5)</script>")
+    assert not agent.session.settled
+    start = time.monotonic()
+    agent.act(Wait())
+    assert not agent.session.settled and 0.3 <= time.monotonic() - start < 1.0
+    agent.show("<p>Rest</p>", "/rest")
+    assert agent.session.settled
+
+
+def test_an_animation_in_css_is_no_change(agent: Agent) -> None:
+    agent.show("<style>@keyframes k { to { opacity: 0 } } p { animation: k 1s infinite }</style><p>Blink</p>")
+    assert agent.session.settled
+
+
+def test_a_request_without_end_is_waited_for_no_longer_than_most(make_agent: MakeAgent) -> None:
+    agent = make_agent(patience=Patience(most=0.3))
+    agent.site.put("/data", Reply("", seconds=20))
+    agent.show(button("fetch('/data')"))
+    agent.click("button", "Go")
+    assert not agent.session.settled and "button 'Go'" in agent.tree
+
+
+def test_a_picture_without_end_does_not_hold_the_page_up(make_agent: MakeAgent) -> None:
+    agent = make_agent(patience=Patience(most=0.3))
+    agent.site.put("/picture", Reply("", seconds=20))
+    agent.site.put("/next", arrived(seconds=0.8))
+    agent.show("<img src=/picture><a href=/next>Next</a>")
+    assert "link 'Next'" in agent.tree
+    agent.click("link", "Next")  # while it loads
+    assert (agent.path, agent.session.view.title, agent.session.settled) == ("/next", "Arrived", True)
+
+
+def test_a_slow_script_and_a_slow_style_belong_to_loading(agent: Agent) -> None:
+    agent.site.put("/s.js", Reply("document.write('<p>Written</p>')", kind="text/javascript", seconds=SLOW))
+    agent.site.put("/s.css", Reply("b { display: none }", kind="text/css", seconds=SLOW))
+    agent.site.put("/next", html("<b>Hidden</b><script src=/s.js></script>", head="<link rel=stylesheet href=/s.css>"))
+    agent.show("<a href=/next>Next</a>")
+    agent.click("link", "Next")
+    assert "Written" in agent.tree and "Hidden" not in agent.tree and agent.session.settled
+
+
+def test_a_page_that_comes_in_parts(agent: Agent) -> None:
+    def load(asked: Asked) -> str:
+        return html("<div id=out></div><script>addEventListener('load', () => fetch('/data')"
+                    ".then(r => r.text()).then(t => { out.innerHTML = t }))</script>")
+
+    agent.site.put("/data", Reply("<h1>Loaded</h1>", seconds=SLOW))
+    agent.site.put("/app", load)
+    agent.goto("/app")
+    assert "heading 'Loaded'" in agent.see().tree
+
+
+def test_an_answer_without_a_page(agent: Agent) -> None:
+    agent.site.put("/nothing", Reply(status=204, seconds=0.1))
+    agent.show("<a href=/nothing>Go</a>")
+    start = time.monotonic()
+    agent.click("link", "Go")
+    assert agent.path == "/" and agent.session.settled and time.monotonic() - start < 2.0
+    agent.click("link", "Go")
+    assert agent.path == "/" and agent.site.hits("/nothing") == 2
+
+
+def test_after_an_answer_without_a_page_the_next_link_works(agent: Agent) -> None:
+    agent.site.put("/nothing", Reply(status=204))
+    agent.site.put("/next", arrived(seconds=SLOW))
+    agent.show("<a href=/nothing>Nothing</a><a href=/next>Next</a>")
+    agent.click("link", "Nothing")
+    agent.click("link", "Next")
+    assert agent.session.view.title == "Arrived"
+
+
+def test_a_link_in_a_frame(agent: Agent) -> None:
+    agent.site.put("/inner", html("<a href=/inner2>Inside</a>"))
+    agent.site.put("/inner2", Reply(html("<h1>Second</h1>"), seconds=SLOW))
+    agent.show("<iframe src=/inner title=Frame></iframe>")
+    agent.click("link", "Inside")
+    assert "heading 'Second'" in agent.tree and agent.path == "/" and agent.session.settled
+
+
+def test_answers_and_changes_in_a_frame(agent: Agent) -> None:
+    agent.site.put("/inner", html(button("fetch('/data').then(r => r.text()).then(t => out.append(t))")))
+    agent.site.put("/data", Reply("Some data", seconds=SLOW))
+    agent.show("<iframe src=/inner title=Frame></iframe>")
+    agent.click("button", "Go")
+    assert "Some data" in agent.tree
+
+
+def test_a_frame_that_loads_slowly(agent: Agent) -> None:
+    agent.site.put("/inner", Reply(html("<h1>Second</h1>"), seconds=SLOW))
+    agent.show(button("const f = document.createElement('iframe'); f.src = '/inner'; document.body.append(f)"))
+    agent.click("button", "Go")
+    assert "heading 'Second'" in agent.tree
+
+
+def test_changes_in_a_shadow_root(agent: Agent) -> None:
+    script = "const r = document.querySelector('div').attachShadow({mode: 'open'}); let n = 0;"
+    script += "window.go = () => { const t = setInterval(() => { r.textContent = ++n; if (n === 10) clearInterval(t) }, 10) }"
+    agent.show(f"<div></div><script>{script}</script>" + button("go()"))
+    agent.click("button", "Go")
+    assert "StaticText '10'" in agent.tree
+
+
+def test_going_back_to_a_slow_page(agent: Agent) -> None:
+    agent.site.put("/slow", arrived("Slow", seconds=SLOW))
+    agent.goto("/slow")
+    agent.show("<p>Other</p>", "/other")
+    agent.act(GoBack())
+    assert (agent.path, agent.session.view.title) == ("/slow", "Slow")
+
+
+def test_going_back_within_a_page(agent: Agent) -> None:
+    agent.show(button("history.pushState({}, '', '/b')") + "<script>onpopstate = () => out.append('Back')</script>")
+    agent.click("button", "Go")
+    assert agent.path == "/b"
+    agent.act(GoBack())
+    assert agent.path == "/" and "StaticText 'Back'" in agent.tree
+
+
+def test_a_quiet_step_takes_no_longer_than_it_must(agent: Agent) -> None:
+    agent.show("<button>Go</button>")
+    times = []
+    for _ in range(5):
+        start = time.monotonic()
+        agent.click("button", "Go")
+        times.append(time.monotonic() - start)
+    assert min(times) < 0.15
