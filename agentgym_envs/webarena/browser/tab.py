@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,14 +45,17 @@ class Tab:
     def __init__(self, page: Page, cdp: CDPSession, frame: str) -> None:
         self.page, self._cdp, self._frame = page, cdp, frame
         self._world: int | None = None
-        self._arrivals, self._stops = 0, 0
+        self._arrivals = 0
+        self._loading: dict[str, float] = {}  # frames, and since when
         self._moved = asyncio.Event()
         self.title = ""
         """As it was last seen."""
         self.windows_asked = 0
         """How many windows the page has asked to open."""
         cdp.on("Page.frameNavigated", self._on_arrival)
+        cdp.on("Page.frameStartedLoading", self._on_start)
         cdp.on("Page.frameStoppedLoading", self._on_stop)
+        cdp.on("Page.frameDetached", self._on_stop)
         cdp.on("Page.windowOpen", self._on_window)
 
     @classmethod
@@ -106,33 +110,50 @@ class Tab:
         """Wait until the page has come to rest, in whichever document that is; False if it does not."""
         words = {name: 1e3 * seconds for name, seconds in zip(("quiet", "most", "patience"), patience, strict=True)}
         for _ in range(_MOST_HOPS):
-            arrivals, stops = self._arrivals, self._stops
+            arrivals = self._arrivals
             try:
                 how = await self.run("o => agentgym.settled(o)", words)
-                if how != "leaving":
-                    return bool(how == "settled")
-                await self._see_off(arrivals, stops, patience.load)
+                if how == "leaving":
+                    await self._see_off(arrivals, patience.load)
+                elif how != "settled" or not await self._saw_frames_load(patience.most):
+                    return bool(how == "settled" and not self._loading_frames())
             except ContextLost:
                 continue
             except TimeoutError:
                 return False
         return False
 
-    async def _see_off(self, arrivals: int, stops: int, seconds: float) -> None:
+    async def _see_off(self, arrivals: int, seconds: float) -> None:
         """Wait until the document that was asked for has come, or has turned out to be none: a download, say."""
         async with asyncio.timeout(seconds):
-            while self._arrivals == arrivals and self._stops == stops:
-                self._moved.clear()
-                await self._moved.wait()
-        if self._arrivals != arrivals:
-            return
+            while self._arrivals == arrivals and self._frame in self._loading:
+                await self._move()
         try:
             async with asyncio.timeout(_GRACE):
                 while self._arrivals == arrivals:
-                    self._moved.clear()
-                    await self._moved.wait()
+                    await self._move()
         except TimeoutError:
             await self.run("() => agentgym.stay()")
+
+    async def _saw_frames_load(self, most: float) -> bool:
+        """Wait for frames within the page, but for none that has been loading for `most` seconds. False: there are none."""
+        clock = asyncio.get_running_loop().time
+        saw = False
+        while since := [began for began in self._loading_frames() if clock() - began < most]:
+            saw = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(min(since) + most):
+                    await self._move()
+        return saw
+
+    def _loading_frames(self) -> list[float]:
+        """Since when frames within the page have been loading."""
+        return [began for frame, began in self._loading.items() if frame != self._frame]
+
+    async def _move(self) -> None:
+        """Wait until something loads, or has loaded."""
+        self._moved.clear()
+        await self._moved.wait()
 
     def _on_arrival(self, event: dict[str, Any]) -> None:
         if "parentId" not in event["frame"]:
@@ -140,10 +161,12 @@ class Tab:
             self._arrivals += 1
             self._moved.set()
 
+    def _on_start(self, event: dict[str, Any]) -> None:
+        self._loading[event["frameId"]] = asyncio.get_running_loop().time()
+
     def _on_stop(self, event: dict[str, Any]) -> None:
-        if event["frameId"] == self._frame:
-            self._stops += 1
-            self._moved.set()
+        self._loading.pop(event["frameId"], None)
+        self._moved.set()
 
     def _on_window(self, event: dict[str, Any]) -> None:
         self.windows_asked += 1

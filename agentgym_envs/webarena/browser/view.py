@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,7 +32,10 @@ class View:
 
 
 class Element(NamedTuple):
-    """A line of a tree: depth counted from 0, the element's id (None of plain text), role, name and properties."""
+    """A line of a tree: depth counted from 0, the element's id (None of plain text), role, name and properties.
+
+    The value of a property is what stands there, without its quotes if it has any.
+    """
 
     depth: int
     id: int | None
@@ -40,6 +44,25 @@ class Element(NamedTuple):
     properties: dict[str, str]
 
 
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_LINE = re.compile(rf"(?P<tabs>\t*)(?:\[(?P<id>\d+)\] )?(?P<role>[\w-]+) (?P<name>{_QUOTED})(?P<rest>.*)")
+_PROPERTY = re.compile(rf" ([\w-]+): ({_QUOTED}|\S+)")
+
+
 def elements(tree: str) -> list[Element]:
-    """A tree read back."""
-    raise NotImplementedError
+    """A tree read back. Lines that say what was left out are none."""
+    found = map(_LINE.fullmatch, tree.split("\n"))
+    return [_element(match) for match in found if match]
+
+
+def _element(match: re.Match[str]) -> Element:
+    properties = {name: _plain(value) for name, value in _PROPERTY.findall(match["rest"])}
+    number = None if match["id"] is None else int(match["id"])
+    return Element(len(match["tabs"]), number, match["role"], _plain(match["name"]), properties)
+
+
+def _plain(text: str) -> str:
+    """A text without its quotes and what they needed."""
+    if text[:1] not in ("'", '"'):
+        return text
+    return re.sub(r"\\(.)", lambda escaped: "\n" if escaped[1] == "n" else escaped[1], text[1:-1])

@@ -3,43 +3,85 @@
 globalThis.agentgym ??= {};
 (() => {
   const page = { leaving: false, requests: 0, changed: -Infinity, parsed: -Infinity };
+  const EVERYTHING = { subtree: true, childList: true, attributes: true, characterData: true };
+  const LOADED = 'script[src]:not([type]), script[src][type=""], script[src][type*=javascript], script[src][type=module], '
+    + 'link[rel~=stylesheet][href], link[rel~=modulepreload][href]';
   const pause = ms => new Promise(resolve => setTimeout(resolve, ms));
-  const note = () => { page.changed = performance.now(); };
+  const clock = () => performance.timeOrigin + performance.now();  // one for all frames
+  const note = () => { page.changed = clock(); };
+  const asked = () => { page.requests += 1; };
+  const answered = () => { page.requests -= 1; note(); };
 
   // sameDocument covers hashes, href="#" and pushState.
   globalThis.navigation?.addEventListener('navigate', e => {
     if (!e.destination.sameDocument && !e.downloadRequest) page.leaving = true;
   });
-  document.addEventListener('agentgym:asked', () => { page.requests += 1; });
-  document.addEventListener('agentgym:answered', () => { page.requests -= 1; note(); });
+  document.addEventListener('agentgym:asked', asked);
+  document.addEventListener('agentgym:answered', answered);
 
-  const watcher = new MutationObserver(note);
-  watcher.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+  const watcher = new MutationObserver(records => {
+    note();
+    if (page.parsed > 0) for (const { addedNodes } of records) addedNodes.forEach(awaitCode);
+  });
+  const watched = new WeakSet();
+
+  // Changes are watched in open shadow roots, too.
+  function watch(root) {
+    if (!watched.has(root)) watcher.observe(root, EVERYTHING);
+    watched.add(root);
+    for (const e of queryAll(root, '*')) if (shadowOf(e)) watch(shadowOf(e));
+  }
+
+  // Code that a script adds is asked for, as what it fetches is.
+  function awaitCode(node) {
+    if (typeOf(node) !== ELEMENT || !matches(node, LOADED)) return;
+    asked();
+    for (const end of ['load', 'error']) node.addEventListener(end, () => setTimeout(answered), { once: true });
+  }
+
   // What the parser adds is no change: only scripts can keep a page busy.
   document.addEventListener('DOMContentLoaded', () => {
     watcher.takeRecords();
     page.changed = -Infinity;
-    page.parsed = performance.now();
+    page.parsed = clock();
   });
 
-  const loaded = (now, most) =>
-    document.readyState === 'complete' || document.readyState === 'interactive' && now - page.parsed >= most;
+  // This page, and those of frames in it, if they are of its origin.
+  function pages(view) {
+    try {
+      if (!view.agentgym?.page) return [];
+    } catch {
+      return [];
+    }
+    const found = [view.agentgym.page];
+    for (let i = 0; i < view.length; i++) found.push(...pages(view[i]));
+    return found;
+  }
+
+  function loaded(now, most) {
+    const state = getter(Document, 'readyState')(document);
+    return state === 'complete' || state === 'interactive' && now - page.parsed >= most;
+  }
 
   // 'leaving' once another document is asked for; 'settled' once the page is loaded, waits for no answer and has not
   // changed for `quiet` ms; 'busy' if that takes longer than `most` ms, and loading before it longer than `patience`.
   agentgym.settled = async ({ quiet, most, patience }) => {
     for (let i = 0; i < 3; i++) await pause(0);
-    const asked = performance.now();
-    let start = asked;
+    watch(document);
+    const began = clock();
+    let start = began;
     for (;;) {
-      const now = performance.now();
+      const now = clock(), rests = ({ requests, changed }) => requests <= 0 && now - changed >= quiet;
       if (page.leaving) return 'leaving';
-      if (now - asked >= patience) return 'busy';
+      if (now - began >= patience) return 'busy';
       if (!loaded(now, most)) start = now;
-      else if (page.requests <= 0 && now - page.changed >= quiet) return 'settled';
+      else if (pages(globalThis).every(rests)) return 'settled';
       else if (now - start >= most) return 'busy';
       await pause(Math.min(quiet, 10));
     }
   };
   agentgym.stay = () => { page.leaving = false; };
+  agentgym.page = page;
+  watcher.observe(document, EVERYTHING);
+  watched.add(document);
 })();

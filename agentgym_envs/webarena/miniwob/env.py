@@ -25,7 +25,7 @@ from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
 from agentgym_envs.webarena.miniwob.oracle import PEEKS, SOLVERS, Sight
-from agentgym_envs.webarena.miniwob.pages import HIDDEN, NAMES, SETUP, STATES
+from agentgym_envs.webarena.miniwob.pages import HIDDEN, NAMES, SETUP, STATES, WINDOW
 from agentgym_envs.webarena.miniwob.tasks import MiniWoBTasks
 from agentgym_envs.webarena.web_env import WebEnv
 
@@ -153,7 +153,7 @@ class MiniWoBEnv(WebEnv):
 
     def _session_options(self, task: Task) -> SessionOptions:
         view = replace(self.view_options, hidden=HIDDEN)
-        return replace(super()._session_options(task), view=view)
+        return replace(super()._session_options(task), view=view, size=WINDOW)
 
     async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
         page = task.data["page"]

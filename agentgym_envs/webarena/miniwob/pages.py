@@ -153,8 +153,13 @@ LEFT_OUT: dict[str, str] = {
     "visual-addition": "asks to count drawn blocks that no text tells",
 }
 
-HIDDEN = ("#reward-display", "#click-canvas", "#attention-canvas", "#sync-task-cover")
-"""What MiniWoB puts beside a task: the last reward, the click marks, the cover that starts another episode."""
+HIDDEN = (
+    *("#reward-display", "#click-canvas", "#attention-canvas", "#sync-task-cover"),
+    "#divWheel path",  # the slices of a pie menu, whose labels are told
+)
+"""What MiniWoB puts beside a task: the last reward, the marks of clicks, the cover that starts another episode."""
+WINDOW = (640, 1600)
+"""Width and height in pixels: no page is so large that it would have to be scrolled."""
 
 NAMES: tuple[tuple[str, str, str | None], ...] = (
     (".alink, #contact a", "link", None),
@@ -210,8 +215,11 @@ STATES: tuple[tuple[str, str, str], ...] = (
     ("#pagination a", "aria-current", ".active > a"),
 )
 """What is shown by colours and pictures only: selector, the attribute that tells it, and who it is true of."""
+_NO_HOVER = "wheelnavItem.prototype.hoverEffect = () => {}"  # it moves what the mouse is over, and the click is lost
 SETUP: dict[str, str] = {
+    "click-pie": _NO_HOVER,
+    "click-pie-nodelay": _NO_HOVER,
     # A cursor that blinks, and a focus that comes late.
     "terminal": "clearInterval(flicker); $('#input-flicker').hide(); $('#terminal-target').focus()",
 }
-"""JavaScript that a page needs once its task is made, so that one moment looks like another."""
+"""JavaScript that a page needs once its task is made."""
