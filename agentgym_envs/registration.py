@@ -30,6 +30,12 @@ REGISTRATIONS = (
     Registration("AgentGym/SciWorld-v0", "agentgym_envs.sciworld.env:SciWorldEnv", "experiments in ScienceWorld"),
     Registration("AgentGym/Search-v0", "agentgym_envs.search.env:SearchEnv", "answer questions by searching a corpus"),
     Registration("AgentGym/SearchRetry-v0", "agentgym_envs.search.env:SearchRetryEnv", "the same, guessing on"),
+    Registration("AgentGym/MiniWoB-v0", "agentgym_envs.webarena.miniwob.env:MiniWoBEnv", "small tasks on web pages"),
+    Registration(
+        "AgentGym/WebArenaOfficial-v0",
+        "agentgym_envs.webarena.official.env:WebArenaOfficialEnv",
+        "WebArena's 812 tasks, on sites that you run",
+    ),
 )
 _ENTRY_POINTS: dict[str, str] = {}
 _VECTOR = "vector "

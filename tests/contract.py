@@ -35,8 +35,10 @@ REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state
 TASKS_PER_GROUP = 4
 SAMPLED_GROUPS = {"sciworld": ("find-plant", "power-component", "lifespan-longest-lived")}
 """Of sets with many groups, in some of which an episode takes seconds; their own tests play the others."""
-TAKES_LONG = {"AgentGym/SciWorld-v0", "AgentGym/SearchRetry-v0"}
+TAKES_LONG = {"AgentGym/SciWorld-v0", "AgentGym/SearchRetry-v0", "AgentGym/MiniWoB-v0"}
 """Those that daily use cannot wait for, or that differ by a line from another."""
+NEEDS_SITES = {"AgentGym/WebArenaOfficial-v0"}
+"""Those that cannot be made of nothing; their own tests run the contract over them."""
 JUNK = ("", "inventory please", "\x00", "Thought: hm\nAction: look", "é🙂" * 50, "x" * 20_000, "\ud800", "{}", "\n\n")
 _REPO = Path(__file__).parents[1]
 

@@ -27,7 +27,8 @@ def _plain(value: Any) -> str:
     return "+".join(value) if isinstance(value, list) else str(value)
 
 
-CASES = [(env_id, options) for env_id in env_ids() for options in ({}, *VARIANTS.get(env_id, []))]
+IDS = [env_id for env_id in env_ids() if env_id not in contract.NEEDS_SITES]
+CASES = [(env_id, options) for env_id in IDS for options in ({}, *VARIANTS.get(env_id, []))]
 NAMES = [" ".join([env_id, *(_plain(value) for value in options.values())]) for env_id, options in CASES]
 # For daily use: the quick environments here, and one behind a server, since the way there is the same for all.
 HERE = [
@@ -45,7 +46,7 @@ def test_contract(check: Callable[[contract.Make], None], env_id: str, options: 
 @pytest.fixture(scope="module", params=["server", pytest.param("worker", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A server that keeps environments in its own process, and one that keeps them in workers."""
-    with background_server(env_ids(), isolate=request.param == "worker") as address:
+    with background_server(IDS, isolate=request.param == "worker") as address:
         yield address
 
 

@@ -28,9 +28,10 @@ Env = gym.Env[str, str]
 _MANY = 9
 """Of more groups than this, the first are shown."""
 
-EnvId = Annotated[
-    str, typer.Argument(metavar="ENV", help="An environment id, or its name: textcraft, babyai, sciworld, search.")
-]
+SHORT = {name.partition("/")[2].rpartition("-v")[0].lower(): name for name in env_ids()}
+"""The ids by the names that are quicker to type."""
+
+EnvId = Annotated[str, typer.Argument(metavar="ENV", help=f"An environment id, or its name: {', '.join(SHORT)}.")]
 EnvArgs = Annotated[
     list[str] | None,
     typer.Option(
@@ -76,10 +77,9 @@ def find_env(name: str) -> str:
         return rest
     if name in gym.registry:
         return name
-    short = {known.partition("/")[2].rpartition("-v")[0].lower(): known for known in env_ids()}
-    if name.lower() in short:
-        return short[name.lower()]
-    names = {known.lower(): known for known in env_ids()} | short
+    if name.lower() in SHORT:
+        return SHORT[name.lower()]
+    names = {known.lower(): known for known in env_ids()} | SHORT
     near = dict.fromkeys(names[match] for match in difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5))
     hint = f"did you mean {' or '.join(near)}?" if near else "`agentgym list` shows them all"
     raise UsageError(f"there is no environment {name!r}; {hint}")

@@ -13,6 +13,7 @@ import typer
 
 from agentgym_envs.cli import report
 from agentgym_envs.cli.common import (
+    SHORT,
     EnvArgs,
     Interrupted,
     Json,
@@ -37,9 +38,7 @@ from agentgym_envs.errors import AgentGymError, UsageError
 from agentgym_envs.evaluate import Evaluation, evaluate
 from agentgym_envs.trajectory import Trajectory
 
-EnvIds = Annotated[
-    list[str], typer.Argument(metavar="ENV...", help="Environment ids, or names: textcraft, babyai, sciworld.")
-]
+EnvIds = Annotated[list[str], typer.Argument(metavar="ENV...", help=f"Environment ids, or names: {', '.join(SHORT)}.")]
 PolicyName = Annotated[
     str, typer.Option("--policy", help="oracle, random, replay:FILE, openai:MODEL or hf:MODEL_PATH.")
 ]

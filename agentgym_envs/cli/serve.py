@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from agentgym_envs.cli.common import Interrupted, few_groups, find_env, parse_env_args, stdout
+from agentgym_envs.cli.common import SHORT, Interrupted, few_groups, find_env, parse_env_args, stdout
 from agentgym_envs.errors import MissingExtra, UsageError, missing_extra
 from agentgym_envs.registration import env_ids
 
@@ -35,7 +35,7 @@ EnvIds = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="ENV",
-        help="Environment ids, or names: textcraft, babyai, sciworld, search. By default all that are installed.",
+        help=f"Environment ids, or names: {', '.join(SHORT)}. By default all that can be made here.",
     ),
 ]
 Host = Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 is every network of this machine.")]
@@ -248,7 +248,10 @@ def _cpus() -> int:
 
 
 async def find_installed(candidates: Sequence[str], settings: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The ids whose packages are installed, and a line about each of the others. Raises UsageError if none is left."""
+    """The ids that can be made here, and a line about each of the others. Raises UsageError if none is left.
+
+    Some lack a package, some an argument: WebArena's official tasks need sites.
+    """
     from agentgym_envs.http.sessions import Sessions
 
     sessions, found, left_out = Sessions(list(candidates), **settings), [], []
@@ -257,7 +260,7 @@ async def find_installed(candidates: Sequence[str], settings: Mapping[str, Any])
             try:
                 await sessions.describe(env_id)
                 found.append(env_id)
-            except MissingExtra as error:
+            except (MissingExtra, UsageError) as error:
                 left_out.append(f"{env_id} is left out: {error}")
     finally:
         await sessions.shut_down()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow  # together with its neighbours more than daily us
 
 
 # The others are kept in worker processes by the server of tests/test_contract.py.
-IDS = [env_id for env_id in env_ids() if env_id not in contract.TAKES_LONG]
+IDS = [env_id for env_id in env_ids() if env_id not in contract.TAKES_LONG | contract.NEEDS_SITES]
 
 
 @pytest.fixture(scope="module")

@@ -209,7 +209,9 @@ def test_an_address_is_the_same_encoded_or_not(segments: list[str], value: str) 
     from urllib.parse import quote
 
     one = "http://a.test/" + "/".join(quote(segment, safe="") for segment in segments) + f"?x={quote(value, safe='')}"
-    other = "HTTP://A.test:80//" + "/".join(quote(segment, safe="'()*!") for segment in segments) + f"/?x={quote(value)}"
+    other = (
+        "HTTP://A.test:80//" + "/".join(quote(segment, safe="'()*!") for segment in segments) + f"/?x={quote(value)}"
+    )
     assert parse(one) == parse(other)
 
 

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,7 @@ import pytest
 
 from agentgym_envs.errors import NoOracle, UsageError
 from agentgym_envs.webarena.browser.sites import LocalSites
-from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.verified import PYTHON
-from agentgym_envs.webarena.official.accounts import STANDARD
 from agentgym_envs.webarena.official.env import WebArenaOfficialEnv
 from tests.webarena.stub_sites import Stubs
 
@@ -50,9 +49,9 @@ class Agent:
         return float(self.reward)
 
     def _find(self, role: str, name: str) -> int:
-        found = [e.id for e in elements(self.env.session.view.tree) if (e.role, e.name) == (role, name)]
-        assert found and found[0] is not None, f"no {role} {name!r} in:\n{self.told}"
-        return found[0]
+        found = re.search(rf"\[(\d+)\] {role} '{re.escape(name)}'", self.told)
+        assert found, f"no {role} {name!r} in:\n{self.told}"
+        return int(found[1])
 
 
 class Reader:
@@ -253,7 +252,7 @@ def test_what_cannot_be_played_is_not_drawn_and_says_what_to_set(make: Make, mon
 
 
 def test_arguments_that_cannot_be(make: Make) -> None:
-    with pytest.raises(UsageError, match="set WA_SHOPPING, .*or pass sites="):
+    with pytest.raises(UsageError, match=r"set WA_SHOPPING, .*or pass sites="):
         make(sites={})
     with pytest.raises(UsageError, match="login is 'form', 'header', 'none' or a folder"):
         make(login="magic")
@@ -343,12 +342,13 @@ def test_a_site_that_does_not_show_its_page_is_no_fault_of_the_agent(make: Make,
     assert "answers with status 503" in Agent(env, 2).info["error"]
     sites.shop.broken, sites.shop.public_url = 0, "http://shop.example.com/"
     assert "tell the site its public address" in Agent(env, 2).info["error"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(env.sites.urls, "shopping", sites.urls["shopping"])  # type: ignore[arg-type]
-        patch.setitem(STANDARD, "shopping_site_admin", STANDARD["reddit"])
-        sites.shop.public_url = ""
-        agent = Agent(env, 3)
-        assert agent.act("stop []")["stop_reason"] == "env_error" and "REST interface failed" in agent.info["error"]
+
+
+@pytest.mark.slow
+def test_a_score_that_a_site_does_not_help_to_is_none(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WA_SHOPPING_SITE_ADMIN_PASSWORD", "wrong")
+    agent = Agent(make(), 3)
+    assert agent.act("stop []")["stop_reason"] == "env_error" and "REST interface failed" in agent.info["error"]
 
 
 @pytest.mark.slow

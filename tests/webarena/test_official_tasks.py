@@ -153,7 +153,7 @@ def test_addresses_come_from_either_variable(monkeypatch: pytest.MonkeyPatch) ->
     assert Sites.of({"map": "http://map.test"}).urls == {"map": "http://map.test"}
     assert sites.missing(["gitlab", "map", "reddit"]) == ("map", "reddit")
     monkeypatch.setenv("MAP", "yes")
-    with pytest.raises(UsageError, match="MAP must be an address.*'yes'"):
+    with pytest.raises(UsageError, match=r"MAP must be an address.*'yes'"):
         Sites.of()
     for wrong in ({"shop": "http://x.test"}, {"shopping": "x.test"}, "http://x.test"):
         with pytest.raises(UsageError):

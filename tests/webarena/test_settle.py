@@ -11,7 +11,7 @@ from tests.webarena.conftest import Agent, Asked, MakeAgent, Reply, html
 pytestmark = pytest.mark.slow
 SLOW = 0.3
 """Seconds that a slow server takes: far more than a page must be quiet for."""
-LATER = "setTimeout(() => document.body.append('Late'), {ms})"
+COUNT = "let n = 0; const f = () => { out.textContent = ++n; if (n < 20) setTimeout(f, 10) }; f()"
 
 
 def arrived(title: str = "Arrived", seconds: float = 0.0) -> Reply:
@@ -145,12 +145,13 @@ def test_a_navigation_that_the_page_intercepts(agent: Agent) -> None:
         "const x = new XMLHttpRequest(); x.open('GET', '/data'); x.addEventListener('loadend', () => "
         "setTimeout(() => out.append(x.responseText), 0)); x.send()",
         "const s = document.createElement('script'); s.src = '/data.js'; document.body.append(s)",
-        "const i = new Image(); i.onerror = () => out.append('Some data'); i.src = '/data'; document.body.append(i)",
+        "import('/data.mjs')",
     ],
 )
 def test_answers_that_change_the_page(agent: Agent, script: str, seconds: float) -> None:
     agent.site.put("/data", Reply("Some data", seconds=seconds))
     agent.site.put("/data.js", Reply("out.textContent = 'Some data'", kind="text/javascript", seconds=seconds))
+    agent.site.put("/data.mjs", Reply("out.textContent = 'Some data'", kind="text/javascript", seconds=seconds))
     agent.show(button(script))
     agent.click("button", "Go")
     assert "StaticText 'Some data'" in agent.tree and agent.session.settled
@@ -171,8 +172,7 @@ def test_an_aborted_request_is_over_too(agent: Agent) -> None:
 
 
 def test_changes_soon_after_one_another(agent: Agent) -> None:
-    script = "let n = 0; const t = setInterval(() => { out.textContent = ++n; if (n === 20) clearInterval(t) }, 10)"
-    agent.show(button(script))
+    agent.show(button(COUNT))
     agent.click("button", "Go")
     assert "StaticText '20'" in agent.tree and agent.session.settled
 
@@ -274,11 +274,10 @@ def test_a_frame_that_loads_slowly(agent: Agent) -> None:
 
 
 def test_changes_in_a_shadow_root(agent: Agent) -> None:
-    script = "const r = document.querySelector('div').attachShadow({mode: 'open'}); let n = 0;"
-    script += "window.go = () => { const t = setInterval(() => { r.textContent = ++n; if (n === 10) clearInterval(t) }, 10) }"
-    agent.show(f"<div></div><script>{script}</script>" + button("go()"))
+    script = f"const out = document.querySelector('div').attachShadow({{mode: 'open'}}); window.go = () => {{ {COUNT} }}"
+    agent.show(f"<div></div><script type=module>{script}</script><button onclick=go()>Go</button>")
     agent.click("button", "Go")
-    assert "StaticText '10'" in agent.tree
+    assert "StaticText '20'" in agent.tree
 
 
 def test_going_back_to_a_slow_page(agent: Agent) -> None:

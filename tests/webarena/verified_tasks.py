@@ -74,7 +74,11 @@ def _sample_one(kind: str, value: Any) -> str:
     if kind == "ANY":
         return "x"
     if kind == "IN":
-        return (" " if "SPACE" in str(value) else "7") if "CATEGORY" in str(value) else chr(value[0][1][0] if str(value[0][0]) == "RANGE" else value[0][1])
+        return (
+            (" " if "SPACE" in str(value) else "7")
+            if "CATEGORY" in str(value)
+            else chr(value[0][1][0] if str(value[0][0]) == "RANGE" else value[0][1])
+        )
     if kind in ("MAX_REPEAT", "MIN_REPEAT"):
         return _sample(value[2]) * max(value[0], min(value[1], 1))
     if kind == "SUBPATTERN":

@@ -58,7 +58,7 @@ class PageHolds:
     async def __call__(self, episode: Finished) -> Verdict:
         """See `Evaluator`."""
         page = await self._page(episode)
-        where = f"{shown(self.locator or 'the whole page')} on {page or 'the last page'}"
+        where = f"{shown(self.locator) if self.locator else 'the HTML'} on {page or 'the last page'}"
         content = html.unescape(await self._content(episode, page))
         if self.exact is not None and not same_value(self.exact, content):
             return Verdict(0.0, f"{where} is {shown(content)}, not {shown(self.exact)}")

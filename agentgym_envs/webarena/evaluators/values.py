@@ -118,8 +118,9 @@ def read_quantity(text: str) -> Quantity | None:
 def quantities_in(text: str) -> Iterator[Quantity]:
     """All quantities that a cleaned text speaks of, those with a unit also as bare numbers."""
     for match in _QUANTITY.finditer(text):
-        yield Quantity(_number(match))
         quantity = _quantity(match)
+        if quantity is not None or match.end("digits") != match.start("unit"):  # else it is a word, such as "1st"
+            yield Quantity(_number(match))
         if quantity is not None and quantity.dimension:
             yield quantity
 

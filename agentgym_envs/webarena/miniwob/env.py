@@ -35,7 +35,7 @@ _ONE_PAGE = "The task is on this one page: there are no other pages and tabs to 
 _RULES = "Each task is on one page, which ends it as soon as it is decided. No other page or tab can be opened."
 _OUTCOME = """
 (() => {
-  const here = typeof core === 'object' && core.begunByAgentGym === true;
+  const here = typeof core === 'object' && 'agentgymSeed' in core;
   return { here, over: here && WOB_DONE_GLOBAL, reward: here ? Number(WOB_RAW_REWARD_GLOBAL) : 0 };
 })()
 """

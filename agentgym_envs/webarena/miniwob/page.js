@@ -25,7 +25,7 @@
       for (const element of document.querySelectorAll(selector)) found.set(element, [role, name]);
     for (const [element, [role, name]] of found) {
       set(element, 'role', role);
-      set(element, 'aria-label', name);
+      set(element, 'aria-label', name?.startsWith('@') ? element.getAttribute(name.slice(1)) : name);
     }
     for (const [selector, attribute, so] of states)
       for (const element of document.querySelectorAll(selector)) set(element, attribute, String(element.matches(so)));
@@ -45,7 +45,7 @@
   core.startEpisodeReal();
   clearInterval(core.CD_TIMER);
   if (setup) Function(setup)();
-  core.begunByAgentGym = true;
+  core.agentgymSeed = seed;  // a page that was loaded anew has none
   tell();
   new MutationObserver(tell).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ['class'] });
   return asked();

@@ -156,8 +156,10 @@ LEFT_OUT: dict[str, str] = {
 HIDDEN = (
     *("#reward-display", "#click-canvas", "#attention-canvas", "#sync-task-cover"),
     "#divWheel path",  # the slices of a pie menu, whose labels are told
+    ".selectric-input",  # takes the keys for a list of options
 )
-"""What MiniWoB puts beside a task: the last reward, the marks of clicks, the cover that starts another episode."""
+"""What is not told: what MiniWoB puts beside a task (the last reward, the marks of clicks, the cover that starts another
+episode), and a little that is told otherwise."""
 WINDOW = (640, 1600)
 """Width and height in pixels: no page is so large that it would have to be scrolled."""
 
@@ -201,17 +203,23 @@ NAMES: tuple[tuple[str, str, str | None], ...] = (
     ("button.ql-italic", "button", "italic"),
     ("button.ql-underline", "button", "underline"),
     (".ql-picker-label", "button", "color"),
+    (".ql-picker-item", "button", "@data-value"),
     (".ql-editor", "textbox", "editor"),
+    (".selectric", "combobox", "dropdown"),
+    (".selectric-items li", "option", None),
 )
 """What the pages show by pictures, styles or listeners only: selector, role and, where no text stands there, a name.
 
-Of the rows that an element matches, the last counts. It is what a blind user's screen reader would need.
+Of the rows that an element matches, the last counts. A name that begins with @ is that of the attribute that holds it.
+It is what a blind user's screen reader would need.
 """
 STATES: tuple[tuple[str, str, str], ...] = (
     (".controls > .reply, .controls > .retweet, .controls > .like, .controls > .share", "aria-pressed", ".active"),
     (".star", "aria-pressed", ".clicked"),
     (".odd, .even", "aria-pressed", ".selected"),
     (".expandable > .folder, .collapsable > .folder", "aria-expanded", ".collapsable > .folder"),
+    (".selectric", "aria-expanded", ".selectric-open > .selectric"),
+    (".selectric-items li", "aria-selected", ".selected"),
     ("#pagination a", "aria-current", ".active > a"),
 )
 """What is shown by colours and pictures only: selector, the attribute that tells it, and who it is true of."""

@@ -10,6 +10,7 @@ from agentgym_envs.webarena.miniwob.oracle import (
     choosing,
     clicking,
     dating,
+    editing,
     email,
     forms,
     playing,
@@ -28,6 +29,7 @@ SOLVERS: dict[str, Solver] = {
     **choosing.SOLVERS,
     **clicking.SOLVERS,
     **dating.SOLVERS,
+    **editing.SOLVERS,
     **email.SOLVERS,
     **forms.SOLVERS,
     **playing.SOLVERS,
@@ -41,8 +43,10 @@ SOLVERS: dict[str, Solver] = {
 PEEKS: dict[str, str] = {
     **adjusting.PEEKS,
     **choosing.PEEKS,
+    **editing.PEEKS,
     **email.PEEKS,
     **forms.PEEKS,
+    **playing.PEEKS,
     **reading.PEEKS,
     **typing.PEEKS,
 }

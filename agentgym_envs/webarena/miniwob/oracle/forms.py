@@ -51,10 +51,11 @@ def radio_and_text(sight: Sight) -> Action:
 
 
 def list_and_button(sight: Sight) -> Action:
-    """A drop-down list and one of three buttons."""
+    """A drop-down list made of other elements, and one of three buttons."""
     name, label = sight.asks('Choose (.+) from the dropdown, then click the button labeled "(.+)"')
-    option = sight.one("option", name)
-    return click(sight.one("button", label) if on(option, "selected") else option)
+    if any(element.role == "StaticText" and element.name == name for element in sight.body):
+        return click(sight.one("button", label))
+    return click(sight.find("option", name) or sight.one("combobox", "dropdown"))
 
 
 def agreement(sight: Sight) -> Action:

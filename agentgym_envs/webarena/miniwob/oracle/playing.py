@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 
+from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.actions import Action
 from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, fill, number
 
@@ -29,4 +31,12 @@ def guess(sight: Sight) -> Action:
     return fill([(sight.fields[0], str(value))], sight.one("button", "Submit"))
 
 
-SOLVERS: dict[str, Solver] = {"generate-number": generate, "guess-number": guess}
+def noughts(sight: Sight) -> Action:
+    """Peeks at the opponent's dice, since no way of playing always wins."""
+    if sight.peek is None:
+        raise NoOracle("this game cannot be won any more")
+    return click([e for e in sight.all("button") if e.name in ("empty", "X", "O")][sight.peek])
+
+
+SOLVERS: dict[str, Solver] = {"generate-number": generate, "guess-number": guess, "tic-tac-toe": noughts}
+PEEKS = {"tic-tac-toe": files(__package__).joinpath("noughts.js").read_text(encoding="utf-8")}

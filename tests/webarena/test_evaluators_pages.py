@@ -1,0 +1,200 @@
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from agentgym_envs.errors import UsageError
+from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.dom import Call, PageHolds, read_call
+from agentgym_envs.webarena.evaluators.network import Request, Requested, look_up
+from tests.webarena.verified_tasks import entry
+
+PAGE = "http://shop.test/item"
+LAST = "http://shop.test/order/7"
+HTML = "<p>Price: <b id=price>$27.0000</b> for Tom &amp; Jerry&#39;s lamp</p><input name=stock value='   5'>"
+
+
+class Pages:
+    """Pages whose expressions are worth what the table says: the reader of the engine has tests of its own."""
+
+    def __init__(self, worth: Mapping[tuple[str | None, str], str]) -> None:
+        self.worth, self.asked = worth, list[tuple[str | None, str]]()
+
+    async def __call__(self, url: str | None, script: str = "") -> str:
+        self.asked.append((url, script))
+        return self.worth.get((url, script), "")
+
+
+def verdict(check: PageHolds, pages: Pages) -> Verdict:
+    return asyncio.run(_ask(check, Finished("Do it", "", LAST, pages)))
+
+
+async def _ask(evaluator: Any, episode: Finished) -> Verdict:
+    found: Verdict = await evaluator(episode)
+    return found
+
+
+def check(required: dict[str, Any], url: str = PAGE, locator: str = "", **more: Any) -> PageHolds:
+    return PageHolds.from_check({"url": url, "locator": locator, "required_contents": required, **more}, HELPERS)
+
+
+async def latest_order(episode: Finished) -> str:
+    return f"{episode.urls.get('shopping', 'http://shop.test')}/order/9"
+
+
+async def post_of(episode: Finished, url: str) -> str:
+    return url.rpartition("/")[0]
+
+
+async def role_of(episode: Finished, page: str | None, name: str) -> str:
+    return await episode.read(page, f"role({name})")
+
+
+HELPERS = {"latest_order": latest_order, "post_of": post_of, "role_of": role_of}
+
+
+def test_the_whole_of_a_page() -> None:
+    pages = Pages({(PAGE, ""): HTML})
+    assert verdict(check({"must_include": ["27", "tom & jerry's", "$30 |OR| $27.00"]}), pages) == Verdict(1.0)
+    found = verdict(check({"must_include": ["$27.00", "Desk"]}), pages)
+    assert found.score == 0.0 and found.reason.startswith(f'the HTML on {PAGE} is "<p>Price')
+    assert found.reason.endswith("does not include 'Desk'")
+
+
+def test_an_expression_on_the_last_page() -> None:
+    pages = Pages({(None, "document.title"): "Order 7 "})
+    assert verdict(check({"exact_match": "order 7"}, "last", "document.title;"), pages) == Verdict(1.0)
+    assert verdict(check({"exact_match": "order 8"}, "last", "document.title"), pages) == Verdict(
+        0.0, "'document.title' on the last page is 'Order 7 ', not 'order 8'"
+    )
+    assert pages.asked == [(None, "document.title")] * 2
+
+
+def test_what_is_done_before_stands_in_the_same_expression() -> None:
+    pages = Pages({})
+    verdict(check({"exact_match": "x"}, "last", "a.value", prep_actions=["b.click()", "c.click()"]), pages)
+    assert pages.asked == [(None, "(() => { try { b.click(); c.click() } catch {} return a.value; })()")]
+
+
+def test_helpers_say_which_page_and_what_is_on_it() -> None:
+    pages = Pages(
+        {("http://shop.test/order/9", "x"): "1", ("http://shop.test/order", "x"): "2", (PAGE, "role(a)"): "3"}
+    )
+    assert verdict(check({"exact_match": "1"}, "func:latest_order()", "x"), pages) == Verdict(1.0)
+    assert verdict(check({"exact_match": "2"}, "func:post_of('__last_url__')", "x"), pages) == Verdict(1.0)
+    assert verdict(check({"exact_match": "3"}, PAGE, "func:role_of(__page__, 'a')"), pages) == Verdict(1.0)
+    assert verdict(check({"exact_match": "3"}, "last", "func:role_of(__page__, 'a')"), pages).score == 0.0
+
+
+def test_calls_are_read_and_never_run() -> None:
+    assert read_call("func:role_of(__page__, 'it\\'s')") == Call("role_of", (None, "it's"))
+    assert read_call("func:latest_order()") == Call("latest_order", ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["func:__import__('os').system('x')", "func:f(g())", "func:f(1)", "func:f(x='a')", "func:f", "func:f('a", "func:"],
+)
+def test_what_is_no_call_of_a_helper_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"is no call of a helper|must be texts or __page__"):
+        read_call(text)
+
+
+@pytest.mark.parametrize("required", [{}, {"fuzzy_match": ["x"]}, {"exact_match": "x", "must_include": ["x"]}, None])
+def test_what_is_required_must_be_known(required: Any) -> None:
+    with pytest.raises(UsageError, match="holds exact_match or must_include"):
+        check(required)
+
+
+def test_a_helper_that_does_not_exist_is_said_before_anything_runs() -> None:
+    with pytest.raises(UsageError, match="no helper is called 'f'; there are: latest_order, post_of, role_of"):
+        check({"exact_match": "x"}, "func:f('x')")
+
+
+FORM = {"mimeType": "application/x-www-form-urlencoded", "text": "title=My+post&body=Hi%0Athere&n=30&title=other"}
+PARTS = {
+    "mimeType": "multipart/form-data; boundary=zz",
+    "text": '--zz\r\nContent-Disposition: form-data; name="title"\r\n\r\nMy "post"\r\né\r\n'
+    '--zz\r\nContent-Disposition: form-data; name="f"; filename="a.txt"\r\n'
+    "Content-Type: text/plain\r\n\r\nfile\r\n--zz--\r\n",
+}
+JSON = {
+    "mimeType": "application/json;charset=utf-8",
+    "text": '{"a": {"b": [{"c": 1}, {"c": 2}]}, "s": "[{\\"d\\": 3}]"}',
+}
+ENTRIES = [
+    entry("GET", "http://shop.test/new?sort=1&page=2", {"Referer": "http://shop.test/"}),
+    entry("POST", "http://shop.test/new", status=302, post=FORM),
+    entry("POST", "http://shop.test/new", {"X-Kind": "second"}, status=422, post=JSON),
+    entry("GET", "http://shop.test/theme.CSS?v=1"),
+]
+
+
+def requested(evaluator: Requested) -> Verdict:
+    async def no_pages(url: str | None, script: str = "") -> str:
+        raise AssertionError
+
+    return asyncio.run(_ask(evaluator, Finished("", "", "", no_pages, ENTRIES)))
+
+
+@pytest.mark.parametrize(
+    "evaluator",
+    [
+        Requested("http://shop.test/new"),
+        Requested("http://SHOP.test:80/new/?page=2"),
+        Requested(["http://shop.test/old", "http://shop.test/new"], "post", 302),
+        Requested(r"^http://shop\.test/n\w+\?sort=\d&.*$"),
+        Requested("http://shop.test/new", headers={"referer": r"http://shop\.test/"}),
+        Requested("http://shop.test/new", "POST", posted={"title": "My post", "body": "Hi there", "n": 30}),
+        Requested("http://shop.test/new", "POST", posted={"$.a.b[1].c": 2, "$.a.b[-1].c": {2, 3}}, last=True),
+        Requested("http://shop.test/new", "POST", posted={"$.a.b[*].c": 1, "$.s[0].d": 3}),
+        Requested("http://shop.test/new", "DELETE", never=True),
+        Requested("http://shop.test/new", "POST", posted={"title": "other"}, never=True),
+    ],
+)
+def test_a_request_that_was_made(evaluator: Requested) -> None:
+    assert requested(evaluator) == Verdict(1.0)
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "reason"),
+    [
+        (Requested("http://shop.test/old"), "any method http://shop.test/old was not requested"),
+        (Requested("http://shop.test/new?page=3"), "any method http://shop.test/new?page=3 was not requested"),
+        (Requested("http://shop.test/ne"), "any method http://shop.test/ne was not requested"),
+        (Requested("http://shop.test/new", "PUT"), "PUT http://shop.test/new was not requested"),
+        (
+            Requested("http://shop.test/new", "POST", 302, last=True),
+            "POST http://shop.test/new was not requested: its status was 422, not 302",
+        ),
+        (
+            Requested("http://shop.test/new", "POST", posted={"title": "My"}),
+            "POST http://shop.test/new was not requested: it carried title = nothing, not 'My'",
+        ),
+        (
+            Requested("http://shop.test/new", headers={"x-kind": "first"}),
+            "any method http://shop.test/new was not requested: its header x-kind was 'second'",
+        ),
+        (Requested("http://shop.test/new", "POST", 302, never=True), "POST http://shop.test/new was requested"),
+    ],
+)
+def test_a_request_that_was_not_made(evaluator: Requested, reason: str) -> None:
+    assert requested(evaluator) == Verdict(0.0, reason)
+
+
+def test_what_requests_carry() -> None:
+    posted = [Request(entry("POST", PAGE, post=data)).posted for data in (FORM, PARTS, JSON)]
+    assert posted[0] == {"title": "My post", "body": "Hi\nthere", "n": "30"}
+    assert posted[1] == {"title": 'My "post"\r\né', "f": "file"}
+    assert posted[2]["a"] == {"b": [{"c": 1}, {"c": 2}]}
+    for nothing in ({}, {"mimeType": "application/json", "text": "["}, {"mimeType": "application/json", "text": "[1]"}):
+        assert Request(entry("POST", PAGE, post=nothing)).posted == {}
+    assert [Request(one).of_a_page for one in ENTRIES] == [True, True, True, False]
+
+
+def test_paths_into_what_is_not_there_lead_nowhere() -> None:
+    data = {"a": [1, {"b": None}], "c": "no json"}
+    assert look_up(data, "$.a[1].b") == [None]
+    for path in ("x", "$.x", "$.a[2]", "$.a.b", "$.a[x]", "$.c.d", "$.a[0].b", "$.a[*].b.c"):
+        assert look_up(data, path) == []
