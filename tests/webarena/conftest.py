@@ -18,7 +18,7 @@ from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import Session, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
-from agentgym_envs.webarena.browser.view import View
+from agentgym_envs.webarena.browser.view import View, ViewOptions
 
 _T = TypeVar("_T")
 HOME = "http://a.test/"
@@ -275,11 +275,11 @@ def _kept() -> Iterator[list[Agent]]:
 
 @pytest.fixture
 def agent(site: Site, browser: BrowserOptions, _kept: list[Agent]) -> Agent:
-    """An agent that the tests of a module share, for as long as its session is whole and has one tab."""
+    """An agent that sees whole pages. The tests of a module share it for as long as it is whole and has one tab."""
     if _kept and (_kept[0].session._broken.done() or len(_kept[0].session.tabs) != 1):
         _kept.pop().close()
     if not _kept:
-        _kept.append(Agent(SessionOptions(browser=browser), site))
+        _kept.append(Agent(SessionOptions(browser=browser, view=ViewOptions(viewport=False)), site))
     return _kept[0]
 
 

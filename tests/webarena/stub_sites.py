@@ -106,6 +106,7 @@ class Shop(Site):
         )
         self.orders = [{"increment_id": "000000180", "items": "Candle", "status": "complete"}]
         self.reviews: list[dict[str, Any]] = []
+        self.tea_away = False
 
     def home(self, request: Request) -> Response:
         who = "Welcome, Emma Lopez!" if self.signed_in(request) else "Please sign in"
@@ -116,7 +117,7 @@ class Shop(Site):
         return [
             Route("/wishlist/", self.own(lambda _: page("My Wish List", "Empty"))),
             Route("/energy-drink.html", self._product),
-            Route("/tea.html", lambda _: page("Tea", "<h1>Tea</h1>")),
+            Route("/tea.html", self._tea),
             Route("/sales/order/history/", self.own(self._history)),
             Route("/sales/order/view/order_id/{number:int}/", self.own(self._order)),
             Route("/checkout/", self._buy, methods=["POST"]),
@@ -134,6 +135,9 @@ class Shop(Site):
             "<form method='post' action='/review/'><label>Nickname <input name='nickname'></label>"
             "<label>Stars <input name='stars'></label><button>Submit Review</button></form>",
         )
+
+    def _tea(self, request: Request) -> Response:
+        return RedirectResponse("http://tea.example.com/") if self.tea_away else page("Tea", "<h1>Tea</h1>")
 
     def _history(self, request: Request) -> Response:
         rows = [

@@ -35,8 +35,8 @@ def running() -> Iterator[JudgeServer]:
 
     async def complete(request: Request) -> Response:
         body = await request.json()
-        server.asked.append({**body, "authorization": request.headers.get("authorization")})
-        status, text = server.replies.pop(0)(body)
+        state.asked.append({**body, "authorization": request.headers.get("authorization")})
+        status, text = state.replies.pop(0)(body)
         content = {"choices": [{"message": {"content": text}}]} if isinstance(text, str | None) else text
         return JSONResponse(content, status)
 
@@ -45,8 +45,8 @@ def running() -> Iterator[JudgeServer]:
     thread = threading.Thread(target=runner.run)
     thread.start()
     until(lambda: runner.started)
-    server = JudgeServer(f"http://127.0.0.1:{runner.servers[0].sockets[0].getsockname()[1]}")
-    yield server
+    state = JudgeServer(f"http://127.0.0.1:{runner.servers[0].sockets[0].getsockname()[1]}")
+    yield state
     runner.should_exit = True
     thread.join()
 
@@ -163,7 +163,7 @@ def test_a_judge_that_is_not_there_is_an_error(server: JudgeServer) -> None:
 
 def test_without_a_judge_nothing_is_scored() -> None:
     for evaluator in (MeansTheSame(["7 min"]), CannotBeDone("There is none")):
-        with pytest.raises(UsageError, match="set AGENTGYM_JUDGE_BASE_URL .* and AGENTGYM_JUDGE_MODEL"):
+        with pytest.raises(UsageError, match=r"set AGENTGYM_JUDGE_BASE_URL .* and AGENTGYM_JUDGE_MODEL"):
             ask(evaluator, "seven", None)
 
 

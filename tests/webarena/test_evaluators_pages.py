@@ -6,8 +6,9 @@ import pytest
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.webarena.evaluators.base import Finished, Verdict
-from agentgym_envs.webarena.evaluators.dom import Call, PageHolds, read_call
+from agentgym_envs.webarena.evaluators.dom import Call, Helper, PageHolds, read_call
 from agentgym_envs.webarena.evaluators.network import Request, Requested, look_up
+from tests.webarena.conftest import HOME, Agent, MakeAgent, Site, html
 from tests.webarena.verified_tasks import entry
 
 PAGE = "http://shop.test/item"
@@ -51,7 +52,7 @@ async def role_of(episode: Finished, page: str | None, name: str) -> str:
     return await episode.read(page, f"role({name})")
 
 
-HELPERS = {"latest_order": latest_order, "post_of": post_of, "role_of": role_of}
+HELPERS: dict[str, Helper] = {"latest_order": latest_order, "post_of": post_of, "role_of": role_of}
 
 
 def test_the_whole_of_a_page() -> None:
@@ -198,3 +199,51 @@ def test_paths_into_what_is_not_there_lead_nowhere() -> None:
     assert look_up(data, "$.a[1].b") == [None]
     for path in ("x", "$.x", "$.a[2]", "$.a.b", "$.a[x]", "$.c.d", "$.a[0].b", "$.a[*].b.c"):
         assert look_up(data, path) == []
+
+
+HIDDEN = "<button onclick=\"document.body.append('Opened')\">Open</button><p id=price>$27.00</p>"
+
+
+def after(agent: Agent, evaluator: Any) -> Verdict:
+    async def judge() -> Verdict:
+        session = agent.session
+        return await _ask(evaluator, Finished("Do it", "", session.url, session.read, await session.har()))
+
+    return agent.run(judge())
+
+
+@pytest.mark.slow
+def test_pages_are_read_in_a_browser(agent: Agent) -> None:
+    agent.show(HIDDEN)
+    agent.site.put("/other", html("<p class=name>Tom &amp;amp; Jerry</p><select><option>a<option selected>b</select>"))
+    click = ["document.querySelector('button').click()", "document.querySelector('#nothing').click()"]
+    text = "document.body.innerText"
+    assert after(agent, check({"must_include": ["Opened", "27"]}, "last", text, prep_actions=click)) == Verdict(1.0)
+    other = HOME + "other"
+    for required, url, locator in (
+        ({"exact_match": "27"}, "last", "document.querySelector('#price').outerText;"),
+        ({"exact_match": "Tom & Jerry"}, other, "document.querySelector('.name').outerText"),
+        ({"exact_match": "1"}, other, "document.querySelector('select').selectedIndex"),
+        ({"must_include": ['class="name"', "<option>a"]}, other, ""),
+    ):
+        assert after(agent, check(required, url, locator)) == Verdict(1.0)
+    assert after(agent, check({"exact_match": "x"}, other, "document.querySelector('#no').value")).score == 0.0
+    assert "cannot be read" in after(agent, check({"must_include": ["x"]}, "http://elsewhere.test/", text)).reason
+    assert agent.path == "/"
+
+
+@pytest.mark.slow
+def test_requests_of_a_browser_are_scored(make_agent: MakeAgent, site: Site) -> None:
+    agent = make_agent(record=True)
+    site.put("/saved", html("Saved"))
+    form = (
+        "<form method=post action=/saved{}><input name=title aria-label=Title><input name=n value=7><button>Go</button>"
+    )
+    for kind in ("", " enctype=multipart/form-data"):
+        agent.show(form.format(kind))
+        agent.type("textbox", "Title", "Größe & more")
+        agent.click("button", "Go")
+        posted = {"title": "Größe & more", "n": 7}
+        found = after(agent, Requested(HOME + "saved", "POST", 200, posted, {"referer": HOME}, last=True))
+        assert found == Verdict(1.0), (kind, found)
+    assert after(agent, Requested(HOME + "saved", "POST", posted={"n": 8})).score == 0.0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Verdict, score_all
 from agentgym_envs.webarena.evaluators.state import Added, OnlyChanged, Removed, Rows, Updated, differences, pair_off
 from tests.webarena.test_evaluators_answers import no_pages
 
@@ -57,6 +57,7 @@ def test_rows_of_a_query(verdict: Callable[[Evaluator], Verdict]) -> None:
     assert verdict(Rows(query, rows[::-1], [20])) == Verdict(1.0)
     assert verdict(Rows(query, rows[::-1], [20], ordered=True)).score == 0.0
     assert verdict(Rows(query, rows[:1], [20])).score == 0.0
+    assert verdict(Rows(query, [*rows, rows[0]], [20])).score == 0.0
     assert verdict(Rows(query, [], [200])) == Verdict(1.0)
     assert verdict(Rows("SELECT name FROM products WHERE id = 1", [("Lamb",)])) == Verdict(
         0.0, "SELECT name FROM products WHERE id = 1 gives ('Lamp'), not ('Lamb')"
@@ -85,7 +86,7 @@ def test_nothing_changed(verdict: Callable[[Evaluator], Verdict], after: sqlite3
     assert verdict(OnlyChanged(free=["products.views", "log"])) == Verdict(1.0)
 
 
-CHANGES = [
+CHANGES: list[tuple[str, Added | Updated | Removed]] = [
     ("INSERT INTO lines VALUES (2, 3, 1)", Added("lines", {"cart": 2, "product": 3})),
     ("UPDATE products SET stock = 9 WHERE id = 1", Updated("products", {"id": 1}, {"stock": 9})),
     ("DELETE FROM lines WHERE product = 1", Removed("lines", {"product": 1})),
@@ -114,6 +115,8 @@ def test_an_update_of_more_than_was_asked_for(
         "not asked for: products 1 changed price from 12.5 to 1.0, stock from 3 to 9",
     )
     assert verdict(OnlyChanged([CHANGES[1][1]], free=["products.price"])) == Verdict(1.0)
+    of_another = Updated("products", {"id": 2}, {"stock": 9})
+    assert verdict(OnlyChanged([of_another], free=["products.price"])).score == 0.0
 
 
 def test_changes_are_counted(verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection) -> None:
@@ -162,14 +165,14 @@ def test_a_table_that_is_gone_lost_its_rows(after: sqlite3.Connection, verdict: 
     ],
 )
 def test_a_name_misspelt_is_said(evaluator: Evaluator, verdict: Callable[[Evaluator], Verdict]) -> None:
-    with pytest.raises(UsageError, match="has no|failed: no such column"):
+    with pytest.raises(UsageError, match=r"has no|failed: no such column"):
         verdict(evaluator)
 
 
 def test_an_episode_without_a_database_is_said() -> None:
     for evaluator in (Rows("SELECT 1", [(1,)]), OnlyChanged()):
         with pytest.raises(UsageError, match="database, which the episode does not have"):
-            asyncio.run(evaluator(Finished("", "", "", no_pages)))  # type: ignore[arg-type]
+            asyncio.run(score_all([evaluator], Finished("", "", "", no_pages)))
 
 
 @given(st.lists(st.sets(st.integers(0, 5)), max_size=6), st.permutations(range(6)))

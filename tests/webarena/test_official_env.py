@@ -16,6 +16,7 @@ from agentgym_envs.errors import NoOracle, UsageError
 from agentgym_envs.webarena.browser.sites import LocalSites
 from agentgym_envs.webarena.evaluators.verified import PYTHON
 from agentgym_envs.webarena.official.env import WebArenaOfficialEnv
+from tests import contract
 from tests.webarena.stub_sites import Stubs
 
 DATA = Path(__file__).parent / "data"
@@ -244,6 +245,8 @@ def test_what_cannot_be_played_is_not_drawn_and_says_what_to_set(make: Make, mon
         env.reset(options={"task": "webarena/12"})
     with pytest.raises(UsageError, match="group maps can be played"):
         env.reset(options={"group": "maps"})
+    with pytest.raises(UsageError, match="group cms can be played"):
+        make(groups=["shopping", "cms"])
     monkeypatch.setenv(BASE_URL, "http://127.0.0.1:1/v1")
     with pytest.raises(UsageError, match="AGENTGYM_JUDGE_MODEL is not set"):
         make()
@@ -258,6 +261,8 @@ def test_arguments_that_cannot_be(make: Make) -> None:
         make(login="magic")
     with pytest.raises(UsageError, match="reset is None"):
         make(reset="sometimes")
+    with pytest.raises(UsageError, match="settle_seconds is a number above 0"):
+        make(settle_seconds=0)
     with pytest.raises(UsageError, match="http"):
         make(hosts=["tiles.test"])
 
@@ -267,7 +272,7 @@ def test_nothing_but_the_sites_can_be_visited(make: Make) -> None:
     other = LocalSites()
     agent = Agent(make(), 0)
     assert agent.act(f"goto [http://{other.address}/]")["invalid_action"]
-    assert agent.info["url"].endswith("/energy-drink.html")
+    assert agent.env.session.url.endswith("/energy-drink.html")
     assert make(hosts=[f"http://{other.address}"])._hosts.allows(f"http://{other.address}/tile.png")
 
 
@@ -342,6 +347,8 @@ def test_a_site_that_does_not_show_its_page_is_no_fault_of_the_agent(make: Make,
     assert "answers with status 503" in Agent(env, 2).info["error"]
     sites.shop.broken, sites.shop.public_url = 0, "http://shop.example.com/"
     assert "tell the site its public address" in Agent(env, 2).info["error"]
+    sites.shop.tea_away = True
+    assert "/tea.html leads elsewhere" in Agent(env, 10).info["error"]  # of two tabs the second
 
 
 @pytest.mark.slow
@@ -408,6 +415,12 @@ def test_an_episode_goes_on_in_another_process(make: Make) -> None:
         assert copy.step("stop []")[1] == 0.0
     finally:
         copy.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", [contract.tasks_are_sound, contract.refuses_what_cannot_be, contract.renders_text])
+def test_contract(check: Callable[[Any], None], make: Make) -> None:
+    check(make)
 
 
 def has_verified() -> bool:

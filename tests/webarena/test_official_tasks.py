@@ -87,10 +87,13 @@ def test_only_what_can_be_played_is_drawn_taken_and_counted(table: TaskTable) ->
     assert {tasks.draw(ticket, split=None).id for ticket in range(9)} == {"webarena/0", "webarena/2"}
     assert [task.id for task in tasks.take(split="test")] == ["webarena/2"]
     assert tasks.counts()["shopping"] == {"train": 1, "validation": 0, "test": 1}
-    assert tasks.groups == GROUPS and tasks.counts()["maps"]["test"] == 0
+    assert tasks.groups == ("shopping",)
+    assert WebArenaTasks(table, [f"webarena/{number}" for number in (11, 6, 2, 14)]).groups == GROUPS
     assert tasks.get("webarena/8").group == "shopping" and len(tasks) == 16
-    with pytest.raises(UsageError, match="split 'train' and group maps can be played"):
+    with pytest.raises(UsageError, match="no task of the group maps can be played; their sites have no address"):
         tasks.draw(0, split="train", groups=("maps",))
+    with pytest.raises(UsageError, match="no task of split 'test' and group shopping can be played"):
+        WebArenaTasks(table, ["webarena/0"]).draw(0, split="test", groups=("shopping",))
     with pytest.raises(UnknownTask, match="no group"):
         tasks.draw(0, groups=("golf",))
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agentgym_envs.webarena.actions import GoBack, Wait
+from agentgym_envs.webarena.actions import Click, GoBack, Wait
 from agentgym_envs.webarena.browser.tab import Patience
 from tests.webarena.conftest import Agent, Asked, MakeAgent, Reply, html
 
@@ -93,7 +93,7 @@ def test_pages_that_follow_one_another_for_ever(make_agent: MakeAgent) -> None:
     agent.site.put("/1", html("One<script>location = '/2'</script>"))
     agent.site.put("/2", html("Two<script>location = '/1'</script>"))
     agent.show("<a href=/1>Next</a>")
-    agent.click("link", "Next")
+    agent.run(agent.session.act(Click(agent.find("link", "Next"))))
     assert not agent.session.settled
     agent.site.put("/2", arrived())
     agent.act(Wait())
@@ -145,13 +145,11 @@ def test_a_navigation_that_the_page_intercepts(agent: Agent) -> None:
         "const x = new XMLHttpRequest(); x.open('GET', '/data'); x.addEventListener('loadend', () => "
         "setTimeout(() => out.append(x.responseText), 0)); x.send()",
         "const s = document.createElement('script'); s.src = '/data.js'; document.body.append(s)",
-        "import('/data.mjs')",
     ],
 )
 def test_answers_that_change_the_page(agent: Agent, script: str, seconds: float) -> None:
     agent.site.put("/data", Reply("Some data", seconds=seconds))
     agent.site.put("/data.js", Reply("out.textContent = 'Some data'", kind="text/javascript", seconds=seconds))
-    agent.site.put("/data.mjs", Reply("out.textContent = 'Some data'", kind="text/javascript", seconds=seconds))
     agent.show(button(script))
     agent.click("button", "Go")
     assert "StaticText 'Some data'" in agent.tree and agent.session.settled
@@ -179,8 +177,7 @@ def test_changes_soon_after_one_another(agent: Agent) -> None:
 
 def test_a_page_that_never_rests_is_taken_as_it_is(make_agent: MakeAgent) -> None:
     agent = make_agent(patience=Patience(most=0.3))
-    agent.show("<p id=out></p><script>setInterval(() => { out.textContent = Date.now() }, 5)</script>")
-    assert not agent.session.settled
+    agent.show("<p id=out></p><script>setInterval(() => { out.textContent = Math.random() }, 5)</script>")
     start = time.monotonic()
     agent.act(Wait())
     assert not agent.session.settled and 0.3 <= time.monotonic() - start < 1.0

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 from re import _parser as sre  # type: ignore[attr-defined]
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -25,7 +26,7 @@ def expected_answer(task: dict[str, Any]) -> str:
 
 
 def expected_requests(task: dict[str, Any]) -> list[dict[str, Any]]:
-    start = entry("GET", URLS[task["sites"][0]] + "/", {"accept": "text/html"})
+    start = entry("GET", URLS[task["sites"][0]] + "/begin", {"accept": "text/html"})
     rules = [rule for rule in task["eval"][1:] if not rule.get("should_not_exist")]
     return [start, *(_expected_request(rule["expected"]) for rule in rules)]
 
@@ -140,7 +141,7 @@ def _shape(value: Any) -> Any:
 
 
 def _put(data: Any, steps: list[str], value: Any) -> None:
-    for step, after in zip(steps[:-1], steps[1:], strict=True):
+    for step, after in pairwise(steps):
         new: Any = [] if after.isdigit() else {}
         data = _at(data, step, new)
     if isinstance(data, list):

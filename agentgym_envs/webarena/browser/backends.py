@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from agentgym_envs.webarena.browser.cdp import CdpBackend
 from agentgym_envs.webarena.browser.tab import ContextLost, Tab
 from agentgym_envs.webarena.browser.view import View, ViewOptions
 
@@ -47,5 +48,5 @@ class JsBackend:
             return None
 
 
-BACKENDS: dict[str, Callable[[], Backend]] = {"js": JsBackend}
+BACKENDS: dict[str, Callable[[], Backend]] = {"js": JsBackend, "cdp": CdpBackend}
 """By their names."""

@@ -24,59 +24,88 @@ _NOT_TYPED = {
     "no such option": "has no option of that text",
     "malformed": "does not take that text (dates are written as 2024-05-31, times as 13:45, colours as #ff0000)",
 }
-_NO_PAGE = ("net::ERR_ABORTED", "net::ERR_INVALID_RESPONSE", "net::ERR_BLOCKED")
-_BAD_ADDRESS = (
-    "Cannot navigate to invalid URL",
-    "net::ERR_UNSAFE_PORT",
-    "net::ERR_INVALID_URL",
-    "net::ERR_TOO_MANY_REDIRECTS",
+_UNSHOWN = (
+    "ERR_BLOCKED_BY_",
+    "ERR_CACHE_MISS",
+    "ERR_INVALID_REDIRECT",
+    "ERR_INVALID_RESPONSE",
+    "ERR_TOO_MANY_REDIRECTS",
+    "ERR_UNSAFE_PORT",
+    "ERR_UNSAFE_REDIRECT",
 )
+"""Why a page is not shown though its site answers: a page that led there is to blame, and not the machine."""
 
 
 async def act(session: Session, action: actions.Action) -> None:
     """Carry out an action and wait until the page has come to rest. Raises InvalidAction and EnvError."""
     do: Callable[[Session, Any], Awaitable[None]] = _DEEDS[type(action)]
     before = session.tab, session.url
+    session.failure = ""
     await do(session, action)
     await session.settle()
-    await _stay_inside(session, *before)
+    if led := await _stay_inside(session, *before):
+        session.notes.append(f"That led to {led[:100]!r}, which cannot be shown here, so you are back where you were.")
 
 
 async def goto(session: Session, url: str) -> None:
     """See `Session.goto`."""
     before = session.tab, session.url
+    session.failure = ""
     await _visit(session, session.options.browser.hosts.check(url))
     await session.settle()
-    await _stay_inside(session, *before)
+    if led := await _stay_inside(session, *before):
+        raise EnvError(f"{url[:200]} led to {led[:200]}, which cannot be shown {session.failure}".rstrip())
 
 
 async def _visit(session: Session, url: str) -> None:
+    await _go(session, url, session.tab.page.goto(url, wait_until="commit", timeout=_load_ms(session)))
+
+
+async def _go(session: Session, url: str, going: Awaitable[Any]) -> None:
+    """Do what leads to a page. Raises InvalidAction if there can be none, EnvError if a site does not answer."""
     from playwright.async_api import Error
 
     try:
-        await session.tab.page.goto(url, wait_until="commit", timeout=1e3 * session.options.patience.load)
+        await going
     except Error as error:
-        message = error.message.partition("\n")[0]
-        if any(words in message for words in _BAD_ADDRESS):
+        why = error.message.partition("\n")[0]
+        if "invalid URL" in why:
             raise InvalidAction(f"{url[:200]!r} cannot be visited: it is no address of a page.") from None
-        if any(words in message for words in _NO_PAGE):
-            session.notes.append("No page came; it may have been a download, and there are none here.")
-        elif "net::ERR_NAME_NOT_RESOLVED" not in message:  # that is seen to below: it led outside
-            raise EnvError(f"{url[:200]} did not answer: {message[:300]}") from error
+        if "net::ERR_ABORTED" in why or "Download" in why:
+            session.notes.append("No page came.")
+        elif "net::" in why:
+            await _arrive(session, lambda shown: shown.startswith(_ERROR_PAGE))
+        else:
+            raise EnvError(f"{url[:200]} did not answer: {why[:300]}") from error
 
 
-async def _stay_inside(session: Session, tab: Tab, url: str) -> None:
-    """Undo what led to a page that may not be seen. Raises EnvError if a site of the task does not answer."""
-    here, now = session.tab, session.url
-    if now.startswith(_ERROR_PAGE):
-        failed = await _failed_url(here)
-        if session.options.browser.hosts.allows(failed):
-            raise EnvError(f"{failed[:200]} did not answer")
-        now = failed
-    elif session.options.browser.hosts.allows(now):
-        return
-    session.notes.append(f"That led to {now[:100]!r}, which cannot be visited here, so you are back where you were.")
-    await _go_back_inside(session, here, url if here is tab else BLANK)
+async def _arrive(session: Session, there: Callable[[str], bool]) -> None:
+    await session.tab.page.wait_for_url(there, wait_until="commit", timeout=_load_ms(session))
+
+
+def _load_ms(session: Session) -> float:
+    return 1e3 * session.options.patience.load
+
+
+async def _stay_inside(session: Session, tab: Tab, url: str) -> str:
+    """Undo what led to a page that may not be seen; returns its address, "" if the page that is shown may be.
+
+    Raises EnvError if a site of the task does not answer.
+    """
+    allows = session.options.browser.hosts.allows
+    failed = session.url.startswith(_ERROR_PAGE)
+    led = await _failed_url(session.tab) if failed else session.url
+    if allows(led):
+        if not failed:
+            return ""
+        if not any(reason in session.failure for reason in _UNSHOWN):
+            raise EnvError(f"{led[:200]} did not answer: {session.failure}")
+    if session.tab is not tab and len(session.tabs) > 1:
+        await session.tab.page.close()
+    else:
+        await _go_back_inside(session, url if allows(url) else BLANK)
+    await session.settle()
+    return led
 
 
 async def _failed_url(tab: Tab) -> str:
@@ -85,18 +114,17 @@ async def _failed_url(tab: Tab) -> str:
     return str(tree["frameTree"]["frame"].get("unreachableUrl", ""))
 
 
-async def _go_back_inside(session: Session, tab: Tab, url: str) -> None:
-    history = await tab.send("Page.getNavigationHistory")
-    earlier = history["entries"][: history["currentIndex"]]
-    entry = next((entry for entry in reversed(earlier) if entry["url"] == url), None)
-    if entry is not None:
-        await tab.send("Page.navigateToHistoryEntry", {"entryId": entry["id"]})
-        await tab.page.wait_for_url(url, wait_until="commit", timeout=1e3 * session.options.patience.load)
-    elif len(session.tabs) > 1:
-        await tab.page.close()
+async def _go_back_inside(session: Session, url: str) -> None:
+    """Go to the nearest page of the history with that address."""
+    history = await session.tab.send("Page.getNavigationHistory")
+    here, entries = history["currentIndex"], history["entries"]
+    places = sorted((place for place in range(len(entries)) if place != here), key=lambda place: abs(place - here))
+    entry = next((entries[place] for place in places if entries[place]["url"] == url), None)
+    if entry is None:
+        await session.tab.page.goto(url, wait_until="commit", timeout=_load_ms(session))
     else:
-        await tab.page.goto(url, wait_until="commit", timeout=1e3 * session.options.patience.load)
-    await session.settle()
+        await session.tab.send("Page.navigateToHistoryEntry", {"entryId": entry["id"]})
+        await _arrive(session, lambda shown: shown == url)
 
 
 async def _on(session: Session, element: int, function: str, *arguments: Any) -> Any:
@@ -204,7 +232,7 @@ async def _go_through_history(session: Session, step: int, none: str) -> None:
         raise InvalidAction(none)
     page = session.tab.page
     go = page.go_back if step < 0 else page.go_forward
-    await go(wait_until="commit", timeout=1e3 * session.options.patience.load)
+    await _go(session, entries[place]["url"], go(wait_until="commit", timeout=_load_ms(session)))
 
 
 async def _wait(session: Session, action: actions.Wait) -> None:

@@ -48,6 +48,9 @@ const byId = {
   11: method(DocumentFragment, 'getElementById'),
 };
 
+const sheetsOf = { 9: getter(Document, 'styleSheets'), 11: getter(ShadowRoot, 'styleSheets') };
+const adoptedBy = { 9: getter(Document, 'adoptedStyleSheets'), 11: getter(ShadowRoot, 'adoptedStyleSheets') };
+
 const ELEMENT = 1, TEXT = 3;
 const isHtml = e => getter(Element, 'namespaceURI')(e) === 'http://www.w3.org/1999/xhtml';
 const queryAll = (root, selector) => allIn[typeOf(root)](root, selector);

@@ -1,64 +1,80 @@
 // What is done to elements, in the isolated world. Each function takes an element; what it returns is JSON.
 (() => {
   const inWindow = ([x, y]) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
+  const rectsOf = method(Element, 'getClientRects');
+  const scrollIntoView = method(Element, 'scrollIntoView');
+  const MIDDLE = { block: 'center', inline: 'center', behavior: 'instant' };
 
-  // Where an element of a same-origin frame is in the window.
-  function offset(element) {
-    let x = 0, y = 0;
-    for (let view = element.ownerDocument.defaultView; view && view !== globalThis.top && view.frameElement; view = view.parent) {
-      const frame = view.frameElement, box = frame.getBoundingClientRect();
-      x += box.x + frame.clientLeft;
-      y += box.y + frame.clientTop;
-    }
-    return [x, y];
+  // The frame of the same origin that an element is in, and that one's, and so on.
+  function framesAround(element) {
+    const frames = [];
+    for (let e = element; (e = ownerOf(e).defaultView?.frameElement);) frames.push(e);
+    return frames;
   }
 
   function scrollTo(element) {
-    element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
-    let view = element.ownerDocument.defaultView;
-    for (; view && view !== globalThis.top && view.frameElement; view = view.parent)
-      view.frameElement.scrollIntoView({ block: 'center', behavior: 'instant' });
+    for (const e of [element, ...framesAround(element)]) scrollIntoView(e, MIDDLE);
+  }
+
+  // A point of a frame's document, in the document that the frame is in.
+  function outOf(frame, [x, y]) {
+    const box = boxOf(frame), style = getComputedStyle(frame);
+    return [x + box.x + frame.clientLeft + parseFloat(style.paddingLeft), y + box.y + frame.clientTop + parseFloat(style.paddingTop)];
   }
 
   function hit(root, [x, y]) {
-    let found = root.elementFromPoint(x, y);
-    while (found?.shadowRoot) {
-      const deeper = found.shadowRoot.elementFromPoint(x, y);
+    let found = Document.prototype.elementFromPoint.call(root, x, y);
+    while (found && shadowOf(found)) {
+      const deeper = shadowOf(found).elementFromPoint(x, y);
       if (!deeper || deeper === found) break;
       found = deeper;
     }
     return found;
   }
 
-  function contains(outer, inner) {
-    for (let node = inner; node; node = node.parentNode ?? node.host) if (node === outer) return true;
+  function holds(outer, inner) {
+    for (let node = inner; node; node = parentOf(node) ?? node.host) if (node === outer) return true;
     return false;
   }
 
   const belongs = (element, found) =>
-    contains(element, found) || contains(found, element) && element.tagName !== 'OPTION' && transparent(element)
-    || [...(element.labels ?? [])].some(label => contains(label, found));
+    holds(element, found) || holds(found, element) && tagOf(element) !== 'option' && transparent(element)
+    || [...(element.labels ?? [])].some(label => holds(label, found));
   // An element that lets clicks through to what is around it, as icons in buttons do.
   const transparent = element => getComputedStyle(element).pointerEvents === 'none';
 
   const spots = box => [[.5, .5], [.1, .5], [.9, .5], [.5, .1], [.5, .9]].map(([u, v]) => [box.x + u * box.width, box.y + v * box.height]);
 
-  // A point of the window at which the mouse meets the element: [x, y], 'covered', or 'nowhere' if it has no size.
-  agentgym.point = element => {
-    const boxesOf = () => [...element.getClientRects()].filter(box => box.width && box.height);
-    let boxes = boxesOf();
-    if (!boxes.length) return 'nowhere';
-    const root = element.ownerDocument, [dx, dy] = offset(element);
-    const met = boxes => boxes.flatMap(spots).find(spot =>
-      inWindow([spot[0] + dx, spot[1] + dy]) && belongs(element, hit(root, spot)));
-    let spot = met(boxes), shift = [dx, dy];
-    if (!spot) {
-      scrollTo(element);
-      shift = offset(element);
-      boxes = boxesOf();
-      spot = boxes.flatMap(spots).find(s => inWindow([s[0] + shift[0], s[1] + shift[1]]) && belongs(element, hit(root, s)));
+  // Points of the element: where they are in the window, and whether the mouse there meets it.
+  function* meetings(element) {
+    for (const box of rectsOf(element)) {
+      for (let spot of box.width && box.height ? spots(box) : []) {
+        let met = belongs(element, hit(ownerOf(element), spot));
+        for (const frame of framesAround(element)) {
+          spot = outOf(frame, spot);
+          met &&= belongs(frame, hit(ownerOf(frame), spot));
+        }
+        if (inWindow(spot)) yield { spot, met };
+      }
     }
-    return spot ? [spot[0] + shift[0], spot[1] + shift[1]] : 'covered';
+  }
+
+  function meeting(element) {
+    let found = 'nowhere';
+    for (const { spot, met } of meetings(element)) {
+      if (met) return spot;
+      found = 'covered';
+    }
+    return found;
+  }
+
+  // A point of the window at which the mouse meets the element: [x, y], 'covered', or 'nowhere' if it has no size or
+  // cannot be scrolled to.
+  agentgym.point = element => {
+    const found = meeting(element);
+    if (typeof found !== 'string') return found;
+    scrollTo(element);
+    return meeting(element);
   };
 
   const fire = (element, ...types) => types.forEach(type => element.dispatchEvent(new Event(type, { bubbles: true, composed: true })));
@@ -66,7 +82,7 @@
   // Choose an option as a user would; false if it cannot be chosen.
   agentgym.choose = option => {
     const select = option.closest('select');
-    if (!select || select.disabled || option.disabled) return false;
+    if (!select || matches(select, ':disabled') || matches(option, ':disabled')) return false;
     select.focus();
     if (select.multiple) option.selected = !option.selected;
     else select.selectedIndex = option.index;
@@ -78,9 +94,12 @@
   const BUTTONS = new Set(['button', 'submit', 'reset', 'checkbox', 'radio', 'image', 'file', 'hidden']);
 
   function pick(field, text) {
+    const before = field.value;
     field.value = text;
-    fire(field, 'input', 'change');
-    return field.type === 'range' || field.value !== '' || text === '' ? 'done' : 'malformed';
+    const taken = field.type === 'color' ? field.value === text.toLowerCase() : field.value !== '' || text === '';
+    if (taken) fire(field, 'input', 'change');
+    else field.value = before;
+    return taken ? 'done' : 'malformed';
   }
 
   function pickOption(select, text) {
@@ -94,7 +113,7 @@
   // whether the field takes several. 'done' if the text was put in here, else why not.
   agentgym.prepare = (element, text) => {
     const field = element.tagName === 'LABEL' ? element.control ?? element : element;
-    if (field.disabled) return 'disabled';
+    if (matches(field, ':disabled')) return 'disabled';
     if (field.readOnly) return 'read-only';
     if (field.tagName === 'SELECT') return pickOption(field, text);
     if (field.tagName === 'INPUT' && BUTTONS.has(field.type)) return 'no field';
@@ -103,7 +122,7 @@
     scrollTo(field);
     field.focus();
     if (field.select) field.select();
-    else getSelection().selectAllChildren(field);
+    else (rootOf(field).getSelection?.() ?? ownerOf(field).getSelection()).selectAllChildren(field);
     return field.tagName === 'INPUT' ? 'line' : 'lines';
   };
 

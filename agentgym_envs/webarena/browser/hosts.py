@@ -66,7 +66,7 @@ class HostRules:
         url = url.strip()
         if url == BLANK:
             return url
-        parts = _split(url if _SCHEME.match(url) or "//" in url.split("?")[0] else f"http://{url}")
+        parts = _split(url if _SCHEME.match(url) or url.startswith("//") else f"http://{url}")
         if parts.scheme not in PORTS:
             raise InvalidAction("Only addresses that begin with http:// or https:// can be visited.")
         if parts.username is not None or parts.password is not None:
@@ -103,15 +103,15 @@ def _split(url: str) -> SplitResult:
 
 
 def _place_of(parts: SplitResult) -> Place:
-    return Place(_plain_host(parts.hostname or ""), parts.port or PORTS.get(parts.scheme, 0))
+    return Place(_plain_host(parts.hostname or ""), PORTS.get(parts.scheme, 0) if parts.port is None else parts.port)
 
 
 def _plain_host(host: str) -> str:
-    """One spelling for a host: addresses as `ipaddress` writes them, names in lower case without a final dot."""
+    """One spelling for a host: addresses as `ipaddress` writes them, names in lower case."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
-        return host.lower().rstrip(".")
+        return host.lower()
 
 
 def _parse(place: str) -> tuple[str, int]:

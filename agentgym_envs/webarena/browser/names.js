@@ -58,16 +58,14 @@ function nameOf(e, role) {
   if (given) return { name: shorten(given, LONGEST_NAME), content: false };
   const content = isNamedByContent(e, role) ? contentOf(e) : '';
   if (content) return { name: shorten(content, LONGEST_NAME), content: true };
-  return { name: TITLED.has(role) ? attributeName(e, 'title') : '', content: false };
+  return { name: UNTITLED.has(role) ? '' : attributeName(e, 'title'), content: false };
 }
 
-// Of other roles Chrome takes a title for a description, which is not shown.
-const UNTITLED = words('Abbr generic paragraph');
-const TITLED = { has: role => !UNTITLED.has(role) || role === 'Abbr' };
+// Of these Chrome takes a title for a description, which is not shown.
+const UNTITLED = words('caption code deletion emphasis generic insertion none paragraph strong subscript superscript time');
 
 const isNamedByContent = (e, role) =>
-  NAMED_BY_CONTENT.has(role) && !isTyped(e) || role === 'row' && tagOf(e) !== 'tr';
-const isTyped = e => tagOf(e) === 'input';
+  NAMED_BY_CONTENT.has(role) && tagOf(e) !== 'input' || role === 'row' && closest(e, '[role=grid],[role=treegrid]');
 
 /** The text of an element, of what is seen of it, without the control that it labels. */
 function contentOf(e, control = null) {
@@ -93,6 +91,7 @@ function add(parts, text) {
 }
 
 function gatherElement(e, parts, depth) {
+  if (tagOf(e) === 'br') return add(parts, ' ');
   if (depth > DEEPEST_NAME || isLeftOut(e)) return;
   const display = getComputedStyle(e).display;
   if (!isRendered(e) && display !== 'contents') return;
@@ -107,7 +106,6 @@ function gatherElement(e, parts, depth) {
 /** What stands for an element within the name of another, or null: its content does. */
 function embeddedName(e) {
   const tag = tagOf(e);
-  if (tag === 'br') return ' ';
   const given = attributeName(e, 'aria-label');
   if (given) return given;
   if (EMBEDDED[tag]) return EMBEDDED[tag](e);
@@ -122,8 +120,33 @@ const BUTTONS = words('button submit reset image');
 
 /** What a style sheet writes before or after the content of an element. */
 function pseudoText(e, which) {
+  if (!sheetsWrite) return '';
   const content = getComputedStyle(e, which).content;
   if (content === 'none' || content === 'normal' || !content.includes('"')) return '';
   const texts = [...content.split('" / "')[0].matchAll(/"((?:[^"\\]|\\.)*)"/g)];
   return texts.map(([, text]) => text.replace(/\\(.)/g, '$1')).join('');
+}
+
+// Asking every element for its pseudo-elements takes as long as all the rest, and most small pages have none: so their
+// style sheets are searched first, each of them once and not beyond MOST_RULES.
+const MOST_RULES = 500;
+let sheetsWrite = false;
+const searched = new WeakMap();
+const writes = rule => rule.type === CSSRule.IMPORT_RULE || /[\s{;]content:/.test(rule.cssText);
+
+function sheetWrites(sheet) {
+  try {
+    const rules = sheet.cssRules, known = searched.get(sheet);
+    if (known?.count === rules.length) return known.found;
+    const found = rules.length > MOST_RULES || [...rules].some(writes);
+    searched.set(sheet, { count: rules.length, found });
+    return found;
+  } catch {
+    return true; // a sheet of another origin, which cannot be read
+  }
+}
+
+/** Take note of the style sheets of a document or shadow tree. */
+function searchSheets(root) {
+  sheetsWrite ||= [...sheetsOf[typeOf(root)](root), ...adoptedBy[typeOf(root)](root)].some(sheetWrites);
 }

@@ -14,13 +14,14 @@
 
 const MOST_NODES = 60_000, MOST_OPTIONS = 50, MOST_FRAMES = 5, LONGEST_CLICKABLE = 80, NOTE_SPACE = 100;
 
+const EVERYWHERE = { left: -Infinity, top: -Infinity, right: Infinity, bottom: Infinity };
+
 const ids = new WeakMap();
 let nextId = 1;
 let told = new Map();
 let unwanted = new Set();
 
 const SKIPPED = words('base br head link meta noscript param script source style template title track datalist');
-const TYPED_TEXT = new Set(['input', 'textarea', 'select', 'img', 'canvas', 'object', 'embed']);
 
 function idOf(e) {
   let id = ids.get(e);
@@ -52,7 +53,7 @@ class Lines {
 
 class Walk {
   constructor({ viewport = true, maxChars = 60_000, hidden = [] }) {
-    this.viewport = viewport;
+    this.clip = viewport ? { left: 0, top: 0, right: innerWidth, bottom: innerHeight } : EVERYWHERE;
     this.hidden = hidden.join(',');
     this.lines = new Lines(maxChars);
     this.nodes = [];
@@ -68,7 +69,7 @@ class Walk {
     const root = this.focused === null || this.focused === body ? ' focused: True' : '';
     this.lines.add(0, `[${idOf(rootElement(document))}] RootWebArea ${quote(pageTitle())}${root}`);
     this.enter(document, { depth: 1, name: '', content: false, active: false, silent: false, frames: 0,
-      clip: { left: 0, top: 0, right: innerWidth, bottom: innerHeight } });
+      clip: this.clip });
     while (this.nodes.length && this.left-- > 0) {
       const node = this.nodes.pop(), place = this.places.pop();
       const type = typeof node === 'string' ? 0 : typeOf(node);
@@ -97,6 +98,7 @@ class Walk {
 
   /** Find what is hidden by wish and who owns whom, in a document or shadow tree. */
   prepare(root) {
+    searchSheets(root);
     if (this.hidden) for (const e of queryAll(root, this.hidden)) unwanted.add(e);
     for (const owner of queryAll(root, '[aria-owns]'))
       if (isRendered(owner))
@@ -124,11 +126,8 @@ class Walk {
     if (place.silent) return;
     const data = node.data;
     if (!/\S/.test(data.slice(0, 1000))) return;
-    if (this.viewport) {
-      this.range.selectNodeContents(node);
-      if (!overlaps(this.range.getBoundingClientRect(), place.clip)) return;
-    }
-    this.tell(data, place);
+    this.range.selectNodeContents(node);
+    if (overlaps(this.range.getBoundingClientRect(), place.clip)) this.tell(data, place);
   }
 
   tell(text, place) {
@@ -146,7 +145,7 @@ class Walk {
     const silent = style.visibility !== 'visible';
     const here = silent === place.silent ? place : { ...place, silent };
     const role = roleOf(e), seen = !silent && this.sees(e, box, here);
-    this.inside(e, role, seen, silent ? here : this.line(e, role, seen, here, style));
+    this.inside(e, seen, silent ? here : this.line(e, role, seen, here, style));
   }
 
   /** Tell an element, if it is to be told; returns the place of what is in it. */
@@ -159,25 +158,24 @@ class Walk {
     let { name, content } = nameOf(e, role);
     if (clickable && !name) [name, content] = [shortContent(e), true];
     const structure = STRUCTURE.has(role), focused = e === this.focused;
-    if (structure && !name && !clickable && !focused) return inner;
+    if (structure && !name && !clickable && !focused) return ticked(e) ? { ...inner, name: contentOf(e, e.control), content: true } : inner;
     const states = statesOf(e, structure ? '' : role, focused, clickable);
     this.lines.add(place.depth, `[${idOf(e)}] ${role} ${quote(name)}${states}${foreign(e)}`);
     return { ...inner, depth: place.depth + 1, name, content };
   }
 
   sees(e, box, place) {
-    if (box && box.width && box.height) return !this.viewport || overlaps(box, place.clip);
+    if (box && box.width && box.height) return overlaps(box, place.clip);
     // Boxes of nothing are told for what flows out of them, such as floating pictures in links.
     this.range.selectNodeContents(e);
-    const around = this.range.getBoundingClientRect();
-    return around.width > 0 && around.height > 0 && (!this.viewport || overlaps(around, place.clip));
+    return overlaps(this.range.getBoundingClientRect(), place.clip);
   }
 
-  inside(e, role, seen, place) {
+  inside(e, seen, place) {
     const tag = tagOf(e);
     if (FRAMES.has(tag)) return this.frame(e, place);
     if (tag === 'select') return this.options(e, place);
-    if (TYPED_TEXT.has(tag) || LEAVES.has(role)) return;
+    if (LEAVES.has(tag)) return;
     const children = this.childrenOf(e);
     if (!seen) return this.push(children, place);
     const before = pseudoText(e, '::before'), after = pseudoText(e, '::after');
@@ -214,6 +212,9 @@ class Walk {
   }
 }
 
+/** Whether it is the label of a box to tick, which is told by the name of that, as in Chrome. */
+const ticked = e => tagOf(e) === 'label' && e.control && TICKED.has(e.control.type);
+const TICKED = words('checkbox radio');
 const pageTitle = () => shorten(titleOf(document), LONGEST_NAME);
 const foreign = e => FRAMES.has(tagOf(e)) && !frameDocument(e) ? ' cross-origin: True' : '';
 const overlaps = (box, clip) =>
@@ -244,6 +245,7 @@ function shortContent(e) {
 function observe(options) {
   told = new Map();
   unwanted = new Set();
+  sheetsWrite = false;
   const walk = new Walk(options);
   walk.run();
   const { lines, lost } = walk.lines;

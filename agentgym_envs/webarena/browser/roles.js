@@ -8,7 +8,7 @@ const HTML_ROLES = {
   embed: 'EmbeddedObject', fieldset: 'group', figcaption: 'Figcaption', figure: 'figure', form: 'form', frame: 'Iframe',
   h1: 'heading', h2: 'heading', h3: 'heading', h4: 'heading', h5: 'heading', h6: 'heading', hgroup: 'group',
   hr: 'separator', iframe: 'Iframe', img: 'img', ins: 'insertion', label: 'LabelText', legend: 'Legend',
-  li: 'listitem', main: 'main', mark: 'mark', math: 'math', menu: 'list', meter: 'meter', nav: 'navigation',
+  li: 'listitem', main: 'main', mark: 'mark', menu: 'list', meter: 'meter', nav: 'navigation',
   object: 'PluginObject', ol: 'list', optgroup: 'group', option: 'option', output: 'status', p: 'paragraph',
   progress: 'progressbar', s: 'deletion', search: 'search', strong: 'strong', sub: 'subscript',
   sup: 'superscript', table: 'table', tbody: 'rowgroup', textarea: 'textbox', tfoot: 'rowgroup', thead: 'rowgroup',
@@ -39,10 +39,10 @@ const STRUCTURE = words(`Abbr banner caption code deletion DescriptionList defin
   insertion LabelText Legend list listitem mark navigation none paragraph rowgroup sectionfooter sectionheader strong
   subscript superscript SvgRoot time`);
 
-// What has no content of its own to tell.
-const LEAVES = words(`Audio ColorWell Date DateTime InputTime meter progressbar scrollbar slider Video`);
-
 const SECTIONS = 'article,aside,main,nav,section,[role=article],[role=complementary],[role=main],[role=navigation]';
+
+// What is told by its state, not by what is in it.
+const LEAVES = words('audio canvas embed img input meter progress select textarea video');
 
 const ROLE_OF_TAG = {
   a: e => hasAttribute(e, 'href') ? 'link' : 'generic',
@@ -51,7 +51,6 @@ const ROLE_OF_TAG = {
   header: e => closest(e, SECTIONS) ? 'sectionheader' : 'banner',
   img: e => attribute(e, 'alt') === '' && !ariaName(e) && !hasAttribute(e, 'title') ? 'none' : 'img',
   input: e => hasAttribute(e, 'list') && !(e.type in INPUT_ROLES) ? 'combobox' : INPUT_ROLES[e.type] ?? 'textbox',
-  li: e => 'listitem',
   section: e => ariaName(e) || hasAttribute(e, 'title') ? 'region' : 'generic',
   select: e => e.multiple || e.size > 1 ? 'listbox' : 'combobox',
   summary: e => tagOf(parentOf(e) ?? e) === 'details' ? 'DisclosureTriangle' : 'generic',

@@ -20,10 +20,11 @@ from agentgym_envs.webarena.browser.tab import Patience, Tab
 from agentgym_envs.webarena.browser.view import View, ViewOptions
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Dialog, Page
+    from playwright.async_api import BrowserContext, Dialog, Page, Request
 
 MOST_TABS = 10
-_WINDOW_SECONDS = 2.0
+_WINDOW_SECONDS = 0.3
+"""After so long without a window it is asked whether one is on its way."""
 _MOST_DIALOG = 300
 _FIRST = asyncio.FIRST_COMPLETED
 _log = logging.getLogger(__name__)
@@ -70,10 +71,13 @@ class Session:
         """What happened unasked since the last look."""
         self.settled = True
         """Whether the page had come to rest when it was last waited for."""
+        self.failure = ""
+        """Why the last page that did not come did not."""
         self.requests = Requests(context) if options.record else None
         self._own: set[Page] = set()  # those that no page opened
         self._making = asyncio.Lock()
-        self._windows = 0  # that pages opened
+        self._taking = asyncio.Lock()
+        self._windows, self._asked_by_gone = 0, 0  # that pages opened; that closed tabs asked for
         self._window_came = asyncio.Event()
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._closed = False
@@ -177,15 +181,37 @@ class Session:
             self._broken.exception()  # nobody need wait for it
 
     async def settle(self) -> None:
-        """Wait until windows that were asked for are there, and until the page that is shown then has come to rest."""
-        await self._settle_tab()
-        asked = sum(tab.windows_asked for tab in self.tabs)
-        with contextlib.suppress(TimeoutError):  # some are never opened, such as one of a name that is taken
+        """Wait until the page that is shown has come to rest, which may be in a window that it opened."""
+        while True:
+            await self._settle_tab()
+            settled = self.tab
+            await self._await_windows()
+            if self.tab is settled:
+                return
+
+    async def _await_windows(self) -> None:
+        """Wait for the windows that were asked for; they are not there before their first page answers."""
+        asked = self._windows_asked()
+        try:
+            async with asyncio.timeout(self.options.patience.load):
+                while self._windows < asked and await self._window_comes():
+                    pass
+        except TimeoutError:
+            self.settled = False
+        self._windows = asked
+
+    async def _window_comes(self) -> bool:
+        """Wait for a window; False if none is on its way, since it was closed at once, say."""
+        self._window_came.clear()
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_WINDOW_SECONDS):
-                while self._windows < asked:
-                    self._window_came.clear()
-                    await self._window_came.wait()
-        self._windows = max(self._windows, asked)
+                await self._window_came.wait()
+        if self._window_came.is_set():
+            return True
+        return await self.tab.count_windows() > len(self.context.pages)
+
+    def _windows_asked(self) -> int:
+        return self._asked_by_gone + sum(tab.windows_asked for tab in self.tabs)
 
     async def _settle_tab(self) -> None:
         """Of a page that closes itself, the next tab is waited for; there is always one."""
@@ -220,6 +246,7 @@ class Session:
 
     async def _adopt(self, page: Page) -> None:
         tab = await Tab.attach(page)
+        page.on("download", lambda _: self.notes.append("A download was refused; there are none here."))
         page.on("crash", lambda _: self.fail("the page crashed"))
         page.on("close", lambda _: self._forget(tab))
         self.tabs.append(tab)
@@ -230,6 +257,7 @@ class Session:
         if tab not in self.tabs:
             return
         place = self.tabs.index(tab)
+        self._asked_by_gone += tab.windows_asked
         self.tabs.remove(tab)
         if tab is self.tab and self.tabs:
             self.tab = self.tabs[max(0, place - 1)]
@@ -237,10 +265,15 @@ class Session:
     def _listen(self) -> None:
         self.context.on("page", self._on_page)
         self.context.on("dialog", self._on_dialog)
+        self.context.on("requestfailed", self._on_failure)
         self._chromium.browser.on("disconnected", self._on_disconnect)
 
     def _on_disconnect(self, _: object) -> None:
         self.fail("the browser ended")
+
+    def _on_failure(self, request: Request) -> None:
+        if request.is_navigation_request() and request.frame.parent_frame is None:
+            self.failure = request.failure or ""
 
     async def _on_page(self, page: Page) -> None:
         """A window that a page opened becomes a tab."""
@@ -248,7 +281,8 @@ class Session:
             if page in self._own:
                 return
         try:
-            await self._take_window(page)
+            async with self._taking:
+                await self._take_window(page)
         except Exception as error:  # it may be gone already; if the browser is, other calls fail of that
             _log.debug("a new window was lost: %s", error)
         finally:
@@ -261,7 +295,6 @@ class Session:
             await page.close()
             return
         await self._adopt(page)
-        self.settled = await self.tab.settle(self.options.patience)
 
     async def _on_dialog(self, dialog: Dialog) -> None:
         """Nobody can answer it: an alert is acknowledged, a page that asks is left, any other question is declined."""

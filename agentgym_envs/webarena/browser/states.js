@@ -6,7 +6,7 @@ const asTold = { true: 'True', false: 'False' };
 const truth = (e, name) => asTold[attribute(e, name)] ?? null;
 const set = value => value ? 'True' : null;
 const isControl = e => CONTROLS.has(tagOf(e));
-const CONTROLS = words('button fieldset input optgroup option select textarea');
+const CONTROLS = words('button input optgroup option select textarea');
 const CHECKED = words('checkbox menuitemcheckbox menuitemradio radio switch');
 const VALUED = words(`ColorWell combobox Date DateTime InputTime meter progressbar scrollbar searchbox slider spinbutton
   textbox`);
@@ -22,7 +22,7 @@ function statesOf(e, role, focused, clickable) {
   tell('required', set(isControl(e) && e.required || attribute(e, 'aria-required') === 'true'));
   tell('readonly', set(isControl(e) && e.readOnly || attribute(e, 'aria-readonly') === 'true'));
   tell('invalid', invalidOf(e));
-  tell('hasPopup', popupOf(e));
+  tell('hasPopup', popupOf(e, role));
   tell('expanded', expandedOf(e));
   tell('checked', CHECKED.has(role) ? checkedOf(e) : null);
   tell('pressed', pressedOf(e));
@@ -40,10 +40,10 @@ function invalidOf(e) {
   return isControl(e) && matches(e, ':user-invalid') ? 'true' : null;
 }
 
-function popupOf(e) {
+function popupOf(e, role) {
   const said = word(attribute(e, 'aria-haspopup'));
   if (said) return said === 'false' ? null : said === 'true' ? 'menu' : said;
-  return isDropDown(e) ? 'menu' : null;
+  return isDropDown(e) ? 'menu' : role === 'combobox' ? 'listbox' : null;
 }
 
 const isDropDown = e => tagOf(e) === 'select' && !e.multiple && e.size <= 1;

@@ -106,6 +106,12 @@ class Tab:
         reply = await self.send("Runtime.evaluate", asked)
         return script_value(reply)
 
+    async def count_windows(self) -> int:
+        """How many windows there are in the context of this page, those included that are still to show a page."""
+        targets = (await self.send("Target.getTargets"))["targetInfos"]
+        contexts = {target["targetId"]: target["browserContextId"] for target in targets if target["type"] == "page"}
+        return sum(context == contexts.get(self._frame) for context in contexts.values())
+
     async def settle(self, patience: Patience) -> bool:
         """Wait until the page has come to rest, in whichever document that is; False if it does not."""
         words = {name: 1e3 * seconds for name, seconds in zip(("quiet", "most", "patience"), patience, strict=True)}

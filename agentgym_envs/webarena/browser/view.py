@@ -1,10 +1,16 @@
-"""What an agent sees of a page."""
+"""What an agent sees of a page, and how the lines of a tree are written and read."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import NamedTuple
+
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_LINE = re.compile(rf"(?P<tabs>\t*)(?:\[(?P<id>\d+)\] )?(?P<role>[\w-]+) (?P<name>{_QUOTED})(?P<rest>.*)")
+_PROPERTY = re.compile(rf" ([\w-]+): ({_QUOTED}|\S+)")
+_UNREADABLE = frozenset({"Cc", "Cf", "Co", "Cs"})  # controls, formats (they can turn a text around), icons, halves
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +50,35 @@ class Element(NamedTuple):
     properties: dict[str, str]
 
 
-_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_LINE = re.compile(rf"(?P<tabs>\t*)(?:\[(?P<id>\d+)\] )?(?P<role>[\w-]+) (?P<name>{_QUOTED})(?P<rest>.*)")
-_PROPERTY = re.compile(rf" ([\w-]+): ({_QUOTED}|\S+)")
-
-
 def elements(tree: str) -> list[Element]:
-    """A tree read back. Lines that say what was left out are none."""
+    """A tree read back. Lines that say what was left out, which begin with three dots, are none."""
     found = map(_LINE.fullmatch, tree.split("\n"))
     return [_element(match) for match in found if match]
 
 
 def _element(match: re.Match[str]) -> Element:
-    properties = {name: _plain(value) for name, value in _PROPERTY.findall(match["rest"])}
+    properties = {name: unquoted(value) for name, value in _PROPERTY.findall(match["rest"])}
     number = None if match["id"] is None else int(match["id"])
-    return Element(len(match["tabs"]), number, match["role"], _plain(match["name"]), properties)
+    return Element(len(match["tabs"]), number, match["role"], unquoted(match["name"]), properties)
 
 
-def _plain(text: str) -> str:
-    """A text without its quotes and what they needed."""
+def quoted(text: str) -> str:
+    """A name or value as a tree has it: by Python's rules, but that only newlines are written in codes."""
+    mark = '"' if "'" in text and '"' not in text else "'"
+    escaped = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return mark + (escaped.replace("'", "\\'") if mark == "'" else escaped) + mark
+
+
+def unquoted(text: str) -> str:
+    """What `quoted` was given. Anything without quotes is as it is."""
     if text[:1] not in ("'", '"'):
         return text
     return re.sub(r"\\(.)", lambda escaped: "\n" if escaped[1] == "n" else escaped[1], text[1:-1])
+
+
+def squeezed(text: str, most: int) -> str:
+    """A text on one line, without characters that cannot be read, with an ellipsis if it is longer than `most`."""
+    spaced = " ".join(text[: 4 * most].split())
+    readable = "".join(c for c in spaced if c.isascii() or unicodedata.category(c) not in _UNREADABLE)
+    clean = " ".join(readable.split())
+    return clean if len(clean) <= most else clean[:most].strip() + "…"

@@ -2,7 +2,7 @@
 // It knows whether the page is about to be left and whether it is still busy.
 globalThis.agentgym ??= {};
 (() => {
-  const page = { leaving: false, requests: 0, changed: -Infinity, parsed: -Infinity };
+  const page = { leaving: false, requests: 0, changed: -Infinity, parsed: Infinity };
   const EVERYTHING = { subtree: true, childList: true, attributes: true, characterData: true };
   const LOADED = 'script[src]:not([type]), script[src][type=""], script[src][type*=javascript], script[src][type=module], '
     + 'link[rel~=stylesheet][href], link[rel~=modulepreload][href]';
@@ -21,7 +21,7 @@ globalThis.agentgym ??= {};
 
   const watcher = new MutationObserver(records => {
     note();
-    if (page.parsed > 0) for (const { addedNodes } of records) addedNodes.forEach(awaitCode);
+    if (page.parsed < Infinity) for (const { addedNodes } of records) addedNodes.forEach(awaitCode);
   });
   const watched = new WeakSet();
 
@@ -58,10 +58,8 @@ globalThis.agentgym ??= {};
     return found;
   }
 
-  function loaded(now, most) {
-    const state = getter(Document, 'readyState')(document);
-    return state === 'complete' || state === 'interactive' && now - page.parsed >= most;
-  }
+  // A page that was parsed long ago counts as loaded: a picture may never come, document.open() may never be closed.
+  const loaded = (now, most) => getter(Document, 'readyState')(document) === 'complete' || now - page.parsed >= most;
 
   // 'leaving' once another document is asked for; 'settled' once the page is loaded, waits for no answer and has not
   // changed for `quiet` ms; 'busy' if that takes longer than `most` ms, and loading before it longer than `patience`.

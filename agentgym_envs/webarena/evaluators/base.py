@@ -23,7 +23,7 @@ class Reader(Protocol):
 
         Without a script, the HTML of the whole page. `url=None` is the page that the agent ended on, as it is, which
         is neither reloaded nor left; any other is opened in a tab of its own beside it, with the agent's cookies, and
-        closed again. Raises EnvError if the page cannot be had.
+        closed again. Raises EnvError if the page cannot be had, InvalidAction if its host may not be visited.
         """
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agentgym_envs.errors import UsageError
+from agentgym_envs.errors import InvalidAction, UsageError
 from agentgym_envs.webarena.evaluators.base import Finished, Verdict
 from agentgym_envs.webarena.evaluators.strings import includes, shown
 from agentgym_envs.webarena.evaluators.values import same_value
@@ -56,10 +56,13 @@ class PageHolds:
         return made
 
     async def __call__(self, episode: Finished) -> Verdict:
-        """See `Evaluator`."""
+        """See `Evaluator`. A page that may not be visited, where the agent's own URL leads, holds nothing."""
         page = await self._page(episode)
         where = f"{shown(self.locator) if self.locator else 'the HTML'} on {page or 'the last page'}"
-        content = html.unescape(await self._content(episode, page))
+        try:
+            content = html.unescape(await self._content(episode, page))
+        except InvalidAction as error:
+            return Verdict(0.0, f"{where} cannot be read: {error}")
         if self.exact is not None and not same_value(self.exact, content):
             return Verdict(0.0, f"{where} is {shown(content)}, not {shown(self.exact)}")
         for reference in self.includes:

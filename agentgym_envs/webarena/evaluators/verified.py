@@ -26,6 +26,13 @@ from agentgym_envs.webarena.evaluators.base import Finished, Verdict
 PYTHON = "AGENTGYM_WEBARENA_VERIFIED_PYTHON"
 """Environment variable: the Python of an environment that has webarena-verified."""
 
+NEVER_RIGHT = frozenset((319, 429, *range(562, 571), 699, 700, 742, 743, 745, 746, 811))
+"""Tasks that webarena-verified 1.2.3 scores 0, or fails on (699, 700 and 811), whatever an agent does.
+
+It wants a key that it does not look for (319), different requests that each are the last to the same URL (429, 567 to
+570, 742, 743, 745, 746), or Markdown in which its own names of sites stand (562 to 566).
+"""
+
 _DEADLINE = 60.0  # seconds; the first answer takes three, for imports
 
 
@@ -45,12 +52,7 @@ class Verified:
         """See `Evaluator`. Raises UsageError if the package or a site's address is missing."""
         python = find_python(self.python)
         requests = [complete(entry) for entry in episode.requests]
-        request = {
-            "task": self.task,
-            "answer": episode.answer,
-            "requests": [entry for entry in requests if entry["request"]["url"].startswith(("http://", "https://"))],
-            "urls": dict(episode.urls),
-        }
+        request = {"task": self.task, "answer": episode.answer, "requests": requests, "urls": dict(episode.urls)}
         result = await (asyncio.to_thread(verified_worker.score, request) if python is None else _ask(python, request))
         if "usage" in result:
             raise UsageError(result["usage"])

@@ -73,10 +73,10 @@ class MiniWoBEnv(WebEnv):
 
     ## Observation
     WebArena's form: the tabs, the page as a tree of elements, the address, the objective and the previous action. What
-    pages show by pictures, colours or mere listeners is told by roles, names and states (a star, a pressed button, X and
-    O), as for a screen reader. What MiniWoB shows beside the task (rewards, clicks, the time) is not told. `info` also
-    holds `objective`, `raw_reward` (None, or MiniWoB's own of -1 to 1), `url`, `tab`, `tabs`, `elements`, `cut` and
-    `settled`, and at the end `reason`.
+    pages show by pictures, colours or mere listeners is told by roles, names and states (a star, a pressed button, X
+    and O), as for a screen reader. What MiniWoB shows beside the task (rewards, clicks, the time) is not told. `info`
+    also holds `objective`, `raw_reward` (None, or MiniWoB's own of -1 to 1), `url`, `tab`, `tabs`, `elements`, `cut`
+    and `settled`, and at the end `reason`.
 
     ## Rewards
     MiniWoB's raw reward where it is above 0, else 0, when the page ends the task. Most pages give 1 or -1; these give

@@ -1,5 +1,5 @@
 // Begins a task on a MiniWoB page, in the page's own world, and returns what it asks for.
-({ seed, mode, names, states, setup }) => {
+async ({ seed, mode, names, states, setup }) => {
   // A page tells of the date and opens calendars at it: every episode begins at the same moment.
   const shift = Date.parse('2020-01-01T12:00:00Z') - Date.now();
   window.Date = new Proxy(Date, {
@@ -37,6 +37,19 @@
     return query.textContent.replace(/\s+/g, ' ').trim();
   }
 
+  // The pictures that style sheets put in the place of text: while one is on its way it has no size, and is not told.
+  function pictures() {
+    const rules = [...document.styleSheets].flatMap(sheet => [...sheet.cssRules].map(rule => [rule.style?.content, sheet.href]));
+    return rules.flatMap(([content, base]) => {
+      const address = /^url\("(.*)"\)/.exec(content ?? '')?.[1];
+      return address ? [Object.assign(new Image(), { src: new URL(address, base ?? document.baseURI) })] : [];
+    });
+  }
+
+  const arrived = picture => picture.complete || new Promise(resolve => { picture.onload = picture.onerror = resolve; });
+
+  if (document.readyState !== 'complete')
+    await new Promise(resolve => { addEventListener('load', () => setTimeout(resolve)); });
   if (window.jQuery) hurry(window.jQuery);
   core.EPISODE_MAX_TIME = 2 ** 31 - 1;  // no timer can be longer; these are 24 days
   core.cover_div.onclick = null;  // it would start another episode
@@ -48,5 +61,7 @@
   core.agentgymSeed = seed;  // a page that was loaded anew has none
   tell();
   new MutationObserver(tell).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ['class'] });
+  core.agentgymPictures = pictures();  // kept, so that they stay in memory
+  await Promise.all([...core.agentgymPictures, ...document.images].map(arrived));
   return asked();
 }

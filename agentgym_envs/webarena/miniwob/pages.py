@@ -158,8 +158,8 @@ HIDDEN = (
     "#divWheel path",  # the slices of a pie menu, whose labels are told
     ".selectric-input",  # takes the keys for a list of options
 )
-"""What is not told: what MiniWoB puts beside a task (the last reward, the marks of clicks, the cover that starts another
-episode), and a little that is told otherwise."""
+"""What MiniWoB puts beside a task (the last reward, the marks of clicks, the cover that starts another episode), and a
+little that is told otherwise."""
 WINDOW = (640, 1600)
 """Width and height in pixels: no page is so large that it would have to be scrolled."""
 
@@ -229,5 +229,7 @@ SETUP: dict[str, str] = {
     "click-pie-nodelay": _NO_HOVER,
     # A cursor that blinks, and a focus that comes late.
     "terminal": "clearInterval(flicker); $('#input-flicker').hide(); $('#terminal-target').focus()",
+    # It notes what is selected a tenth of a second late.
+    "text-editor": "document.addEventListener('selectionchange', () => editor.selection.update())",
 }
 """JavaScript that a page needs once its task is made."""

@@ -62,7 +62,9 @@ class MiniWoBTasks(TaskSet):
         pages, seeds = self._select(split, groups)
         if count is None or not 0 <= count <= len(seeds):
             asked = "all" if count is None else count
-            raise UsageError(f"{asked} tasks were asked for; {self.name!r} gives a count of at most {len(seeds)} at once")
+            raise UsageError(
+                f"{asked} tasks were asked for; {self.name!r} gives a count of at most {len(seeds)} at once"
+            )
         rng = random.Random(seed)
         chosen = [page for _ in range(-(-count // len(pages))) for page in rng.sample(pages, len(pages))]
         return [_task(page, number) for page, number in zip(chosen, rng.sample(seeds, count), strict=False)]

@@ -7,6 +7,7 @@ import os
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -15,9 +16,10 @@ from agentgym_envs.errors import EnvError, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import TabFocus
-from agentgym_envs.webarena.browser.hosts import BLANK, HostRules
+from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.tab import Patience
 from agentgym_envs.webarena.evaluators.base import Finished, Judge, Verdict, score_all
 from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL, ChatJudge
 from agentgym_envs.webarena.official.login import make_login
@@ -28,6 +30,8 @@ from agentgym_envs.webarena.official.sites import SITES, Sites, variables
 from agentgym_envs.webarena.official.tasks import WebArenaTasks, is_verified, needed_sites, needs_judge, open_tasks
 from agentgym_envs.webarena.web_env import WebEnv
 
+_QUIET = 0.1
+"""Seconds without a change after which a page is taken to have come to rest: sites over a network answer in bursts."""
 _STATUS = "performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0"
 
 
@@ -46,7 +50,7 @@ class WebArenaOfficialEnv(WebEnv):
     WebArena has no training tasks, and published figures, AgentGym's too, are over all of it: draw those with
     `split=None`. To train without having seen what is tested, the splits here divide the 190 templates that the tasks
     were written from: 482 tasks train, 104 validate, 226 test. `task.data` holds `sites`, `start_urls`, `template` and
-    `eval`, all as in the file, with placeholders for addresses.
+    `eval`, all as in the file, with placeholders for addresses, and `needs`: `sites` and those that scoring asks.
 
     Tasks that need a site without an address are not drawn, nor, without a judge, the 118 of the original tasks whose
     answers a language model must judge. Asked for by their id they raise UsageError, which says what to set.
@@ -78,7 +82,7 @@ class WebArenaOfficialEnv(WebEnv):
       "original".
     - `sites`: addresses by the names of the sites, instead of the environment variables.
     - `hosts`: addresses of servers that are no sites but that their pages load from, such as a map's tiles and routes.
-      Nothing else can be reached but the sites.
+      They can be visited, too; nothing else can be reached but they and the sites.
     - `login`: "form" signs in through the sites' forms with WebArena's accounts (`WA_GITLAB_USERNAME` and
       `WA_GITLAB_PASSWORD` replace one, and so on); "header" with the headers of webarena-verified's images, but for
       GitLab, which has none; a folder takes the cookies from WebArena's `*_state.json` files; "none".
@@ -87,6 +91,7 @@ class WebArenaOfficialEnv(WebEnv):
       time can play on the same sites.
     - `judge`: what judges answers by their meaning; by default the language model that AGENTGYM_JUDGE_BASE_URL (of an
       OpenAI-compatible server) and AGENTGYM_JUDGE_MODEL name, if they do.
+    - `settle_seconds`: how long a page that does not come to rest is waited for before it is shown as it is.
     - `grammar`, `split`, `groups`, `viewport`, `max_chars`, `obs_backend`, `chromium`, `call_seconds`, `instructions`,
       `render_mode`: see `MiniWoBEnv`.
 
@@ -128,7 +133,8 @@ class WebArenaOfficialEnv(WebEnv):
         max_chars: int = 10_000,
         obs_backend: str = "js",
         chromium: str | None = None,
-        call_seconds: float = 30.0,
+        call_seconds: float = 60.0,
+        settle_seconds: float = 3.0,
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
@@ -138,9 +144,10 @@ class WebArenaOfficialEnv(WebEnv):
         """
         self.sites, self.judge = Sites.of(sites), judge or ChatJudge.from_environment()
         self.tasks = self._playable(tasks)
+        self.tasks.check_groups(groups)
         self._hosts = HostRules.of(urls=[*self.sites.urls.values(), *hosts])
         self._login, self._reset_sites = make_login(login), reset_hook(reset)
-        self._claimed = False
+        self.settle_seconds = _seconds(settle_seconds)
         super().__init__(
             grammar=grammar,
             split=split,
@@ -154,7 +161,7 @@ class WebArenaOfficialEnv(WebEnv):
             render_mode=render_mode,
         )
         self.rules = f"{self.rules}\n\n{self._about_sites()}"
-        _ENVIRONMENTS.add(self)
+        _ENVIRONMENTS[id(self)] = self
 
     def readiness(self, *, timeout: float = 10.0) -> Readiness:
         """Ask every site for its start page, for `timeout` seconds, and count the tasks that wait for one."""
@@ -196,44 +203,44 @@ class WebArenaOfficialEnv(WebEnv):
 
     def _session_options(self, task: Task) -> SessionOptions:
         return SessionOptions(
-            self._browser_options(), self.view_options, call_seconds=self.call_seconds, record=is_verified(task)
+            self._browser_options(),
+            self.view_options,
+            Patience(_QUIET, self.settle_seconds, load=self.call_seconds / 2),
+            call_seconds=self.call_seconds,
+            record=is_verified(task),
         )
 
     async def _begin_episode(self, task: Task, rng: np.random.Generator) -> str:
         self._leave()
-        if self._reset_sites is None:
-            return await super()._begin_episode(task, rng)
-        self._claim()
-        try:
+        if self._reset_sites is not None:
+            self._refuse_to_disturb()
             await asyncio.to_thread(run_hook, self._reset_sites)
-            return await super()._begin_episode(task, rng)
-        finally:
-            self._claimed = False
+        return await super()._begin_episode(task, rng)
 
-    def _claim(self) -> None:
-        """Refuse to reset sites under another environment's episode. Raises UsageError."""
+    def _refuse_to_disturb(self) -> None:
+        """Raise UsageError if another environment is in the middle of an episode on these sites."""
         own = set(self.sites.urls.values())
-        if any(env is not self and env._playing and own & set(env.sites.urls.values()) for env in _ENVIRONMENTS):
+        others = (known() for known in _ENVIRONMENTS.valuerefs())  # a copy, since other threads make environments
+        playing = (env for env in others if env is not None and env is not self and env._stop is None)
+        if any(own & set(env.sites.urls.values()) for env in playing):
             self._stop = StopReason.CLOSED
             raise UsageError(
                 "another environment is in the middle of an episode on these sites, and a reset would take it away; "
                 "give each its own sites, or pass reset=None"
             )
-        self._claimed = True
-
-    @property
-    def _playing(self) -> bool:
-        return self._claimed or (self._stop is None and bool(self._open_sessions))
 
     async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
         await self._login(session, self.sites, needed_sites(task))
-        for number, url in enumerate(self.sites.fill(task.data["start_urls"])):
-            if number:
+        urls = self.sites.fill(task.data["start_urls"])
+        for tabs, url in enumerate(urls, 1):
+            if tabs > 1:
+                await session.look()  # the line of tabs tells its title
                 await session.guarded(session.add_tab())
             await session.goto(url)
-            await _check_start(session, url)
+            await _check_start(session, url, tabs)
+        if len(urls) > 1:
             await session.look()
-        await session.act(TabFocus(0))
+            await session.act(TabFocus(0))
         return task.goal
 
     async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
@@ -248,16 +255,28 @@ class WebArenaOfficialEnv(WebEnv):
         )
         return await score_all(evaluators_of(task, self.sites), finished)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """See `WebEnv`: what was done is done once more, on the sites as they are."""
+        super().__setstate__(state)
+        _ENVIRONMENTS[id(self)] = self
+
     def _plan(self) -> Sequence[str]:
         raise NoOracle("nobody has written down how WebArena's own tasks are solved")
 
 
-async def _check_start(session: Session, url: str) -> None:
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise UsageError(f"settle_seconds is a number above 0, got {value!r}")
+    return float(value)
+
+
+async def _check_start(session: Session, url: str, tabs: int) -> None:
     """Raise EnvError if a site did not show its page: an agent cannot be blamed for what follows."""
-    if session.url == BLANK:
-        raise EnvError(f"{url} leads elsewhere ({' '.join(session.notes)}); tell the site its public address")
+    if len(session.tabs) != tabs or urlsplit(session.url).hostname != urlsplit(url).hostname:
+        raise EnvError(f"{url} leads elsewhere; tell the site its public address. {' '.join(session.notes)}".strip())
     if (status := await session.evaluate(_STATUS)) >= 400:
         raise EnvError(f"{url} answers with status {status}")
 
 
-_ENVIRONMENTS: weakref.WeakSet[WebArenaOfficialEnv] = weakref.WeakSet()
+_ENVIRONMENTS: weakref.WeakValueDictionary[int, WebArenaOfficialEnv] = weakref.WeakValueDictionary()
+"""All of this process."""

@@ -87,9 +87,9 @@ async def _ask_shop(episode: Finished, path: str, params: Mapping[str, str] | No
     """What the shop's REST interface answers its administrator (JSON). Raises EnvError."""
     import httpx
 
-    user, password = account("shopping_site_admin")
+    shop, (user, password) = _shop(episode), account("shopping_site_admin")
     try:
-        async with httpx.AsyncClient(base_url=f"{_shop(episode)}/", timeout=TIMEOUT, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=f"{shop}/", timeout=TIMEOUT, trust_env=False) as client:
             who = {"username": user, "password": password}
             token = (await client.post("rest/default/V1/integration/admin/token", json=who)).raise_for_status().json()
             answer = await client.get(path, params=params, headers={"Authorization": f"Bearer {token}"})

@@ -46,7 +46,7 @@ def make_login(login: str | os.PathLike[str]) -> Login:
         return _WAYS[login]()
     if not isinstance(login, str | os.PathLike) or not Path(login).is_dir():
         raise UsageError(f"login is {', '.join(map(repr, _WAYS))} or a folder with *_state.json files, got {login!r}")
-    return FileLogin(Path(login))
+    return FileLogin(Path(login).absolute())
 
 
 def accounts_of(sites: Sites, names: Sequence[str]) -> list[str]:
@@ -141,14 +141,17 @@ async def refusing(session: Session, sites: Sites, names: Sequence[str]) -> list
     return [name for name in names if not await session.guarded(_knows_us(session, sites, name))]
 
 
-_OWN_PAGE = {"shopping": "/wishlist/", "shopping_admin": "/dashboard", "gitlab": "/-/profile"}
-
-
 async def _knows_us(session: Session, sites: Sites, name: str) -> bool:
-    url = sites.urls[name] + (_OWN_PAGE.get(name) or f"/user/{account(name).user}/account")
-    answer: APIResponse = await session.context.request.get(url)
-    asked, shown = (urlsplit(address).path.rstrip("/") for address in (url, answer.url))
-    return answer.ok and asked == shown and "login[password]" not in await answer.text()
+    """Whether a page of one's own comes, and neither an error nor the form, which may stand in its place."""
+    own = _OWN_PAGE.get(name) or f"/user/{account(name).user}/account"
+    timeout = 1e3 * session.options.call_seconds
+    answer: APIResponse = await session.context.request.get(sites.urls[name] + own, timeout=timeout)
+    if not answer.ok or (FORMS[name] and answer.url.startswith(sites.urls[name] + FORMS[name])):
+        return False
+    return name != "shopping_admin" or "login[password]" not in await answer.text()
+
+
+_OWN_PAGE = {"shopping": "/wishlist/", "shopping_admin": "/dashboard", "gitlab": "/-/profile"}
 
 
 async def _cookies_of(session: Session, sites: Sites, names: Sequence[str]) -> Any:
@@ -157,6 +160,7 @@ async def _cookies_of(session: Session, sites: Sites, names: Sequence[str]) -> A
     try:
         for name in names:
             await beside.goto(sites.urls[name] + FORMS[name])
+            beside.tab.page.set_default_timeout(1e3 * session.options.call_seconds)
             await beside.guarded(_fill_in(beside.tab.page, name))
         return await beside.guarded(beside.context.cookies())
     finally:

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.official.sites import SITES, Sites, variables
-from agentgym_envs.webarena.official.tasks import GROUPS, needed_sites, needs_judge
+from agentgym_envs.webarena.official.tasks import GROUPS, needed_sites, needs_judge, open_tasks
 
 MOST_REDIRECTS = 10
 
@@ -56,12 +56,13 @@ class Readiness:
         return "\n\n".join([_columns(sites), _columns(groups), *([judge] if self.judge_tasks else [])])
 
 
-def check(tasks: Iterable[Task], sites: Sites, *, timeout: float = 10.0) -> Readiness:
-    """Ask every configured site for its start page, all at once, and count the tasks.
+def check(tasks: Iterable[Task] | None = None, sites: Sites | None = None, *, timeout: float = 10.0) -> Readiness:
+    """Ask every site for its start page, all at once, and count the tasks. To be printed.
 
-    `timeout` is in seconds. A site is ready if it answers with a page (status below 400), and on its own host.
+    By default the tasks are those of `open_tasks()`, and the sites those that the environment variables name. `timeout`
+    is in seconds. A site is ready if it answers with a page (status below 400), and on its own host.
     """
-    found = list(tasks)
+    found, sites = list(open_tasks() if tasks is None else tasks), sites or Sites.of()
     with ThreadPoolExecutor(max_workers=len(SITES)) as pool:
         asked = {site: pool.submit(_probe, url, sites, timeout) for site, url in sites.urls.items()}
         problems = {site: answer.result() for site, answer in asked.items()}

@@ -25,6 +25,8 @@ _READY = "Ready for duty!"
 def reset_hook(reset: str | ResetHook | None) -> ResetHook | None:
     """What is called before an episode: None (never), "full" (the server that WA_FULL_RESET names), a URL, a function.
 
+    The control service in webarena-verified's images is no such server: its `/init` sets a site's public address and
+    leaves the data as they are. Those sites are reset by starting their containers anew, which a function can do.
     Raises UsageError.
     """
     if reset is None or callable(reset):

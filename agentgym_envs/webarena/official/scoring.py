@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from agentgym_envs.errors import TaskTableError, UsageError
-from agentgym_envs.task import Task
+from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.judge import CannotBeDone, MeansTheSame
@@ -38,7 +39,8 @@ def evaluators_of(task: Task, sites: Sites) -> list[Evaluator]:
         raise TaskTableError(f"the task {task.id!r} cannot be scored: {type(error).__name__}: {error}") from None
 
 
-def check_scoring(tasks: Iterable[Task]) -> None:
+@lru_cache(maxsize=8)  # of one file all environments have the same table
+def check_scoring(tasks: TaskTable) -> None:
     """Raise TaskTableError if a task cannot be scored, UsageError without the package that scores it."""
     for task in tasks:
         evaluators_of(task, Sites())

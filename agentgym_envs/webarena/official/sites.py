@@ -63,7 +63,7 @@ def _from_environment(site: str) -> tuple[str, str]:
 
 
 def _checked(url: str, where: str) -> str:
-    parts = urlsplit(url) if isinstance(url, str) else None
+    parts = urlsplit(url.strip()) if isinstance(url, str) else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"{where} must be an address that begins with http:// or https://, got {url!r}")
     return url.strip().rstrip("/")

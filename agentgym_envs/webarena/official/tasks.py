@@ -39,8 +39,8 @@ class WebArenaTasks(TaskTable):
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """In the paper's order."""
-        present = {task.group for task in self.tasks}
+        """Those with a task that can be played, in the paper's order."""
+        present = {task.group for task in self.tasks if task.id in self._playable}
         return tuple(group for group in GROUPS if group in present)
 
     def counts(self) -> dict[str, dict[Split, int]]:
@@ -48,12 +48,25 @@ class WebArenaTasks(TaskTable):
         found = Counter((task.group, task.split) for task in self.tasks if task.id in self._playable)
         return {group: {split: found[group, split] for split in SPLITS} for group in self.groups}
 
+    def check_groups(self, groups: object) -> None:
+        """Raise UsageError if none of the tasks of a group can be played."""
+        named = groups if isinstance(groups, list | tuple) else ()
+        if closed := [group for group in GROUPS if group in named and group not in self.groups]:
+            raise UsageError(f"no task of the group {' or '.join(closed)} can be played; {_WITHOUT}")
+
+    def _select(self, split: str | None, groups: Sequence[str] | None) -> list[Task]:
+        self.check_groups(groups)
+        return super()._select(split, groups)
+
     def _filter(self, split: str | None, groups: tuple[str, ...] | None) -> list[Task]:
         found = [task for task in super()._filter(split, groups) if task.id in self._playable]
         if not found:
-            kind = f"split {split!r}" if groups is None else f"split {split!r} and group {' or '.join(groups)}"
-            raise UsageError(f"no task of {kind} can be played with the sites and the judge that are configured")
+            where = "" if groups is None else f" and group {' or '.join(groups)}"
+            raise UsageError(f"no task of split {split!r}{where} can be played; {_WITHOUT}")
         return found
+
+
+_WITHOUT = "their sites have no address, or a judge is missing (agentgym_envs.webarena.official.readiness.check)"
 
 
 def open_tasks(source: str | os.PathLike[str] | None = None) -> TaskTable:
@@ -116,8 +129,8 @@ def needs_judge(task: Task) -> bool:
 
 def needed_sites(task: Task) -> list[str]:
     """The sites that a task cannot be played and scored without."""
-    named = placeholders(json.dumps([task.data["start_urls"], task.data["eval"]]))
-    return list(dict.fromkeys([*task.data["sites"], *named]))
+    needs: list[str] = task.data["needs"]
+    return needs
 
 
 def split_of(template: int) -> Split:
@@ -132,12 +145,13 @@ def split_of(template: int) -> Split:
 def _task(row: Any, where: str) -> Task:
     try:
         template, urls = int(row["intent_template_id"]), _start_urls(row)
-        data = {
+        data: dict[str, Any] = {
             "sites": list(row["sites"]),
             "start_urls": urls,
             "template": template,
             "eval": _evaluation(row["eval"]),
         }
+        data["needs"] = list(dict.fromkeys([*data["sites"], *placeholders(json.dumps(data))]))
         group = GROUP_OF[placeholders(urls[0])[0]]
         return Task(f"webarena/{int(row['task_id'])}", split_of(template), group, str(row["intent"]), data)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

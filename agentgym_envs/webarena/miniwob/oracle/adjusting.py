@@ -57,6 +57,7 @@ def _sliders(selector: str) -> str:
     return f"$('{selector}').toArray().map(each => {ends})"
 
 
+_TEXT = "document.getElementById('text-area')"
 SOLVERS: dict[str, Solver] = {
     "scroll-text-2": scrolled_text,
     "use-slider": slider,
@@ -64,7 +65,7 @@ SOLVERS: dict[str, Solver] = {
     "use-spinner": spinner,
 }
 PEEKS = {
-    "scroll-text-2": "(text => [text.scrollTop, text.scrollHeight - text.clientHeight])(document.getElementById('text-area'))",
+    "scroll-text-2": f"[{_TEXT}.scrollTop, {_TEXT}.scrollHeight - {_TEXT}.clientHeight]",
     "use-slider": _sliders("#slider"),
     "use-slider-2": _sliders("#slider-1, #slider-2, #slider-3"),
 }

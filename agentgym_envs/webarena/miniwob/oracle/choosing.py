@@ -67,7 +67,7 @@ def odd_or_even(sight: Sight) -> Action:
 class _Dish(NamedTuple):
     name: str
     kinds: list[str]
-    count: int
+    ordered: int
     add: Element
 
 
@@ -77,10 +77,10 @@ def food(sight: Sight) -> Action:
     if "one of each" in sight.goal:
         (text,) = sight.asks("each item: (.+)")
         wanted = text.split(", ")
-        missing = (dish for dish in dishes if dish.name in wanted and not dish.count)
+        missing = (dish for dish in dishes if dish.name in wanted and not dish.ordered)
     else:
         count, kind = sight.asks(r"Order (\d+) items that are (.+)")
-        enough = sum(dish.count for dish in dishes) >= int(count)
+        enough = sum(dish.ordered for dish in dishes) >= int(count)
         missing = (dish for dish in dishes if kind in dish.kinds and not enough)
     dish = next(missing, None)
     return click(sight.one("button", "Order!") if dish is None else dish.add)

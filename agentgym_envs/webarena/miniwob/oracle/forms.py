@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from agentgym_envs.webarena.actions import Action, Scroll
 from agentgym_envs.webarena.browser.view import Element
 from agentgym_envs.webarena.miniwob.oracle.adjusting import slide
@@ -22,15 +24,17 @@ def film(sight: Sight) -> Action:
     """A form in any layout: labels stand before their fields, or behind them."""
     genre, director, year = sight.asks("for (.+) movies directed by (.+) from year (.+)[.]")
     wanted = {"genre": genre, "director": director, "year": year, "release": year}
-    pairs = [(field, next(wanted[word] for word in wanted if word in label.lower())) for field, label in _labelled(sight)]
+    pairs = [
+        (field, next(wanted[word] for word in wanted if word in label.lower())) for field, label in _labelled(sight)
+    ]
     return fill(pairs, sight.all("button")[-1])
 
 
 def _labelled(sight: Sight) -> list[tuple[Element, str]]:
     body = [e for e in sight.body if e.role in FIELDS or e.role in ("StaticText", "columnheader", "rowheader")]
     if body[0].role in FIELDS:
-        return [(field, label.name) for field, label in zip(body, body[1:], strict=False) if field.role in FIELDS]
-    return [(field, label.name) for label, field in zip(body, body[1:], strict=False) if field.role in FIELDS]
+        return [(field, label.name) for field, label in pairwise(body) if field.role in FIELDS]
+    return [(field, label.name) for label, field in pairwise(body) if field.role in FIELDS]
 
 
 def slider_and_box(sight: Sight) -> Action:

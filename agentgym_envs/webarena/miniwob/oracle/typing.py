@@ -37,10 +37,10 @@ def captcha(sight: Sight) -> Action:
 
 
 def copy(sight: Sight) -> Action:
-    """What one of the fields holds, into the last one. Peeks: the text ends in a space, which is not to be seen."""
-    place = number(sight.goal) if "text area below and paste" in sight.goal else 1
-    text, copied = sight.peek[place - 1], sight.peek[-1]
-    return click(sight.one("button", "Submit")) if copied == text else write(sight.fields[-1], text)
+    """What a text area holds, into the one field of a line. Peeks: the text ends in a space, which is not to be seen."""
+    texts, copied, field = sight.peek
+    text = texts[number(sight.goal) - 1 if len(texts) > 1 else 0]
+    return click(sight.one("button", "Submit")) if copied == text else write(sight.fields[field], text)
 
 
 def suggestion(sight: Sight) -> Action:
@@ -88,5 +88,10 @@ SOLVERS: dict[str, Solver] = {
     "use-autocomplete": suggestion,
     "use-autocomplete-nodelay": suggestion,
 }
-_FIELDS = "[...document.querySelectorAll('#area textarea, #area input')].map(field => field.value)"
+_FIELDS = """
+(fields => {
+  const target = fields.findIndex(field => field.tagName === 'INPUT');
+  return [fields.filter(field => field.tagName === 'TEXTAREA').map(field => field.value), fields[target].value, target];
+})([...document.querySelectorAll('#area textarea, #area input')])
+"""
 PEEKS = {"copy-paste": _FIELDS, "copy-paste-2": _FIELDS}

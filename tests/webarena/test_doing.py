@@ -1,0 +1,576 @@
+"""Actions on real pages: what a user's mouse and keyboard would have done has been done."""
+
+import time
+from typing import Any
+
+import pytest
+
+from agentgym_envs.errors import InvalidAction
+from agentgym_envs.webarena.actions import (
+    Action,
+    Click,
+    CloseTab,
+    GoBack,
+    GoForward,
+    Hover,
+    NewTab,
+    Press,
+    Scroll,
+    TabFocus,
+    Type,
+)
+from agentgym_envs.webarena.browser.session import MOST_TABS
+from tests.webarena.conftest import Agent, Reply, html
+
+pytestmark = pytest.mark.slow
+SAY = "document.getElementById('out').textContent = "
+OUT = "<p id=out></p>"
+HEARD = f"{SAY}'clicked'"
+FIELD = "aria-label=Field"
+LISTEN = (
+    "<script>window.heard = []; for (const type of ['keydown', 'keyup', 'beforeinput', 'input', 'change', 'focus'])"
+    "document.addEventListener(type, e => heard.push(type + (e.key ?? '')), true)</script>"
+)
+REACT = """<script>
+// As React does: what the field holds is what the state holds, and a change is one that its tracker did not see.
+const field = document.querySelector('input'), proto = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value');
+let tracked = field.value, state = field.value;
+Object.defineProperty(field, 'value', { get() { return proto.get.call(this); }, set(v) { tracked = v; proto.set.call(this, v); } });
+field.addEventListener('input', () => {
+  if (proto.get.call(field) !== tracked) { state = proto.get.call(field); out.textContent = 'State: ' + state; }
+  field.value = state;
+});
+</script>"""
+
+
+def refused(agent: Agent, action: Action) -> str:
+    with pytest.raises(InvalidAction) as error:
+        agent.act(action)
+    return str(error.value)
+
+
+def value(agent: Agent, selector: str = "input") -> Any:
+    return agent.js(f"document.querySelector('{selector}').value")
+
+
+def heard(agent: Agent) -> bool:
+    return "StaticText 'clicked'" in agent.tree
+
+
+# Clicks
+
+
+@pytest.mark.parametrize(
+    ("body", "role"),
+    [
+        ("<button onclick={c}>Go</button>", "button"),
+        ("<a href=# onclick={c}>Go</a>", "link"),
+        ("<div role=button tabindex=0 onclick={c}>Go</div>", "button"),
+        ("<button onclick={c}><span style='pointer-events: none'>Go</span></button>", "button"),
+        ("<div onclick={c}><button>Go</button></div>", "button"),
+        ("<button onmousedown={c}>Go</button>", "button"),
+        ("<button onpointerup={c}>Go</button>", "button"),
+        ("<div style='height: 3000px'></div><button onclick={c}>Go</button>", "button"),
+        ("<div style='width: 3000px; display: flex; justify-content: end'><button onclick={c}>Go</button></div>", "button"),
+        ("<div style='width: 120px; font-size: 30px'>before this <a href=# onclick={c}>Go</a> one</div>", "link"),
+        ("<button onclick={c} style='transform: rotate(45deg) scale(2); margin: 90px'>Go</button>", "button"),
+        ("<button onclick={c} style='position: fixed; bottom: 0; right: 0'>Go</button>", "button"),
+        ("<details open><summary onclick={c}>Go</summary>More</details>", "DisclosureTriangle"),
+        ("<button onclick={c} style='height: 0; width: 0; padding: 0; border: 0'><b>Go</b></button>", "button"),
+    ],
+)
+def test_what_is_clicked_notices(agent: Agent, body: str, role: str) -> None:
+    agent.show(OUT + body.replace("{c}", f'"{HEARD}"'))
+    agent.click(role, "Go")
+    assert heard(agent)
+
+
+@pytest.mark.parametrize(
+    "style", ["display: none", "position: absolute; opacity: 0", "position: absolute; left: -9999px"]
+)
+def test_a_checkbox_that_its_label_stands_for(agent: Agent, style: str) -> None:
+    agent.show(f"<label><input type=checkbox style='{style}'> Agree</label>")
+    visible = "LabelText" if style == "display: none" else "checkbox"
+    agent.click(visible, "Agree")
+    assert agent.js("document.querySelector('input').checked") is True
+    agent.click(visible, "Agree")
+    assert agent.js("document.querySelector('input').checked") is False
+
+
+def test_radio_buttons(agent: Agent) -> None:
+    agent.show("<label><input type=radio name=r>One</label><label><input type=radio name=r>Two</label>")
+    agent.click("radio", "One")
+    agent.click("radio", "Two")
+    assert agent.js("[...document.querySelectorAll('input')].map(e => e.checked)") == [False, True]
+
+
+def test_what_is_covered_cannot_be_clicked(agent: Agent) -> None:
+    cover = "<div id=cover style='position: fixed; inset: 0' onclick='this.remove()' role=button aria-label=Cover></div>"
+    agent.show(OUT + f'<button onclick="{HEARD}">Go</button>' + cover)
+    assert "covered" in refused(agent, Click(agent.find("button", "Go")))
+    assert "covered" in refused(agent, Hover(agent.find("button", "Go")))
+    agent.click("button", "Cover")
+    agent.click("button", "Go")
+    assert heard(agent)
+
+
+def test_what_is_half_covered_is_clicked_where_it_is_not(agent: Agent) -> None:
+    cover = "<div style='position: fixed; inset: 0 auto 0 0; width: 200px'></div>"
+    agent.show(OUT + f'<button style="width: 300px" onclick="{HEARD}">Go</button>' + cover)
+    agent.click("button", "Go")
+    assert heard(agent)
+
+
+def test_a_sticky_header_covers_nothing_for_long(agent: Agent) -> None:
+    header = "<div style='position: sticky; top: 0; height: 100px; background: red'>Header</div>"
+    body = f'{OUT}{header}<button style="margin-top: -90px" onclick="{HEARD}">Go</button>'
+    agent.show(f"<div style='height: 900px'></div>{body}<div style='height: 2000px'></div>")
+    agent.js("scrollTo(0, 930)")
+    agent.see()
+    agent.click("button", "Go")
+    assert heard(agent)
+
+
+def test_what_is_in_a_part_that_scrolls(agent: Agent) -> None:
+    inner = f'<div style="height: 900px"></div><button onclick="{HEARD}">Go</button>'
+    agent.show(f"{OUT}<div style='height: 100px; overflow: auto'>{inner}</div>")
+    agent.click("button", "Go")
+    assert heard(agent)
+
+
+def frame(body: str) -> str:
+    style = "width: 400px; height: 900px; border: 9px solid; padding: 7px"
+    return f"{OUT}<div style='height: 900px'></div><iframe srcdoc='{body}' title=Frame style='{style}'></iframe>"
+
+
+def test_what_is_in_a_frame(agent: Agent) -> None:
+    inner = '<div style="height: 500px"></div><button onclick="parent.out.textContent = `clicked`">Go</button>'
+    inner += '<input aria-label=Field value=old><select aria-label=Choice><option>A<option>B</select>'
+    inner += '<div contenteditable role=textbox aria-label=Text>old</div>'
+    agent.show(frame(inner))
+    agent.click("button", "Go")
+    assert heard(agent)
+    agent.type("textbox", "Field", "new")
+    agent.type("textbox", "Text", "newer")
+    agent.click("option", "B")
+    inside = "frames[0].document.querySelector"
+    assert agent.js(f"[{inside}('input').value, {inside}('select').value, {inside}('div[role]').textContent]") == [
+        "new",
+        "B",
+        "newer",
+    ]
+
+
+def test_what_is_in_a_frame_that_is_covered(agent: Agent) -> None:
+    cover = "<div style='position: fixed; inset: 0'>Cover</div>"
+    agent.show(frame('<button onclick="parent.out.textContent = `clicked`">Go</button>') + cover)
+    assert "covered" in refused(agent, Click(agent.find("button", "Go")))
+
+
+def test_what_is_in_a_shadow_root(agent: Agent) -> None:
+    script = "document.querySelector('section').attachShadow({mode: 'open'}).innerHTML = '<div></div>';"
+    script += "document.querySelector('section').shadowRoot.querySelector('div').attachShadow({mode: 'open'}).innerHTML = "
+    script += "`<button onclick='out.textContent = \\`clicked\\`'>Go</button><input aria-label=Field value=old>`"
+    agent.show(f"{OUT}<section></section><script>{script}</script>")
+    agent.click("button", "Go")
+    assert heard(agent)
+    agent.type("textbox", "Field", "new")
+    assert "textbox 'Field' focused: True value: 'new'" in agent.tree
+
+
+def test_options(agent: Agent) -> None:
+    options = "<option>A<option>B<option disabled>C<optgroup disabled label=G><option>D</optgroup>"
+    agent.show(f"<select {FIELD} onchange=\"out.textContent = 'now ' + this.value\">{options}</select>{OUT}")
+    agent.click("option", "B")
+    assert (value(agent, "select"), "StaticText 'now B'" in agent.tree) == ("B", True)
+    for name in "CD":
+        assert "disabled" in refused(agent, Click(agent.find("option", name)))
+    assert value(agent, "select") == "B"
+
+
+def test_options_of_which_several_may_be_chosen(agent: Agent) -> None:
+    agent.show("<select multiple><option>A<option>B<option>C</select>")
+    for name in "ABA":
+        agent.click("option", name)
+    agent.click("option", "C")
+    assert agent.js("[...document.querySelector('select').selectedOptions].map(o => o.text)") == ["B", "C"]
+
+
+@pytest.mark.parametrize("around", ["<fieldset disabled>{}</fieldset>", "{}"])
+def test_what_is_disabled(agent: Agent, around: str) -> None:
+    off = "disabled" if around == "{}" else ""
+    fields = f"<input {FIELD} {off}><textarea aria-label=Text {off}></textarea><select {off}><option>A<option>B</select>"
+    agent.show(around.format(fields))
+    assert "is disabled" in refused(agent, Type(agent.find("textbox", "Field"), "x", False))
+    assert "is disabled" in refused(agent, Type(agent.find("textbox", "Text"), "x", False))
+    assert "disabled" in refused(agent, Type(agent.find("combobox", ""), "B", False))
+    assert "disabled" in refused(agent, Click(agent.find("option", "B")))
+
+
+def test_a_disabled_button_does_nothing(agent: Agent) -> None:
+    agent.show(f'{OUT}<button disabled onclick="{HEARD}">Go</button>')
+    agent.click("button", "Go")
+    assert not heard(agent)
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        f"<input {FIELD} value=old>",
+        f"<input type=search {FIELD} value=old>",
+        f"<input type=password {FIELD} value=old>",
+        f"<input type=email {FIELD} value=old>",
+        f"<textarea {FIELD}>old</textarea>",
+    ],
+)
+@pytest.mark.parametrize("text", ["new", "", "It's [1] \"é\" – 日本 🙂", "x" * 250])
+def test_a_text_replaces_what_was_there(agent: Agent, field: str, text: str) -> None:
+    agent.show(field)
+    agent.type("searchbox" if "search" in field else "textbox", "Field", text)
+    assert agent.js("document.querySelector('[aria-label]').value") == text
+
+
+def test_a_page_that_listens_to_keys_notices(agent: Agent) -> None:
+    agent.show(f"<input {FIELD} value=old>{LISTEN}")
+    agent.type("textbox", "Field", "ab")
+    assert agent.js("heard") == ["focus", *(event for key in "ab" for event in (f"keydown{key}", "beforeinput", "input", f"keyup{key}"))]
+    agent.press("Enter")
+    assert agent.js("heard.slice(-3)") == ["keydownEnter", "change", "keyupEnter"]
+
+
+def test_emptying_a_field_is_noticed(agent: Agent) -> None:
+    agent.show(f"<input {FIELD} value=old oninput=\"out.textContent = 'now ' + this.value.length\">{OUT}")
+    agent.type("textbox", "Field", "")
+    assert "StaticText 'now 0'" in agent.tree
+
+
+def test_enter_is_pressed_only_if_it_is_asked_for(agent: Agent) -> None:
+    agent.show(f"<input {FIELD}>{LISTEN}")
+    agent.type("textbox", "Field", "a", enter=False)
+    assert "keydownEnter" not in agent.js("heard")
+    agent.type("textbox", "Field", "a", enter=True)
+    assert agent.js("heard").count("keydownEnter") == 1
+
+
+def test_lines(agent: Agent) -> None:
+    agent.show(f"<textarea aria-label=Area>old</textarea><input {FIELD}><div contenteditable role=textbox aria-label=Rich>old</div>")
+    agent.type("textbox", "Area", "one\n\ntwo")
+    assert value(agent, "textarea") == "one\n\ntwo"
+    agent.type("textbox", "Field", "one\ntwo")
+    assert value(agent) == "one two"
+    agent.type("textbox", "Rich", "one\ntwo")
+    assert agent.js("document.querySelector('div').innerText").split() == ["one", "two"]
+    agent.type("textbox", "Rich", "")
+    assert agent.js("document.querySelector('div').innerText").strip() == ""
+
+
+def test_enter_in_a_field_of_several_lines_is_one_more(agent: Agent) -> None:
+    agent.show("<textarea aria-label=Area>old</textarea>")
+    agent.type("textbox", "Area", "one", enter=True)
+    assert value(agent, "textarea") == "one\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "role", "good", "bad"),
+    [
+        ("date", "Date", "2024-05-31", "31.5."),
+        ("time", "InputTime", "13:45", "noon"),
+        ("month", "DateTime", "2024-05", "May"),
+        ("week", "DateTime", "2024-W05", "5"),
+        ("datetime-local", "DateTime", "2024-05-31T13:45", "now"),
+        ("color", "ColorWell", "#ff0000", "red!"),
+        ("number", "spinbutton", "12.5", None),
+        ("range", "slider", "70", None),
+    ],
+)
+def test_fields_of_a_kind(agent: Agent, kind: str, role: str, good: str, bad: str | None) -> None:
+    agent.show(f"<input type={kind} step=any {FIELD} oninput=\"out.textContent = 'now ' + this.value\">{OUT}")
+    agent.type(role, "Field", good)
+    assert (value(agent), f"StaticText 'now {good}'" in agent.tree) == (good, True)
+    if bad is not None:
+        assert "does not take that text" in refused(agent, Type(agent.find(role, "Field"), bad, False))
+
+
+def test_a_drop_down_list_takes_the_text_of_an_option(agent: Agent) -> None:
+    agent.show(f"<select {FIELD}><option value=1>First  one<option value=2>Second<option disabled>Third</select>")
+    agent.type("combobox", "Field", "second")
+    assert value(agent, "select") == "2"
+    agent.type("combobox", "Field", "First one")
+    assert value(agent, "select") == "1"
+    for text in ("Fourth", "Third"):
+        assert "no option of that text" in refused(agent, Type(agent.find("combobox", "Field"), text, False))
+
+
+@pytest.mark.parametrize(
+    ("body", "role", "name", "why"),
+    [
+        (f"<input readonly {FIELD} value=old>", "textbox", "Field", "can only be read"),
+        (f"<input readonly type=date {FIELD} value=2024-01-01>", "Date", "Field", "can only be read"),
+        ("<button>Go</button>", "button", "Go", "is no field"),
+        ("<input type=checkbox aria-label=Field>", "checkbox", "Field", "is no field"),
+        ("<input type=file aria-label=Field>", "button", "Field", "is no field"),
+        ("<a href=#>Go</a>", "link", "Go", "is no field"),
+        ("<form aria-label=Form><input><input></form>", "form", "Form", "is no field"),
+    ],
+)
+def test_what_cannot_be_typed_into(agent: Agent, body: str, role: str, name: str, why: str) -> None:
+    agent.show(body)
+    assert why in refused(agent, Type(agent.find(role, name), "x", False))
+
+
+def test_what_holds_one_field_or_is_its_label(agent: Agent) -> None:
+    agent.show("<div role=combobox aria-label=Box><input id=f></div>")
+    agent.type("combobox", "Box", "tea")
+    assert value(agent) == "tea"
+
+
+def test_no_more_than_a_field_takes(agent: Agent) -> None:
+    agent.show(f"<input maxlength=3 {FIELD}>")
+    agent.type("textbox", "Field", "abcdef")
+    assert value(agent) == "abc"
+
+
+@pytest.mark.parametrize("kind", ["text", "date"])
+def test_a_field_that_a_framework_controls(agent: Agent, kind: str) -> None:
+    agent.show(f"<input type={kind} {FIELD}>{OUT}{REACT}")
+    text = "2024-05-31" if kind == "date" else "tea"
+    agent.type("Date" if kind == "date" else "textbox", "Field", text)
+    assert f"StaticText 'State: {text}'" in agent.tree and value(agent) == text
+
+
+# The mouse and the keyboard
+
+
+def test_a_menu_opens_under_the_mouse(agent: Agent) -> None:
+    style = "<style>ul { display: none } nav:hover ul { display: block }</style>"
+    item = f'<a href=# onclick="{HEARD}">Item</a>'
+    agent.show(f"{style}<nav><a href=#>Menu</a><ul><li>{item}</ul></nav>{OUT}")
+    assert "Item" not in agent.tree
+    agent.hover("link", "Menu")
+    agent.click("link", "Item")
+    assert heard(agent)
+
+
+def test_what_has_no_place_cannot_be_hovered(agent: Agent) -> None:
+    agent.show("<select><option>A</select>")
+    assert "no place" in refused(agent, Hover(agent.find("option", "A")))
+
+
+def test_keys(agent: Agent) -> None:
+    agent.show(f"<input {FIELD} value='some text'><input aria-label=Second>{LISTEN}")
+    agent.press("Control+a", agent.find("textbox", "Field"))
+    agent.press("Backspace")
+    assert value(agent) == ""
+    agent.press("Tab")
+    assert "textbox 'Second' focused: True" in agent.tree
+    agent.press("x")
+    agent.press("Shift+Y")
+    assert agent.js("document.querySelectorAll('input')[1].value") == "xY"
+
+
+def test_a_key_that_leads_elsewhere(agent: Agent) -> None:
+    agent.site.put("/next", html("", title="Next"))
+    agent.show("<a href=/next>Next</a>")
+    agent.press("Enter", agent.find("link", "Next"))
+    assert agent.session.view.title == "Next"
+
+
+def top(agent: Agent, expression: str = "scrollY") -> Any:
+    return agent.js(expression)
+
+
+def test_scrolling(agent: Agent) -> None:
+    agent.show("<style>html { scroll-behavior: smooth }</style><div style='height: 1800px'></div>")
+    assert "further up" in agent.act(Scroll("up"))
+    assert (agent.act(Scroll("down")), top(agent)) == ("", 720)
+    assert (agent.act(Scroll("down")), top(agent) > 1000) == ("", True)
+    assert "further down" in agent.act(Scroll("down"))
+    agent.act(Scroll("up"))
+    assert top(agent) < 720
+
+
+def test_scrolling_the_part_that_scrolls(agent: Agent) -> None:
+    small = "<div style='height: 50px; overflow: auto'><p style='height: 900px'></p></div>"
+    agent.show(f"{small}<main style='height: 300px; overflow: auto'><p style='height: 900px'></p></main>")
+    assert agent.act(Scroll("down")) == "" and top(agent, "document.querySelector('main').scrollTop") == 300
+
+
+def test_a_page_that_does_not_scroll(agent: Agent) -> None:
+    agent.show("<p>Short</p>")
+    assert "further down" in agent.act(Scroll("down"))
+
+
+# Ids
+
+
+@pytest.mark.parametrize("action", [Click, Hover, lambda id: Type(id, "x"), lambda id: Press("a", id)])
+def test_ids_that_are_not_there(agent: Agent, action: Any) -> None:
+    agent.show("<button>Go</button>")
+    assert "no element [999]" in refused(agent, action(999))
+
+
+def test_an_id_of_what_is_gone(agent: Agent) -> None:
+    agent.show("<button onclick='this.remove()'>Go</button><button>Stay</button>")
+    gone, stay = agent.find("button", "Go"), agent.find("button", "Stay")
+    agent.click("button", "Go")
+    assert f"no element [{gone}]" in refused(agent, Click(gone))
+    assert agent.find("button", "Stay") == stay
+
+
+def test_an_id_of_an_earlier_page(agent: Agent) -> None:
+    agent.show("<p>" + "<button>x</button>" * 20)
+    last = agent.session.view.count
+    agent.show("<button>Go</button>", "/2")
+    assert "no element" in refused(agent, Click(last))
+
+
+def test_an_id_of_a_page_that_went_by_itself(agent: Agent) -> None:
+    agent.show("<button>Go</button>")
+    button = agent.find("button", "Go")
+    agent.site.put("/next", html("<button>Other</button>"))
+    agent.js("void (location = '/next')")
+    agent.run(agent.session.settle())
+    assert "no element" in refused(agent, Click(button))
+
+
+# Tabs and history
+
+
+def titles(agent: Agent) -> list[str]:
+    return [tab.title for tab in agent.session.tabs]
+
+
+@pytest.mark.parametrize("way", ["target=_blank", "target=_blank rel=opener", "target=other"])
+@pytest.mark.parametrize("seconds", [0.0, 0.4])
+def test_a_link_that_opens_a_window(agent: Agent, way: str, seconds: float) -> None:
+    agent.site.put("/next", Reply(html("<h1>There</h1>", title="Next"), seconds=seconds))
+    agent.show(f"<a href=/next {way}>Next</a>", title="First")
+    agent.click("link", "Next")
+    assert (agent.path, titles(agent), agent.session.settled) == ("/next", ["First", "Next"], True)
+    agent.act(CloseTab())
+    assert (agent.path, titles(agent)) == ("/", ["First"])
+
+
+@pytest.mark.parametrize("features", ["", ", '_blank', 'noopener'", ", '', 'popup,width=300'"])
+def test_a_script_that_opens_a_window(agent: Agent, features: str) -> None:
+    agent.site.put("/next", Reply(html("", title="Next"), seconds=0.2))
+    agent.show(f"<button onclick=\"window.open('/next'{features})\">Go</button>", title="First")
+    agent.click("button", "Go")
+    assert (agent.path, titles(agent)) == ("/next", ["First", "Next"])
+
+
+def test_a_window_that_is_very_slow(agent: Agent) -> None:
+    agent.site.put("/next", Reply(html("", title="Next"), seconds=3))
+    agent.show("<a href=/next target=_blank>Next</a>", title="First")
+    agent.click("link", "Next")
+    assert (agent.path, titles(agent)) == ("/next", ["First", "Next"])
+
+
+def test_a_window_that_is_written_by_its_opener(agent: Agent) -> None:
+    script = "const w = window.open(); w.document.title = 'New'; w.document.body.innerHTML = '<h1>Written</h1>'"
+    agent.show(f'<button onclick="{script}">Go</button>')
+    agent.click("button", "Go")
+    assert "heading 'Written'" in agent.tree and agent.url == "about:blank"
+
+
+def test_windows_of_windows(agent: Agent) -> None:
+    """Of which the first is closed before the second opens another."""
+    agent.site.put("/2", html("<a href=/3 target=_blank>Third</a>", title="Second"))
+    agent.site.put("/3", Reply(html("", title="Third"), seconds=0.3))
+    agent.show("<a href=/2 target=_blank>Second</a>", title="First")
+    agent.click("link", "Second")
+    agent.act(TabFocus(0))
+    agent.act(CloseTab())
+    agent.click("link", "Third")
+    assert titles(agent) == ["Second", "Third"] and agent.path == "/3"
+
+
+def test_a_window_of_a_name_that_is_taken(agent: Agent) -> None:
+    agent.site.put("/2", html("", title="Second"))
+    agent.site.put("/3", Reply(html("", title="Third"), seconds=0.2))
+    agent.show("<a href=/2 target=w>Second</a><a href=/3 target=w>Third</a>", title="First")
+    agent.click("link", "Second")
+    agent.act(TabFocus(0))
+    start = time.monotonic()
+    agent.click("link", "Third")
+    assert len(agent.session.tabs) == 2 and time.monotonic() - start < 1.5
+    agent.act(TabFocus(1))
+    assert agent.session.view.title == "Third"
+
+
+def test_two_windows_at_once(agent: Agent) -> None:
+    for name in "23":
+        agent.site.put(f"/{name}", html("", title=name))
+    agent.show("<button onclick=\"window.open('/2'); window.open('/3')\">Go</button>", title="First")
+    agent.click("button", "Go")
+    assert len(agent.session.tabs) >= 2 and agent.path in ("/2", "/3")
+
+
+def test_more_windows_than_there_may_be(fresh: Agent) -> None:
+    fresh.show("<button onclick=\"for (let i = 0; i < 15; i++) window.open('/')\">Go</button>", title="First")
+    for _ in range(3):
+        note = fresh.click("button", "Go")
+        fresh.act(TabFocus(0))
+        if note:
+            break
+    assert len(fresh.session.tabs) == MOST_TABS and "closed at once" in note
+    assert "already" in refused(fresh, NewTab())
+
+
+@pytest.mark.parametrize("when", ["onclick='window.close()'", "onclick='setTimeout(() => window.close(), 0)'"])
+def test_a_window_that_closes_itself(agent: Agent, when: str) -> None:
+    agent.site.put("/2", html(f"<button {when}>Close</button>", title="Second"))
+    agent.show("<button onclick=\"window.open('/2')\">Go</button>", title="First")
+    agent.click("button", "Go")
+    note = agent.click("button", "Close")
+    assert (titles(agent), agent.path) == (["First"], "/") and "closed" in note
+
+
+def test_the_only_tab_that_closes_itself(agent: Agent) -> None:
+    agent.show("<button onclick=\"window.open('', '_self'); window.close()\">Close</button>")
+    agent.click("button", "Close")
+    assert len(agent.session.tabs) == 1
+    agent.show("<p>Still here</p>", "/2")
+    assert "Still here" in agent.tree
+
+
+def test_tabs(agent: Agent) -> None:
+    agent.show("<p>One</p>", title="First")
+    assert "only tab" in refused(agent, CloseTab())
+    agent.act(NewTab())
+    assert agent.url == "about:blank" and len(agent.session.tabs) == 2
+    agent.show("<p>Two</p>", "/2", title="Second")
+    assert "tabs go from 0 to 1" in refused(agent, TabFocus(2))
+    agent.act(TabFocus(0))
+    assert "StaticText 'One'" in agent.tree
+    agent.act(CloseTab())
+    assert "StaticText 'Two'" in agent.tree and len(agent.session.tabs) == 1
+
+
+def test_history(fresh: Agent) -> None:
+    assert "go back" in refused(fresh, GoBack())
+    fresh.show("<p>One</p>", "/1")
+    assert "go back" in refused(fresh, GoBack())  # to the empty page of before the episode
+    fresh.show("<a href=#x>Two</a>", "/2")
+    fresh.click("link", "Two")
+    fresh.act(GoBack())
+    assert fresh.path == "/2"
+    fresh.act(GoBack())
+    assert fresh.path == "/1" and "StaticText 'One'" in fresh.tree
+    fresh.act(GoForward())
+    fresh.act(GoForward())
+    assert fresh.path == "/2#x"
+    assert "go forward" in refused(fresh, GoForward())
+
+
+def test_going_back_to_the_answer_to_a_form(fresh: Agent) -> None:
+    fresh.site.put("/found", html("<a href=/thing>Thing</a>", title="Found"))
+    fresh.site.put("/thing", html("", title="Thing"))
+    fresh.show("<form action=/found method=post><input name=q><button>Find</button></form>")
+    fresh.click("button", "Find")
+    fresh.click("link", "Thing")
+    assert "http://a.test/found" in fresh.act(GoBack())  # it is not asked for once more
+    assert (fresh.path, fresh.session.view.title, fresh.site.hits("/found")) == ("/thing", "Thing", 1)

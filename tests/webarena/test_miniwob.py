@@ -1,0 +1,262 @@
+import asyncio
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from agentgym_envs.errors import NoOracle
+from agentgym_envs.webarena.browser import loop
+from agentgym_envs.webarena.browser.view import elements
+from agentgym_envs.webarena.miniwob.env import MiniWoBEnv
+from agentgym_envs.webarena.miniwob.oracle import PEEKS
+from agentgym_envs.webarena.miniwob.pages import PAGES, WINDOW
+
+CARDS = "[...document.querySelectorAll('.card-value')].map(card => Number(card.textContent))"
+TOLD = ("reward", "Last 10 average", "Time left", "Episodes done", "START")
+"""What MiniWoB writes beside a task."""
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[MiniWoBEnv]:
+    with closing(MiniWoBEnv(split=None, max_chars=60_000)) as made:
+        yield made
+
+
+def begin(env: MiniWoBEnv, page: str, seed: int = 1) -> tuple[str, dict[str, Any]]:
+    observation, info = env.reset(options={"task": f"miniwob/{page}/{seed}"})
+    assert info["stop_reason"] is None, info
+    return observation, info
+
+
+def find(env: MiniWoBEnv, role: str, name: str = "") -> int:
+    """The id of the first element of that role whose name begins so."""
+    seen = elements(env.session.view.tree)
+    return next(e.id for e in seen if e.role == role and e.name.startswith(name) and e.id is not None)
+
+
+def js(env: MiniWoBEnv, expression: str) -> Any:
+    return loop.wait_for(env.session.evaluate(expression), 30)
+
+
+def solve(env: MiniWoBEnv, page: str, seed: int) -> dict[str, Any]:
+    """The last info of an episode that follows the oracle's plan."""
+    _, info = begin(env, page, seed)
+    for command in env.oracle():
+        *_, info = env.step(command)
+        assert info["invalid_action"] is None, (page, seed, command, info)
+    return info
+
+
+async def play(env: MiniWoBEnv, pages: Iterator[tuple[str, int]]) -> list[str]:
+    """What went wrong on the pages that are left: the oracle is asked before each action, as an agent is."""
+    return [
+        f"{page}/{seed}: {wrong}" for page, seed in pages if (wrong := await trouble(env, f"miniwob/{page}/{seed}"))
+    ]
+
+
+async def trouble(env: MiniWoBEnv, task: str) -> str | None:
+    observation, info = await env.areset(options={"task": task})
+    seen = elements(env.session.view.tree)
+    if len([element for element in seen if element.id is not None]) < 2:
+        return f"there is nothing to act on: {observation}"
+    if js(env, "document.documentElement.scrollHeight") > WINDOW[1]:
+        return "the page has to be scrolled"
+    for _ in range(60):
+        command = await loop.awaited(env._solve(env.session, env.tasks.get(task)))
+        observation, _, terminated, _, info = await env.astep(command)
+        if info["invalid_action"] or any(words in observation for words in TOLD):
+            return f"{command}: {observation}"
+        if terminated:
+            break
+    return None if info["success"] else f"{info}"
+
+
+@pytest.mark.parametrize("page", ["click-link", "choose-list"])
+def test_an_oracle_solves_a_page(env: MiniWoBEnv, page: str) -> None:
+    info = solve(env, page, 1)
+    assert (info["score"], info["raw_reward"], info["stop_reason"], info["reason"]) == (1.0, 1.0, "success", "")
+
+
+@pytest.mark.slow
+def test_the_oracle_of_every_page_solves_it() -> None:
+    """The seeds differ from page to page, in all three splits; four agents play at once."""
+    pages = iter([(page, (0, 10_000, 20_000)[place % 3] + place) for place, page in enumerate(PAGES)])
+    envs = [MiniWoBEnv(max_chars=60_000) for _ in range(4)]
+
+    async def all_of_them() -> list[list[str]]:
+        return await asyncio.gather(*(play(env, pages) for env in envs))
+
+    wrong = [line for lines in asyncio.run(all_of_them()) for line in lines]
+    for env in envs:
+        env.close()
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted(PEEKS))
+def test_what_an_oracle_peeks_at_changes_nothing(env: MiniWoBEnv, page: str) -> None:
+    """The plan is played without a look at the page itself."""
+    assert solve(env, page, 20_001)["success"]
+
+
+def test_the_objective_is_what_the_page_asks_for(env: MiniWoBEnv) -> None:
+    observation, info = begin(env, "click-button-sequence")
+    assert info["objective"] == "Click button ONE, then click button TWO."
+    assert f"OBJECTIVE: {info['objective']}\n" in observation and "[2] button 'ONE'" in observation
+    assert info["raw_reward"] is None and info["url"] == "http://miniwob.test/miniwob/click-button-sequence.html"
+
+
+@pytest.mark.slow
+def test_pictures_are_told_in_words(env: MiniWoBEnv) -> None:
+    """Also where the page asks for one: there it says nothing but "the item with the icon"."""
+    goals = (begin(env, "click-menu-2", seed)[1]["objective"] for seed in range(20))
+    assert next(goal for goal in goals if "with the" in goal).endswith(" icon.")
+    observation, _ = begin(env, "email-inbox-important")
+    assert "button 'trash'" in observation and "button 'star' pressed: false" in observation
+
+
+@pytest.mark.slow
+def test_the_same_task_is_the_same_text_and_another_seed_another(env: MiniWoBEnv) -> None:
+    first, other, again = (begin(env, "order-food", seed) for seed in (7, 8, 7))
+    assert first[0] == again[0] != other[0]
+    assert first[1]["state_key"] == again[1]["state_key"] != other[1]["state_key"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["terminal", "choose-date", "use-autocomplete", "click-pie", "login-user-popup"])
+def test_the_same_actions_lead_to_the_same_text(env: MiniWoBEnv, page: str) -> None:
+    """On pages that know of time: a blinking cursor, calendars that open today, delays, animations."""
+    played: list[list[str]] = []
+    for _ in range(2):
+        played.append([begin(env, page, 11)[0]])
+        played[-1] += [env.step(command)[0] for command in env.oracle()]
+    assert played[0] == played[1] and len(played[0]) > 2
+
+
+def test_a_wrong_click_is_worth_nothing(env: MiniWoBEnv) -> None:
+    begin(env, "click-test-2")
+    _, reward, terminated, _, info = env.step(f"click [{find(env, 'button', 'TWO')}]")
+    assert (reward, terminated, info["score"], info["raw_reward"]) == (0.0, True, 0.0, -1.0)
+    assert (info["stop_reason"], info["reason"]) == ("failure", "MiniWoB's reward is -1")
+
+
+def test_to_stop_is_to_give_up(env: MiniWoBEnv) -> None:
+    begin(env, "click-test")
+    _, reward, terminated, _, info = env.step("stop [done]")
+    assert (reward, terminated, info["stop_reason"], info["raw_reward"]) == (0.0, True, "failure", None)
+
+
+@pytest.mark.slow
+def test_parts_are_paid_for(env: MiniWoBEnv) -> None:
+    begin(env, "find-greatest")
+    right = max((value, place) for place, value in enumerate(js(env, CARDS)))[1]
+    cards = [e.id for e in elements(env.session.view.tree) if e.name == "hidden card"]
+    env.step(f"click [{cards[right - 1]}]")
+    _, reward, terminated, _, info = env.step(f"click [{find(env, 'button', 'Submit')}]")
+    assert (reward, terminated, info["success"], info["raw_reward"]) == (0.1, True, False, 0.1)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "goto [http://miniwob.test/miniwob/click-test.html]",
+        "go_back",
+        "go_forward",
+        "new_tab",
+        "tab_focus [0]",
+        "close_tab",
+    ],
+)
+def test_there_is_nowhere_else_to_go(env: MiniWoBEnv, command: str) -> None:
+    if env.task is None or env.status()["stop_reason"] is not None:
+        begin(env, "focus-text")
+    *_, info = env.step(command)
+    assert "one page" in info["invalid_action"] and js(env, "'agentgymSeed' in core")
+
+
+@pytest.mark.slow
+def test_keys_do_not_load_the_page_anew(env: MiniWoBEnv) -> None:
+    begin(env, "enter-text")
+    for keys in ("F5", "Control+r", "Control+Shift+r", "Alt+ArrowLeft", "Alt+Home", "Escape"):
+        *_, info = env.step(f"press [{keys}]")
+        assert info["stop_reason"] is None and js(env, "'agentgymSeed' in core"), keys
+
+
+def test_the_cover_of_a_finished_task_does_nothing(env: MiniWoBEnv) -> None:
+    begin(env, "click-test")
+    observation, *_ = env.step(f"click [{find(env, 'button')}]")
+    assert js(env, "getComputedStyle(core.cover_div).display") == "block"
+    assert js(env, "document.getElementById('reward-last').textContent") == "1.00"
+    assert not any(words in observation for words in TOLD)
+    js(env, "core.cover_div.click()")
+    assert js(env, "[WOB_DONE_GLOBAL, WOB_EPISODE_ID]") == [True, 1]
+
+
+@pytest.mark.slow
+def test_who_leaves_the_page_has_failed(env: MiniWoBEnv) -> None:
+    begin(env, "click-test")
+    js(env, "location.reload()")
+    _, reward, terminated, _, info = env.step("wait")
+    assert (reward, terminated, info["reason"]) == (0.0, True, "the page of the task was left")
+
+
+@pytest.mark.slow
+def test_time_neither_ends_an_episode_nor_costs_anything(env: MiniWoBEnv) -> None:
+    begin(env, "click-button")
+    assert js(env, "core.EPISODE_MAX_TIME") > 20 * 86_400_000
+    assert js(env, "new Date().getFullYear()") == 2020
+    js(env, "core.ept0 -= 10 * core.EPISODE_MAX_TIME")
+    for command in env.oracle():
+        *_, info = env.step(command)
+    assert info["score"] == info["raw_reward"] == 1.0 and js(env, "WOB_REWARD_GLOBAL") == 0.0
+
+
+@pytest.mark.slow
+def test_an_oracle_goes_on_from_where_an_agent_is(env: MiniWoBEnv) -> None:
+    begin(env, "login-user", 4)
+    env.step(f"type [{find(env, 'textbox')}] [nobody] [0]")
+    plan = list(env.oracle())
+    assert [env.step(command)[4]["success"] for command in plan][-1]
+
+
+@pytest.mark.slow
+def test_a_lost_game_has_no_oracle(env: MiniWoBEnv) -> None:
+    begin(env, "tic-tac-toe", 2)
+    js(env, "gameState.fill(-1)")
+    with pytest.raises(NoOracle):
+        loop.wait_for(env._solve(env.session, env.tasks.get("miniwob/tic-tac-toe/2")), 30)
+
+
+@pytest.mark.slow
+def test_a_random_agent_solves_little_and_breaks_nothing(env: MiniWoBEnv) -> None:
+    rng, scores = random.Random(0), []
+    for task in env.tasks.take(40, split="train"):
+        env.reset(options={"task": task.id})
+        for _ in range(8):
+            *_, terminated, truncated, info = env.step(env.random_command(rng))
+            assert info["stop_reason"] != "env_error", info
+            if terminated or truncated:
+                break
+        scores.append(info["score"])
+    assert 0.0 <= sum(scores) / len(scores) < 0.5
+
+
+@pytest.mark.slow
+def test_to_submit_at_once_is_worth_nothing(env: MiniWoBEnv) -> None:
+    """But on pages where nothing to do may be right, or that pay for parts."""
+    for page in (
+        "enter-text",
+        "click-option",
+        "use-slider-2",
+        "read-table-2",
+        "order-food",
+        "form-sequence",
+        "copy-paste",
+    ):
+        begin(env, page, 5)
+        *_, terminated, _, info = env.step(
+            f"click [{find(env, 'button', 'Order' if page == 'order-food' else 'Submit')}]"
+        )
+        assert (terminated, info["score"]) == (True, 0.0), page

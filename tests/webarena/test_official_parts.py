@@ -1,0 +1,150 @@
+"""Resets, helpers and accounts of the official tasks; no browser."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from agentgym_envs.errors import EnvError, UsageError
+from agentgym_envs.webarena.browser.sites import LocalSites
+from agentgym_envs.webarena.evaluators.base import Finished
+from agentgym_envs.webarena.official.accounts import account
+from agentgym_envs.webarena.official.helpers import HELPERS, latest_order_url, latest_review_rating, reddit_post_url
+from agentgym_envs.webarena.official.login import accounts_of
+from agentgym_envs.webarena.official.reset import VARIABLE, FullReset, reset_hook, run_hook
+from agentgym_envs.webarena.official.sites import Sites
+from tests.webarena.stub_sites import SKU, Stubs
+
+
+class ResetServer:
+    """Answers /reset with a status, and /status with texts in turn; without texts it knows no /status."""
+
+    def __init__(self, status: int = 200, says: tuple[str, ...] = ("Ready for duty!",)) -> None:
+        self.asked: list[str] = []
+        self._status, self._says = status, list(says)
+        server = LocalSites()
+        server.mount("127.0.0.1", Starlette(routes=[Route("/reset", self._reset), Route("/status", self._tell)]))
+        self.url = f"http://{server.address}"
+
+    def _reset(self, request: Request) -> Response:
+        self.asked.append("reset")
+        return PlainTextResponse("", self._status)
+
+    def _tell(self, request: Request) -> Response:
+        self.asked.append("status")
+        if not self._says:
+            return PlainTextResponse("Endpoint not found", 404)
+        return PlainTextResponse(self._says.pop(0) if len(self._says) > 1 else self._says[0])
+
+
+@pytest.mark.parametrize("status", [200, 418])
+def test_a_reset_is_waited_for(status: int) -> None:
+    server = ResetServer(status, ("Reset in progress.", "Reset in progress.", "Ready for duty!"))
+    FullReset(server.url, pause=0.01)()
+    assert server.asked == ["reset", "status", "status", "status"]
+
+
+def test_a_server_without_a_status_is_done_when_it_answers() -> None:
+    server = ResetServer(200, ())
+    FullReset(server.url)()
+    assert server.asked == ["reset", "status"]
+
+
+def test_a_reset_that_fails_or_takes_too_long() -> None:
+    with pytest.raises(EnvError, match="answered /reset with status 500"):
+        FullReset(ResetServer(500).url)()
+    with pytest.raises(EnvError, match=r"not reset within 0\.1 s"):
+        FullReset(ResetServer(200, ("Reset in progress.",)).url, patience=0.1, pause=0.01)()
+    with pytest.raises(EnvError, match="does not answer"):
+        FullReset("http://127.0.0.1:1")()
+
+
+def test_ways_to_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hook() -> None: ...
+
+    assert reset_hook(None) is None and reset_hook(hook) is hook
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(UsageError, match=f"set {VARIABLE}"):
+        reset_hook("full")
+    monkeypatch.setenv(VARIABLE, "http://reset.test:7565/")
+    full = reset_hook("full")
+    assert isinstance(full, FullReset) and full.url == "http://reset.test:7565"
+    for wrong in ("episode", "", 7):
+        with pytest.raises(UsageError, match="reset is None"):
+            reset_hook(wrong)  # type: ignore[arg-type]
+
+
+def test_what_a_hook_raises_is_the_machines_fault() -> None:
+    def fail(error: Exception) -> None:
+        raise error
+
+    with pytest.raises(EnvError, match="RuntimeError: no"):
+        run_hook(lambda: fail(RuntimeError("no")))
+    with pytest.raises(UsageError, match="mine"):
+        run_hook(lambda: fail(UsageError("mine")))
+
+
+async def read_nothing(url: str | None, script: str = "") -> str:
+    raise AssertionError
+
+
+def ask(helper: Any, *arguments: str, urls: dict[str, str]) -> str:
+    episode = Finished("", "", "http://x.test/", read_nothing, urls=urls)
+    answer: str = asyncio.run(helper(episode, *arguments))
+    return answer
+
+
+def test_helpers_ask_the_shop() -> None:
+    stubs = Stubs()
+    urls = {"shopping": stubs.urls["shopping"]}
+    assert ask(latest_order_url, urls=urls) == f"{urls['shopping']}/sales/order/view/order_id/180/"
+    assert ask(latest_review_rating, SKU, urls=urls) == ""
+    stubs.shop.reviews = [
+        {"nickname": "A", "ratings": [{"rating_name": "Rating", "percent": 20}]},
+        {
+            "nickname": "B",
+            "ratings": [{"rating_name": "Price", "percent": 40}, {"rating_name": "Rating", "percent": 60}],
+        },
+    ]
+    assert ask(latest_review_rating, SKU, urls=urls) == "60"
+    assert ask(HELPERS["shopping_get_sku_latest_review_author"], SKU, urls=urls) == "B"
+    stubs.shop.orders = []
+    with pytest.raises(EnvError, match="no newest order"):
+        ask(latest_order_url, urls=urls)
+    with pytest.raises(EnvError, match="404"):
+        ask(latest_review_rating, "../orders", urls=urls)
+    with pytest.raises(UsageError, match="set WA_SHOPPING"):
+        ask(latest_order_url, urls={})
+
+
+@pytest.mark.parametrize(
+    ("url", "post"),
+    [
+        ("http://f.test:9/f/books/12/a-title/-/comment/3", "http://f.test:9/f/books/12/"),
+        ("http://f.test:9/f/books/12", "http://f.test:9/f/books/12/"),
+        ("http://f.test:9/f/books", "http://f.test:9/f/books"),
+        ("http://f.test:9/user/a/b/c", "http://f.test:9/user/a/b/c"),
+        ("about:blank", "about:blank"),
+    ],
+)
+def test_the_post_of_an_address(url: str, post: str) -> None:
+    assert ask(reddit_post_url, url, urls={}) == post
+
+
+def test_accounts_can_be_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert account("gitlab").user == "byteblaze"
+    monkeypatch.setenv("WA_GITLAB_USERNAME", "me")
+    assert account("gitlab") == ("me", "hello1234")
+
+
+def test_on_one_host_the_forum_comes_before_the_shop() -> None:
+    names = ["shopping", "reddit", "wikipedia"]
+    one = Sites.of({"shopping": "http://a.test:1", "reddit": "http://a.test:2", "wikipedia": "http://a.test:3"})
+    two = Sites.of({"shopping": "http://a.test", "reddit": "http://b.test", "wikipedia": "http://c.test"})
+    assert accounts_of(one, names) == ["reddit"]
+    assert accounts_of(two, names) == ["shopping", "reddit"]
+    assert accounts_of(one, ["shopping"]) == ["shopping"]
