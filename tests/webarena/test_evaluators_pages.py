@@ -128,7 +128,6 @@ ENTRIES = [
     entry("GET", "http://shop.test/new?sort=1&page=2", {"Referer": "http://shop.test/"}),
     entry("POST", "http://shop.test/new", status=302, post=FORM),
     entry("POST", "http://shop.test/new", {"X-Kind": "second"}, status=422, post=JSON),
-    entry("GET", "http://shop.test/theme.CSS?v=1"),
 ]
 
 
@@ -191,7 +190,6 @@ def test_what_requests_carry() -> None:
     assert posted[2]["a"] == {"b": [{"c": 1}, {"c": 2}]}
     for nothing in ({}, {"mimeType": "application/json", "text": "["}, {"mimeType": "application/json", "text": "[1]"}):
         assert Request(entry("POST", PAGE, post=nothing)).posted == {}
-    assert [Request(one).of_a_page for one in ENTRIES] == [True, True, True, False]
 
 
 def test_paths_into_what_is_not_there_lead_nowhere() -> None:

@@ -11,7 +11,7 @@ from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.miniwob.env import MiniWoBEnv
 from agentgym_envs.webarena.miniwob.oracle import PEEKS
-from agentgym_envs.webarena.miniwob.pages import PAGES, WINDOW
+from agentgym_envs.webarena.miniwob.pages import PAGES
 
 CARDS = "[...document.querySelectorAll('.card-value')].map(card => Number(card.textContent))"
 TOLD = ("reward", "Last 10 average", "Time left", "Episodes done", "START")
@@ -61,8 +61,6 @@ async def trouble(env: MiniWoBEnv, task: str) -> str | None:
     seen = elements(env.session.view.tree)
     if len([element for element in seen if element.id is not None]) < 2:
         return f"there is nothing to act on: {observation}"
-    if js(env, "document.documentElement.scrollHeight") > WINDOW[1]:
-        return "the page has to be scrolled"
     for _ in range(60):
         command = await loop.awaited(env._solve(env.session, env.tasks.get(task)))
         observation, _, terminated, _, info = await env.astep(command)

@@ -3,7 +3,6 @@
   const inWindow = ([x, y]) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
   const rectsOf = method(Element, 'getClientRects');
   const scrollIntoView = method(Element, 'scrollIntoView');
-  const MIDDLE = { block: 'center', inline: 'center', behavior: 'instant' };
 
   // The frame of the same origin that an element is in, and that one's, and so on.
   function framesAround(element) {
@@ -12,9 +11,7 @@
     return frames;
   }
 
-  function scrollTo(element) {
-    for (const e of [element, ...framesAround(element)]) scrollIntoView(e, MIDDLE);
-  }
+  const scrollTo = element => scrollIntoView(element, { block: 'center', inline: 'center', behavior: 'instant' });
 
   // A point of a frame's document, in the document that the frame is in.
   function outOf(frame, [x, y]) {

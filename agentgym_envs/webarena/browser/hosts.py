@@ -14,7 +14,7 @@ from agentgym_envs.errors import InvalidAction, UsageError
 PORTS = {"http": 80, "https": 443}
 """The schemes that an agent may use, and their usual ports."""
 BLANK = "about:blank"
-_HOST = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\Z")
+_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\Z")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 
 
@@ -85,7 +85,9 @@ class HostRules:
 def _fits(pattern: Place, place: Place) -> bool:
     if pattern.port != place.port:
         return False
-    return place.host.endswith(pattern.host[1:]) if pattern.host.startswith("*.") else place.host == pattern.host
+    if pattern.host.startswith("*."):
+        return place.host.endswith(pattern.host[1:]) and bool(_NAME.match(place.host))
+    return place.host == pattern.host
 
 
 def _split(url: str) -> SplitResult:
@@ -123,13 +125,16 @@ def _place(name: str) -> Place:
     """A place as the programmer writes it, "shop.test" or "shop.test:8080"."""
     host, colon, port = name.rpartition(":")
     host, port = (host, port) if colon and port.isdigit() else (name, "80")
-    if not _HOST.match(host.lower()) or not 0 < int(port) < 65_536:
+    if not _NAME.match(host.lower().removeprefix("*.")) or not 0 < int(port) < 65_536:
         raise UsageError(f'a host is written as "shop.test", "*.test" or "shop.test:8080", got {name!r}')
     return Place(host.lower(), int(port))
 
 
 def _place_of_url(url: str) -> Place:
-    parts = urlsplit(url) if isinstance(url, str) else None
-    if parts is None or parts.scheme not in PORTS or not parts.hostname:
+    try:
+        place = _place_of(urlsplit(url))
+    except (AttributeError, TypeError, ValueError):
+        place = Place("", 0)
+    if not place.port or not (_NAME.match(place.host) or ":" in place.host):
         raise UsageError(f"the address of a site begins with http:// or https://, got {url!r}")
-    return _place_of(parts)
+    return place

@@ -79,6 +79,6 @@ def unquoted(text: str) -> str:
 def squeezed(text: str, most: int) -> str:
     """A text on one line, without characters that cannot be read, with an ellipsis if it is longer than `most`."""
     spaced = " ".join(text[: 4 * most].split())
-    readable = "".join(c for c in spaced if c.isascii() or unicodedata.category(c) not in _UNREADABLE)
+    readable = "".join(c for c in spaced if " " <= c <= "~" or unicodedata.category(c) not in _UNREADABLE)
     clean = " ".join(readable.split())
     return clean if len(clean) <= most else clean[:most].strip() + "…"

@@ -16,8 +16,6 @@ from agentgym_envs.webarena.evaluators.state import same
 from agentgym_envs.webarena.evaluators.strings import shown
 from agentgym_envs.webarena.evaluators.urls import parse
 
-_ASSETS = re.compile(r"\.(css|js|png|jpe?g|gif|svg|woff2?|ttf|ico|webp)$", re.IGNORECASE)
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -55,11 +53,6 @@ class Request:
         if "multipart/form-data" in kind:
             return _read_multipart(kind, text)
         return dict(reversed(parse_qsl(text, keep_blank_values=True)))
-
-    @property
-    def of_a_page(self) -> bool:
-        """Whether it is none of those for what pages are made of: style sheets, scripts, pictures, fonts."""
-        return not _ASSETS.search(self.url.partition("?")[0].partition("#")[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Verified:
     """A task of WebArena Verified (0 to 811) is scored 0 or 1 by its own package.
 
     The agent's answer is to be its response: JSON with task_type, status and retrieved_data. Needs `Finished.urls` for
-    the task's sites, and of the requests also the contents of JSON responses (31 tasks) and cookies (5 tasks).
+    the task's sites, and of the requests also the contents of JSON responses (in 15 tasks) and cookies (in 5).
     `python`: that of an environment with the package; else the one that the environment variable names; else our own.
     """
 

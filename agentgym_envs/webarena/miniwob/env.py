@@ -25,7 +25,7 @@ from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
 from agentgym_envs.webarena.miniwob.oracle import PEEKS, SOLVERS, Sight
-from agentgym_envs.webarena.miniwob.pages import HIDDEN, NAMES, SETUP, STATES, WINDOW
+from agentgym_envs.webarena.miniwob.pages import HIDDEN, NAMES, SETUP, STATES
 from agentgym_envs.webarena.miniwob.tasks import MiniWoBTasks
 from agentgym_envs.webarena.web_env import WebEnv
 
@@ -34,7 +34,9 @@ _ELSEWHERE = (Goto, NewTab, TabFocus, CloseTab, GoBack, GoForward)
 _ONE_PAGE = "The task is on this one page: there are no other pages and tabs to go to."
 _RULES = "Each task is on one page, which ends it as soon as it is decided. No other page or tab can be opened."
 _OUTCOME = """
-(() => {
+(async () => {
+  // Scrolling is told to a page with the next picture of it.
+  await new Promise(done => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 1000); });
   const here = typeof core === 'object' && 'agentgymSeed' in core;
   return { here, over: here && WOB_DONE_GLOBAL, reward: here ? Number(WOB_RAW_REWARD_GLOBAL) : 0 };
 })()
@@ -89,7 +91,7 @@ class MiniWoBEnv(WebEnv):
     ## Arguments
     - `grammar`: how an action is written; also "browsergym" and, with a tool for each action, "tool_call".
     - `split`, `groups`: what a reset without a task draws from.
-    - `viewport`: whether only what lies in the window is told.
+    - `viewport`: whether only what lies in the window is told. By default all of a page is; the oracle counts on it.
     - `max_chars`: how many characters of the tree an observation may hold; a longer one is cut between two lines.
     - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower.
     - `chromium`: the program, by default that of CHROMIUM_PATH, Playwright's own or one on PATH.
@@ -120,7 +122,7 @@ class MiniWoBEnv(WebEnv):
         grammar: str | ActionGrammar = "bare",
         split: str | None = "train",
         groups: Sequence[str] | None = None,
-        viewport: bool = True,
+        viewport: bool = False,
         max_chars: int = 10_000,
         obs_backend: str = "js",
         chromium: str | None = None,
@@ -153,7 +155,7 @@ class MiniWoBEnv(WebEnv):
 
     def _session_options(self, task: Task) -> SessionOptions:
         view = replace(self.view_options, hidden=HIDDEN)
-        return replace(super()._session_options(task), view=view, size=WINDOW)
+        return replace(super()._session_options(task), view=view)
 
     async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
         page = task.data["page"]
@@ -208,9 +210,11 @@ def _script() -> str:
 @cache
 def _site() -> Any:
     """What serves the pages. Raises EnvError if they are not there."""
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
     from starlette.staticfiles import StaticFiles
 
     folder = pages_folder()
     if not (folder / "miniwob").is_dir():
         raise EnvError(f"the installed package miniwob holds no pages ({folder})")
-    return StaticFiles(directory=folder)
+    return Starlette(routes=[Mount("/", StaticFiles(directory=folder))])

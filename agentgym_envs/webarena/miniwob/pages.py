@@ -160,8 +160,6 @@ HIDDEN = (
 )
 """What MiniWoB puts beside a task (the last reward, the marks of clicks, the cover that starts another episode), and a
 little that is told otherwise."""
-WINDOW = (640, 1600)
-"""Width and height in pixels: no page is so large that it would have to be scrolled."""
 
 NAMES: tuple[tuple[str, str, str | None], ...] = (
     (".alink, #contact a", "link", None),

@@ -37,7 +37,7 @@ def captcha(sight: Sight) -> Action:
 
 
 def copy(sight: Sight) -> Action:
-    """What a text area holds, into the one field of a line. Peeks: the text ends in a space, which is not to be seen."""
+    """What a text area holds, into the field. Peeks at the space that ends it: an agent copies and pastes by keys."""
     texts, copied, field = sight.peek
     text = texts[number(sight.goal) - 1 if len(texts) > 1 else 0]
     return click(sight.one("button", "Submit")) if copied == text else write(sight.fields[field], text)

@@ -1,0 +1,288 @@
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_envs.webarena.browser.view import Element, ViewOptions, elements
+from tests.webarena.conftest import Agent, MakeAgent, html
+
+PAGES = sorted((Path(__file__).parent / "pages").glob("*.html"))
+GOLDEN = Path(__file__).parents[1] / "golden" / "webarena_trees.json"
+
+
+def told(agent: Agent, body: str, **parts: str) -> list[str]:
+    """The lines under the root, without ids."""
+    return lines(agent.show(body, **parts).tree)
+
+
+def lines(tree: str) -> list[str]:
+    return [line.split("] ", 1)[-1] for line in tree.replace("\n\t", "\n").split("\n")[1:]]
+
+
+def found(agent: Agent, role: str) -> list[Element]:
+    return [e for e in elements(agent.tree) if e.role == role]
+
+
+def observe(agent: Agent, **options: Any) -> dict[str, Any]:
+    return agent.run(agent.session.tab.run("o => agentgym.observe(o)", options))
+
+
+# Golden trees
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_trees_are_as_they_were(agent: Agent, page: Path) -> None:
+    """After a change that is meant, `WRITE_GOLDEN=1 pytest tests/webarena/test_observe.py` writes the trees anew."""
+    agent.site.put("/", page.read_text())
+    agent.site.put("/other", html("<button>Foreign</button>"))
+    agent.goto("/")
+    tree = agent.see().tree.split("\n")
+    golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    if os.environ.get("WRITE_GOLDEN"):
+        golden[page.stem] = tree
+        GOLDEN.write_text(json.dumps(golden, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    assert tree == golden[page.stem]
+
+
+# Ids
+
+
+def test_ids_stay_with_their_elements(agent: Agent) -> None:
+    agent.show("<button>a</button><button>b</button>")
+    assert [e.id for e in elements(agent.tree)] == [1, 2, 3]
+    agent.js("document.body.insertAdjacentHTML('afterbegin', '<button>c</button>')")
+    agent.js("document.querySelectorAll('button')[1].remove()")
+    agent.see()
+    assert [(e.name, e.id) for e in found(agent, "button")] == [("c", 4), ("b", 3)]
+    agent.show("<p><button>new</button>")
+    assert [e.id for e in elements(agent.tree)] == [1, 2]
+
+
+def test_elements_are_those_of_the_last_view(agent: Agent) -> None:
+    agent.show("<button>a</button><button>b</button>")
+    call = agent.backend.call
+    text = "(e, more) => e.tagName + more"
+    assert agent.run(call(agent.session.tab, 2, text, "!")) == "BUTTON!"
+    assert agent.run(call(agent.session.tab, 1, text, "!")) == "HTML!"
+    assert agent.run(call(agent.session.tab, 9, text, "!")) is None
+    agent.js("document.querySelector('button').remove()")
+    assert agent.run(call(agent.session.tab, 2, text, "!")) is None
+    agent.js("document.querySelector('button').style.display = 'none'")
+    agent.see()
+    assert agent.run(call(agent.session.tab, 3, text, "!")) is None
+
+
+# What is in view
+
+
+TALL = "<div style='height: 3000px'>top</div>"
+
+
+def test_only_what_is_in_the_window(make_agent: MakeAgent) -> None:
+    agent = make_agent(view=ViewOptions(viewport=True))
+    agent.show(f"<button>a</button>{TALL}<button>b</button>")
+    assert [e.name for e in found(agent, "button")] == ["a"]
+    agent.js("scrollTo(0, 3000)")
+    agent.see()
+    assert [e.name for e in found(agent, "button")] == ["b"]
+    frame = f'<iframe width=300 height=200 srcdoc="<button>c</button>{TALL}<button>d</button>"></iframe>'
+    agent.show(f"<div style='height: 650px'></div>{frame}")
+    assert [e.name for e in found(agent, "button")] == ["c"]
+    agent.js("document.querySelector('iframe').contentWindow.scrollTo(0, 5000)")
+    agent.see()
+    assert found(agent, "button") == []  # its lower end is below the window
+    agent.js("scrollTo(0, 5000)")
+    agent.see()
+    assert [e.name for e in found(agent, "button")] == ["d"]
+
+
+def test_hidden_by_wish(make_agent: MakeAgent) -> None:
+    agent = make_agent(view=ViewOptions(viewport=False, hidden=("#score", ".secret")))
+    body = "<p id=score>10 <button>a</button></p><button>b<i class=secret>c</i></button>"
+    assert told(agent, body) == ["button 'b'"]
+    assert told(agent, body.replace("score", "else")) == ["StaticText '10'", "button 'a'", "button 'b'"]
+
+
+@pytest.mark.parametrize(
+    "style", ["height: 0; overflow: hidden", "display: none", "visibility: hidden", "content-visibility: hidden"]
+)
+def test_what_cannot_be_seen(agent: Agent, style: str) -> None:
+    assert told(agent, f"<div style='{style}'>text <button>a</button></div><button>b</button>") == ["button 'b'"]
+
+
+def test_the_front_dialog_is_all_there_is(agent: Agent) -> None:
+    body = "<button>a</button><dialog id=x><button>b</button></dialog><dialog id=y><button>c</button></dialog>"
+    assert told(agent, body) == ["button 'a'"]
+    for front, name in (("y", "c"), ("x", "b")):
+        agent.js(f"document.getElementById('{front}').showModal()")
+        agent.see()
+        assert [e.name for e in found(agent, "button")] == [name]
+    agent.js("for (const e of document.querySelectorAll('dialog')) e.close()")
+    assert [e.name for e in elements(agent.see().tree)[1:]] == ["a"]
+
+
+# What is clicked without a role
+
+
+def test_clickable_things(agent: Agent) -> None:
+    hand = "style='cursor: pointer'"
+    assert told(agent, f"<div {hand}>a <b>b</b> <i {hand}>c</i></div>") == ["generic 'a b c' clickable: True"]
+    assert told(agent, f"<a href=# {hand}><span {hand}>d</span></a>") == ["link 'd'"]
+    assert told(agent, f"<div {hand}>{'long ' * 30}</div>")[0] == "generic '' clickable: True"
+    assert told(agent, f"<ul><li {hand}>e<li>f</ul>") == ["listitem 'e' clickable: True", "StaticText 'f'"]
+    assert told(agent, f"<img src='data:,' width=9 height=9 {hand}>") == ["img '' clickable: True"]
+
+
+def test_labels_of_what_cannot_be_seen(agent: Agent) -> None:
+    box = "<input type=checkbox id=c {}><label for=c>Agree</label>"
+    assert told(agent, box.format("")) == ["checkbox 'Agree' checked: false"]
+    assert told(agent, box.format("style='display: none'")) == ["LabelText 'Agree' clickable: True"]
+    assert told(agent, box.format("style='opacity: 0'"))[-1] == "LabelText 'Agree' clickable: True"
+
+
+# State
+
+
+def test_state_follows_the_page(agent: Agent) -> None:
+    agent.show("<input aria-label=a><input type=checkbox aria-label=b><select aria-label=c><option>x<option>y</select>")
+    agent.js("document.querySelector('input').focus()")
+    agent.js("document.querySelector('input').value = 'it\\'s'")
+    agent.js("document.querySelector('[type=checkbox]').click()")
+    agent.js("document.querySelector('select').value = 'y'")
+    box, tick, options = (found_one for found_one in elements(agent.see().tree)[1:4])
+    assert box.properties == {"focused": "True", "value": "it's"}
+    assert tick.properties == {"checked": "true"}
+    assert options.properties == {"hasPopup": "menu", "expanded": "False", "value": "y"}
+    assert [e.properties for e in found(agent, "option")] == [{}, {"selected": "True"}]
+    assert elements(agent.tree)[0].properties == {}
+
+
+def test_focus_in_shadow_roots_and_frames(agent: Agent) -> None:
+    agent.show("<div></div><iframe srcdoc='<input aria-label=inner>'></iframe>")
+    agent.js("document.querySelector('div').attachShadow({mode: 'open'}).innerHTML = '<input aria-label=shadow>'")
+    agent.js("document.querySelector('div').shadowRoot.querySelector('input').focus()")
+    agent.see()
+    assert [(e.name, e.properties) for e in found(agent, "textbox")] == [("shadow", {"focused": "True"}), ("inner", {})]
+    agent.js("document.querySelector('iframe').contentDocument.querySelector('input').focus()")
+    agent.see()
+    assert [e.properties for e in found(agent, "textbox")] == [{}, {"focused": "True"}]
+
+
+def test_invalid_fields_are_told_once_tried(agent: Agent) -> None:
+    agent.show("<form onsubmit='return false'><input aria-label=a required><button>Go</button></form>")
+    assert found(agent, "textbox")[0].properties == {"required": "True"}
+    agent.click("button", "Go")
+    assert found(agent, "textbox")[0].properties["invalid"] == "true"
+
+
+# Length
+
+
+def test_a_cut_falls_between_lines_and_is_told(agent: Agent) -> None:
+    agent.show("".join(f"<button>number {i}</button>" for i in range(100)))
+    for most in (1000, 1001, 1010, 2000):
+        seen = observe(agent, viewport=False, maxChars=most)
+        *whole, note = seen["tree"].split("\n")
+        assert seen["cut"] and len(seen["tree"]) <= most
+        assert whole == agent.tree.split("\n")[: len(whole)]
+        assert note == f"... {101 - len(whole)} more lines left out: the page is too long"
+        assert seen["count"] == len(whole)
+    assert not observe(agent, viewport=False)["cut"]
+
+
+def test_long_lists_are_told_in_part(agent: Agent) -> None:
+    options = "".join(f"<option{' selected' if i == 250 else ''}>o{i}" for i in range(300))
+    told_lines = told(agent, f"<select aria-label=s>{options}</select>")
+    assert told_lines[-2:] == ["\toption 'o250' selected: True", "\t... 249 more options; type the text of one to choose it"]
+    assert len(told_lines) == 53
+
+
+def test_long_words_end_in_an_ellipsis(agent: Agent) -> None:
+    long = "word " * 5000
+    heading, text, field = told(agent, f"<h2>{long}</h2><p>{long}</p><input value='{long}'>")[:1] + found_lines(agent)
+    assert heading.endswith("word…'") and len(heading) < 220
+    assert text.endswith("…'") and 9_990 < len(text) < 10_030
+    assert field.endswith("…'") and len(field) < 1_030
+
+
+def found_lines(agent: Agent) -> list[str]:
+    every = lines(agent.tree)
+    return [next(x for x in every if x.startswith("StaticText") and len(x) > 9000), every[-1]]
+
+
+# Hostile pages
+
+
+CLOBBER = """<form aria-label=trap><input name=childNodes><input name=firstChild><input name=tagName><input name=localName>
+<input name=getAttribute><input name=hasAttribute><input name=nodeType><input name=shadowRoot><input name=matches>
+<input name=checkVisibility><input name=getBoundingClientRect><input name=closest><input name=tabIndex><input name=title>
+<input name=isConnected><input name=ownerDocument><input name=textContent><input name=labels><input name=parentNode></form>
+<img name=body><img name=title><img name=activeElement><img name=documentElement><form name=querySelectorAll></form>
+<form name=styleSheets></form><form name=adoptedStyleSheets></form><form name=getElementById></form><button>End</button>"""
+
+
+def test_names_that_hide_properties(agent: Agent) -> None:
+    agent.show(CLOBBER, title="Mine")
+    assert elements(agent.tree)[0].name == "Mine"
+    assert len(found(agent, "textbox")) == 19 and found(agent, "button")[0].name == "End"
+    form = found(agent, "form")[0].id
+    assert form and agent.run(agent.backend.call(agent.session.tab, form, "e => e.constructor.name")) == "HTMLFormElement"
+
+
+def test_the_page_cannot_change_the_script(agent: Agent) -> None:
+    script = "Element.prototype.getAttribute = () => 'evil'; Map.prototype.set = () => { throw 1 }; globalThis.agentgym = {}"
+    assert told(agent, f"<script>{script}</script><button aria-label=a>b</button>") == ["button 'a'"]
+
+
+def build(agent: Agent, script: str) -> tuple[dict[str, Any], float]:
+    agent.show("<button>First</button>")
+    agent.js(script)
+    start = time.monotonic()
+    seen = observe(agent, viewport=False)
+    return seen, time.monotonic() - start
+
+
+NEST = "let e = document.body; for (let i = 0; i < {}; i++) e = e.appendChild(document.createElement('{}')); e.append('deep')"
+HOSTILE = {
+    "deep": NEST.format(3000, "div"),
+    "deep links": "let e = document.body; for (let i = 0; i < 400; i++) { const a = document.createElement('a'); a.href = '#'; a.append('x'); e = e.appendChild(a); }",
+    "wide": "document.body.append(...Array.from({length: 100000}, () => document.createElement('i')))",
+    "many": "document.body.append(...Array.from({length: 30000}, (_, i) => Object.assign(document.createElement('button'), {textContent: 'b' + i})))",
+    "huge text": "document.body.append('x '.repeat(10_000_000))",
+    "huge name": "document.body.append(Object.assign(document.createElement('button'), {textContent: 'x '.repeat(5_000_000)}))",
+    "owning itself": "document.body.innerHTML += '<div id=a aria-owns=b>a<div id=b aria-owns=a>b</div></div><p id=c aria-owns=c>c'",
+    "labelled in a circle": "document.body.innerHTML += '<button id=a aria-labelledby=b>a</button><button id=b aria-labelledby=a>b</button>'",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_pages_take_bounded_time(agent: Agent, script: str) -> None:
+    seen, seconds = build(agent, f"(() => {{ {script} }})()")
+    assert seen["tree"].split("\n")[1] == "\t[2] button 'First'"
+    assert len(seen["tree"]) <= 60_000
+    assert seconds < 10  # of a busy machine; a tenth of it as a rule
+
+
+def test_frames_without_end(agent: Agent) -> None:
+    body = "<button>In</button><script>if (parent.depth === undefined || parent.depth < 12) { window.depth = (parent.depth ?? 0) + 1;"
+    body += " document.body.append(Object.assign(document.createElement('iframe'), {src: '/?' + depth})) }</script>"
+    view = agent.show(body)
+    assert 1 < len([e for e in elements(view.tree) if e.role == "button"]) <= 7
+
+
+def test_a_page_too_large_to_be_read_says_so(agent: Agent) -> None:
+    seen, _ = build(agent, HOSTILE["wide"])
+    assert seen["cut"] and seen["tree"].split("\n")[-1] == "... the rest of the page left out: the page is too long"
+
+
+def test_reading_a_page_changes_nothing(agent: Agent) -> None:
+    html_of = "document.documentElement.outerHTML"
+    agent.site.put("/", next(p for p in PAGES if p.stem == "widgets").read_text())
+    agent.goto("/")
+    before = agent.js(html_of)
+    agent.see()
+    assert agent.js(html_of) == before

@@ -1,0 +1,360 @@
+"""What a hostile page or a careless agent tries: afterwards the agent is on a page of the task, and nobody was reached."""
+
+import logging
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+
+import pytest
+
+from agentgym_envs.errors import EnvError, InvalidAction, UsageError
+from agentgym_envs.webarena.actions import Goto, TabFocus, Wait
+from agentgym_envs.webarena.browser.chromium import find_chromium, launch_options
+from agentgym_envs.webarena.browser.hosts import HostRules
+from agentgym_envs.webarena.browser.pool import BrowserOptions
+from agentgym_envs.webarena.browser.sites import local_sites
+from tests.webarena.conftest import HOME, Agent, MakeAgent, Reply, Site, Trap, html
+
+slow = pytest.mark.slow
+OUTSIDE = [
+    "file:///etc/passwd",
+    "data:text/html,<title>Data</title>",
+    "javascript:document.title='Script'",
+    "view-source:http://a.test/",
+    "chrome://version/",
+    "chrome://crash/",
+    "ftp://a.test/",
+    "about:srcdoc",
+    "about:version",
+    "filesystem:http://a.test/temporary/x",
+    "http://evil.test/",
+    "http://localhost:{port}/",
+    "http://127.0.0.1:{port}/",
+    "http://127.0.0.1:{own}/",
+    "http://2130706433:{port}/",
+    "http://0x7f.1:{port}/",
+    "http://[::1]:{port}/",
+    "http://[::ffff:127.0.0.1]:{port}/",
+    "http://a.test:{port}/",
+    "http://x.localhost:{port}/",
+    "http://1.1.1.1/",
+    "https://a.test/",
+    "http://a.test.evil.test/",
+    "http://evila.test/",
+    "http://a.test./",
+]
+
+
+@pytest.fixture
+def outside(trap: Trap, request: pytest.FixtureRequest) -> str:
+    own = local_sites().address.partition(":")[2]
+    return str(request.param).replace("{port}", str(trap.port)).replace("{own}", own)
+
+
+@pytest.fixture
+def home(agent: Agent, trap: Trap) -> Iterator[Agent]:
+    """An agent on a page. After the test it is on a page of the site, nobody has been elsewhere, and all goes on."""
+    yield agent
+    assert agent.url == "about:blank" or agent.url.startswith(HOME), agent.url
+    assert agent.see().title not in ("Evil", "Data", "Script", "Trapped") and "root:" not in agent.tree
+    assert trap.visits == 0 and not any(asked.host != "a.test" for asked in agent.site.asked)
+    agent.site.put("/well", html("", title="Well"))
+    assert (agent.visit("a.test/well"), agent.session.view.title) == ("", "Well")
+
+
+outsides = pytest.mark.parametrize("outside", OUTSIDE, indirect=True)
+
+
+@slow
+@outsides
+def test_an_agent_that_visits(home: Agent, outside: str) -> None:
+    home.show("<p>Home</p>")
+    with pytest.raises(InvalidAction, match="visited"):
+        home.act(Goto(outside))
+    assert home.path == "/"
+
+
+@slow
+@outsides
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<a href="{u}">Go</a>',
+        '<a href="{u}" target=_blank>Go</a>',
+        '<a href=/hop>Go</a>',
+        """<a href=# onclick="location = '{u}'">Go</a>""",
+        """<a href=# onclick="window.open('{u}')">Go</a>""",
+    ],
+    ids=["link", "window", "redirect", "script", "script window"],
+)
+def test_a_page_that_leads_out(home: Agent, outside: str, page: str) -> None:
+    outside = outside.replace("'", "%27")
+    home.site.put("/hop", Reply(status=302, headers={"location": outside}))
+    home.show(page.replace("{u}", outside), title="Home")
+    home.click("link", "Go")
+    assert home.path.rstrip("#") == "/" or home.url == "about:blank"
+    home.act(TabFocus(0))
+    assert home.path.rstrip("#") == "/" and home.session.view.title in ("Home", "Script"), outside
+    home.goto("/well-then") if "javascript" in outside else None
+    while len(home.session.tabs) > 1:
+        home.run(home.session.tabs[-1].page.close())
+
+
+@slow
+@pytest.mark.parametrize("outside", ["http://evil.test/x?a=*&b={1}", "file:///etc/passwd"], indirect=True)
+@pytest.mark.parametrize("path", ["/?q={a,b}*[c]&d=%2A", "/#part", "/"])
+def test_being_brought_back_to_any_address(home: Agent, outside: str, path: str) -> None:
+    home.show(f'<script>history.replaceState(0, "", "{path}")</script><a href="/out">Go</a>')
+    home.site.put("/out", html(f"<script>location = '{outside}'</script>"))
+    before = home.url
+    home.click("link", "Go")
+    assert home.url in (before, f"{HOME}out")
+
+
+@slow
+@pytest.mark.parametrize("outside", ["http://evil.test/", "http://127.0.0.1:{port}/", "file:///etc/passwd"], indirect=True)
+def test_a_start_page_that_leads_out_is_no_start(make_agent: MakeAgent, site: Site, outside: str) -> None:
+    site.put("/start", Reply(status=302, headers={"location": outside}))
+    with pytest.raises(EnvError, match="cannot be shown"):
+        make_agent().goto("/start")
+
+
+@slow
+@pytest.mark.parametrize("outside", ["http://evil.test/", "http://127.0.0.1:{port}/", "http://[::1]:{port}/"], indirect=True)
+def test_refreshing_elsewhere(home: Agent, outside: str) -> None:
+    home.site.put("/hop", html("", head=f'<meta http-equiv=refresh content="0; url={outside}">', title="Hop"))
+    home.show("<a href=/hop>Go</a>")
+    home.click("link", "Go")
+    home.act(Wait())
+
+
+REACH = {
+    "fetch": "fetch(u, {mode: 'no-cors'})",
+    "post": "fetch(u, {method: 'POST', mode: 'no-cors', body: 'x', keepalive: true})",
+    "xhr": "{ const x = new XMLHttpRequest(); x.open('GET', u); x.send() }",
+    "socket": "new WebSocket(u.replace('http', 'ws'))",
+    "events": "new EventSource(u)",
+    "picture": "new Image().src = u",
+    "beacon": "navigator.sendBeacon(u, 'x')",
+    "worker": "new Worker(URL.createObjectURL(new Blob([`fetch('${u}', {mode: 'no-cors'})`])))",
+    "shared worker": "new SharedWorker(URL.createObjectURL(new Blob([`fetch('${u}', {mode: 'no-cors'})`])))",
+    "frame": "document.body.append(Object.assign(document.createElement('iframe'), {src: u}))",
+    "script": "document.body.append(Object.assign(document.createElement('script'), {src: u}))",
+    "video": "document.body.append(Object.assign(document.createElement('video'), {src: u, autoplay: true}))",
+    "object": "document.body.append(Object.assign(document.createElement('object'), {data: u}))",
+    "import": "import(u)",
+    "font": "new FontFace('f', `url(${u})`).load()",
+    "transport": "new WebTransport(u.replace('http:', 'https:')).ready.catch(() => 0)",
+    "stun": "{ const c = new RTCPeerConnection({iceServers: [{urls: u.replace('http://', 'stun:').replace(/\\/$/, '')}]});"
+    " c.createDataChannel('x'); c.createOffer().then(o => c.setLocalDescription(o)) }",
+    "turn": "{ const c = new RTCPeerConnection({iceTransportPolicy: 'relay', iceServers: [{username: 'u', credential: 'c',"
+    " urls: u.replace('http://', 'turn:').replace(/\\/$/, '?transport=tcp')}]});"
+    " c.createDataChannel('x'); c.createOffer().then(o => c.setLocalDescription(o)) }",
+} | {
+    rel: f"document.head.append(Object.assign(document.createElement('link'), {{rel: '{rel}', href: u}}))"
+    for rel in ("prefetch", "preconnect", "dns-prefetch", "prerender", "stylesheet", "icon", "manifest", "modulepreload")
+}
+NAMES = ["http://127.0.0.1:{port}/", "http://localhost:{port}/", "http://a.test:{port}/", "http://[::ffff:127.0.0.1]:{port}/"]
+
+
+def reach(agent: Agent, how: str, url: str) -> None:
+    agent.show(f"<script>const u = '{url}'; function go() {{ {REACH[how]} }}</script><button onclick=go()>Go</button>")
+    agent.click("button", "Go")
+
+
+@slow
+@pytest.mark.parametrize("outside", NAMES, indirect=True)
+def test_nothing_on_a_page_reaches_another_port(home: Agent, outside: str) -> None:
+    for how in REACH:
+        reach(home, how, outside)
+    reach(home, "fetch", "http://evil.test/")
+    home.act(Wait())
+
+
+@slow
+def test_the_trap_would_notice(make_agent: MakeAgent, trap: Trap, hosts: HostRules) -> None:
+    """If the rules allowed it, these would come."""
+    rules = HostRules(hosts.mapped, (f"127.0.0.1:{trap.port}",))
+    agent = make_agent(browser=BrowserOptions(hosts=rules))
+    for how in ("fetch", "xhr", "socket", "events", "picture", "beacon", "worker", "frame", "script", "prefetch"):
+        before = trap.visits
+        reach(agent, how, trap.url)
+        agent.act(Wait())
+        assert trap.visits > before, how
+    agent.goto(trap.url)
+    assert agent.see().title == "Trapped"
+
+
+@slow
+@pytest.mark.parametrize("source", ["file:///etc/passwd", "http://evil.test/", "chrome://version/", "http://127.0.0.1:{own}/"])
+def test_frames_of_what_may_not_be_seen(home: Agent, source: str) -> None:
+    own = local_sites().address.partition(":")[2]
+    home.site.put("/evil", html("<h1>Evil inside</h1>"))
+    home.show(f'<iframe src="{source.replace("{own}", own)}" title=Frame></iframe><p>Home</p>')
+    assert "root:" not in home.tree and "Evil" not in home.tree and "StaticText 'Home'" in home.tree
+
+
+@slow
+def test_no_service_worker(home: Agent) -> None:
+    home.site.put("/sw.js", Reply("self.addEventListener('fetch', e => e.respondWith(new Response('Hijacked')))", kind="text/javascript"))
+    script = "navigator.serviceWorker.register('/sw.js').then(() => 1, () => 0).then(() => { out.textContent = 'Done' })"
+    home.show(f'<p id=out></p><button onclick="{script}">Go</button>')
+    home.click("button", "Go")
+    home.act(Wait())
+    assert home.js("navigator.serviceWorker.getRegistrations().then(r => r.length)") == 0
+
+
+@slow
+@pytest.mark.parametrize("way", ["<a href=/file>Get</a>", "<a href=/file target=_blank>Get</a>", "<a href=/page download>Get</a>"])
+def test_downloads_are_refused(home: Agent, way: str) -> None:
+    home.site.put("/file", Reply("x" * 1000, headers={"content-disposition": "attachment; filename=x.txt"}))
+    home.site.put("/page", "Page")
+    home.show(way)
+    note = home.click("link", "Get")
+    assert "download was refused" in note and home.path == "/"
+
+
+@slow
+def test_an_agent_that_visits_a_download(home: Agent) -> None:
+    home.site.put("/file", Reply("x", headers={"content-disposition": "attachment; filename=x.txt"}))
+    home.show("<p>Home</p>")
+    assert "download was refused" in home.visit(HOME + "file") and home.path == "/"
+
+
+@slow
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("alert('Hello')", ["'Hello' and was acknowledged"]),
+        ("out.textContent = confirm('Sure?')", ["'Sure?' and was declined", "StaticText 'false'"]),
+        ("out.textContent = prompt('Who?', 'me')", ["'Who?' and was declined", "StaticText 'null'"]),
+        ("alert('One'); alert('Two')", ["'One'", "'Two'"]),
+        ("alert('x'.repeat(9999))", ["x' and was acknowledged"]),
+        ("print()", []),
+        ("location.reload()", []),
+    ],
+)
+def test_dialogs(home: Agent, script: str, told: list[str]) -> None:
+    home.show(f'<p id=out></p><button onclick="{script}">Go</button>')
+    note = home.click("button", "Go")
+    assert all(text in note + home.tree for text in told) and len(note) < 1000
+
+
+@slow
+def test_a_page_that_asks_to_stay(home: Agent) -> None:
+    home.site.put("/next", html("", title="Next"))
+    home.show("<input aria-label=Field><a href=/next>Next</a><script>onbeforeunload = e => { e.preventDefault() }</script>")
+    home.type("textbox", "Field", "x")
+    home.click("link", "Next")
+    assert home.session.view.title == "Next"
+
+
+@slow
+@pytest.mark.parametrize(
+    "script",
+    [
+        "navigator.geolocation.getCurrentPosition(() => say('yes'), () => say('no'))",
+        "Notification.requestPermission().then(p => say(p === 'granted' ? 'yes' : 'no'))",
+        "navigator.mediaDevices ? navigator.mediaDevices.getUserMedia({audio: true}).then(() => say('yes'), () => say('no')) : say('no')",
+        "navigator.clipboard ? navigator.clipboard.readText().then(() => say('yes'), () => say('no')) : say('no')",
+        "document.body.requestFullscreen().catch(() => 0).then(() => say('no'))",
+        "window.showOpenFilePicker ? showOpenFilePicker().then(() => say('yes'), () => say('no')) : say('no')",
+        "file.showPicker(); say('no')",
+    ],
+)
+def test_permissions(home: Agent, script: str) -> None:
+    tail = "<p id=out></p><input type=file id=file><script>function say(t) { out.textContent = 'Said ' + t }</script>"
+    home.show(f'<button onclick="{script}">Go</button>{tail}')
+    home.click("button", "Go")
+    home.act(Wait())
+    assert "Said yes" not in home.tree
+
+
+@slow
+def test_a_site_that_asks_for_a_password(home: Agent) -> None:
+    home.site.put("/secret", Reply(html("<h1>Who are you?</h1>"), 401, {"www-authenticate": 'Basic realm="x"'}))
+    home.show("<a href=/secret>Secret</a>")
+    home.click("link", "Secret")
+    assert "Who are you?" in home.tree
+
+
+@slow
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<form name=x><input name=parentNode><input name=tagName><input name=getClientRects><button>Go</button></form>",
+        "<img name=readyState><img name=querySelectorAll><img name=addEventListener><button>Go</button>",
+        "<div id=agentgym></div><iframe name=navigation></iframe><button>Go</button>",
+        "<script>for (const n of ['setTimeout', 'Promise', 'Map', 'Event', 'JSON']) window[n] = null</script><button>Go</button>",
+        "<script>for (const n of ['addEventListener', 'dispatchEvent']) EventTarget.prototype[n] = () => { throw 1 }</script><button>Go</button>",
+        "<script>for (let i = 0; i < 99; i++) document.dispatchEvent(new Event('agentgym:answered'))</script><button>Go</button>",
+        "<script>document.open(); document.write('<button>Go</button>')</script>",
+    ],
+)
+def test_pages_that_get_in_the_way_of_scripts(home: Agent, body: str) -> None:
+    home.show(body)
+    home.click("button", "Go")
+    assert "button 'Go'" in home.tree
+
+
+@slow
+def test_a_page_cannot_see_the_isolated_world(home: Agent) -> None:
+    home.show("<button>Go</button>")
+    assert home.js("typeof agentgym") == "undefined"
+    assert home.js("document.documentElement.outerHTML.includes('agentgym')") is False
+
+
+@slow
+def test_a_proxy_of_the_environment_is_not_used(trap: Trap) -> None:
+    """Neither for the sites of the task nor for others."""
+    program = """
+        from tests.webarena.conftest import *
+        site = Site()
+        local_sites().mount("a.test", site)
+        hosts = HostRules.of(mapped={"a.test": local_sites().address})
+        agent = Agent(SessionOptions(browser=BrowserOptions(hosts=hosts)), site)
+        agent.show("<p>Home</p><iframe src='http://evil.test/'></iframe>")
+        assert "StaticText 'Home'" in agent.tree
+    """
+    names = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    env = os.environ | dict.fromkeys(names, trap.url) | {"PYTHONPATH": os.getcwd()}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=env, check=True, timeout=60)
+    assert trap.visits == 0
+
+
+@pytest.mark.parametrize(("user", "sandboxed"), [(0, False), (1000, True)])
+def test_the_sandbox_is_off_for_root_only(
+    user: int, sandboxed: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user, raising=False)
+    with caplog.at_level(logging.WARNING):
+        options = launch_options("/usr/bin/chromium", HostRules())
+    assert options["chromium_sandbox"] is sandboxed and "--no-sandbox" not in options["args"]
+    assert ("--no-sandbox" in caplog.text) is not sandboxed
+    assert "--host-resolver-rules=MAP * ~NOTFOUND" in options["args"] and "--no-proxy-server" in options["args"]
+
+
+def test_which_chromium(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(name: str) -> str:
+        path = tmp_path / name
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+        return str(path)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CHROMIUM_PATH", raising=False)
+    with pytest.raises(UsageError, match=r"no Chromium was found.*playwright install.*apt-get install.*CHROMIUM_PATH"):
+        find_chromium(None, "/none")
+    system, bundled, named, given = map(program, ("chromium", "bundled", "named", "given"))
+    assert find_chromium(None, "/none") == system
+    assert find_chromium(None, bundled) == bundled
+    monkeypatch.setenv("CHROMIUM_PATH", named)
+    assert find_chromium(None, bundled) == named
+    assert find_chromium(given, bundled) == given
+    monkeypatch.setenv("CHROMIUM_PATH", "/none")
+    with pytest.raises(UsageError, match=r"CHROMIUM_PATH names '/none'"):
+        find_chromium(None, bundled)
+    with pytest.raises(UsageError, match=r"chromium= names 'nothing'"):
+        find_chromium("nothing", bundled)
