@@ -164,6 +164,9 @@ class TextEnv(gym.Env[str, str], ABC):
             self._observation = self._begin(task, rng)
         except EnvError as error:
             return self._failed_reset(error)
+        except BaseException:
+            self._stop = StopReason.CLOSED  # no episode has begun
+            raise
         return self._observation, self._info(self._details())
 
     async def areset(
@@ -175,6 +178,9 @@ class TextEnv(gym.Env[str, str], ABC):
             self._observation = await self._begin_async(task, rng)
         except EnvError as error:
             return self._failed_reset(error)
+        except BaseException:
+            self._stop = StopReason.CLOSED  # no episode has begun
+            raise
         return self._observation, self._info(self._details())
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:

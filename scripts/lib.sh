@@ -27,6 +27,20 @@ ensure_venv() {
     echo "$wanted" >"$stamp"
 }
 
+# ensure_verified: webarena-verified in an environment of its own, since it pins much; tests score with it what they
+# find of WebArena's tasks there. Sets the variables that name both.
+ensure_verified() {
+    local venv=${AGENTGYM_VENV:-.venv}-verified
+    [ -n "${AGENTGYM_WEBARENA_VERIFIED_PYTHON:-}" ] && return
+    "$venv/bin/python" -c 'import webarena_verified' 2>/dev/null || {
+        echo "Installing webarena-verified into $venv ..."
+        python3 -m venv "$venv"
+        "$venv/bin/python" -m pip install -q --disable-pip-version-check webarena-verified==1.2.3
+    }
+    AGENTGYM_WEBARENA_VERIFIED_PYTHON="$(cd "$venv/bin" && pwd)/python"
+    export AGENTGYM_WEBARENA_VERIFIED_PYTHON
+}
+
 # ensure_chromium: a Chromium for the web environments: one that is there (CHROMIUM_PATH, Playwright's own, or on PATH),
 # or one that is installed now: from Debian's or Ubuntu's packages as root, else Playwright's own into the home folder.
 ensure_chromium() {

@@ -105,6 +105,7 @@ class Trap:
 
     def __init__(self) -> None:
         self.visits = 0
+        self.paths: set[str] = set()
         self._tcp = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._tcp.getsockname()[1]
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -132,7 +133,7 @@ class Trap:
             with visitor:
                 visitor.settimeout(5)
                 try:
-                    visitor.recv(65_536)
+                    self.paths.add(visitor.recv(65_536).decode("latin-1").partition("/")[2].partition(" ")[0])
                     visitor.sendall(answer + b"content-length: %d\r\n\r\n" % len(body) + body)
                 except OSError:
                     pass

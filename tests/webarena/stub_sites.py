@@ -1,4 +1,4 @@
-"""Small sites that answer as WebArena's do in what a few tasks need: a shop, a forum and a code host.
+"""Small sites that answer as WebArena's do in what a few tasks need: a shop, its administration, a forum, a code host.
 
 Written from the addresses, forms and selectors that the task files and WebArena's own login and scoring use.
 """
@@ -37,6 +37,7 @@ class Site:
     user_field: str
     password_field: str
     header: str = ""
+    home_path: str = "/"
     sessions: set[str] = field(default_factory=set)
     logins: int = 0
     broken: int = 0
@@ -52,7 +53,7 @@ class Site:
         return page(
             "Login",
             f"<p>{note}</p><form action='/search'><input type='text' name='q'><button>Search</button></form>"
-            f"<form method='post' action='{self.login_path}'><button type='button'>Show password</button>"
+            f"<form method='post'><button type='button'>Show password</button>"
             f"<input type='text' name='{self.user_field}'><input type='password' name='{self.password_field}'>"
             "<button>Sign in</button></form>",
         )
@@ -66,7 +67,7 @@ class Site:
         self.logins += 1
         session = f"{self.name}-{self.logins}"
         self.sessions.add(session)
-        answer = RedirectResponse("/", 302)
+        answer = RedirectResponse(self.home_path, 302)
         answer.set_cookie(self.cookie, session)
         return answer
 
@@ -249,16 +250,40 @@ class CodeHost(Site):
         return page("Members", f"<table>{rows}</table><form method='post'>{fields}<button>Invite</button></form>")
 
 
-class Stubs:
-    """All three, each behind a port of its own: on one host, as WebArena's usually are."""
+class Admin(Site):
+    """The shop's administration, whose form comes in the place of any page."""
 
     def __init__(self) -> None:
-        self._servers = {name: LocalSites() for name in ("shopping", "reddit", "gitlab")}
+        super().__init__("shopping_admin", "admin", "/admin/", "login[username]", "login[password]", "", "/admin")
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/admin", self._shown, methods=["GET", "POST"]),
+            Route("/admin/dashboard", self._shown, methods=["GET", "POST"]),
+        ]
+
+    async def _shown(self, request: Request) -> Response:
+        if not self.signed_in(request):
+            return await self.log_in(request)
+        toggle = "document.body.innerHTML += '<input name=name value=Luma>'"
+        return page("Dashboard", f"<p>1 order</p><button class='toggle' onclick=\"{toggle}\">Settings</button>")
+
+
+class Stubs:
+    """All of them, each behind a port of its own: on one host, as WebArena's usually are.
+
+    `urls` are those of the shop, the forum and the code host; the administration is extra.
+    """
+
+    def __init__(self) -> None:
+        self._servers = {name: LocalSites() for name in ("shopping", "reddit", "gitlab", "shopping_admin")}
         self.urls = {name: f"http://{server.address}" for name, server in self._servers.items()}
+        self.admin_url = f"{self.urls.pop('shopping_admin')}/admin"
         self.reset()
 
     def reset(self) -> None:
         """Bring the sites back to their first state."""
-        self.shop, self.forum, self.code = Shop(), Forum(), CodeHost()
-        for server, site in zip(self._servers.values(), (self.shop, self.forum, self.code), strict=True):
+        self.shop, self.forum, self.code, self.admin = Shop(), Forum(), CodeHost(), Admin()
+        sites = (self.shop, self.forum, self.code, self.admin)
+        for server, site in zip(self._servers.values(), sites, strict=True):
             server.mount("127.0.0.1", site.app())

@@ -129,8 +129,10 @@ def test_the_same_actions_lead_to_the_same_text(env: MiniWoBEnv, page: str) -> N
     played: list[list[str]] = []
     for _ in range(2):
         played.append([begin(env, page, 11)[0]])
-        played[-1] += [env.step(command)[0] for command in env.oracle()]
-    assert played[0] == played[1] and len(played[0]) > 2
+        while env.status()["stop_reason"] is None:
+            command = loop.wait_for(env._solve(env.session, env.tasks.get(f"miniwob/{page}/11")), 30)
+            played[-1] += [command, env.step(command)[0]]
+    assert played[0] == played[1] and len(played[0]) > 3
 
 
 def test_a_wrong_click_is_worth_nothing(env: MiniWoBEnv) -> None:
@@ -230,9 +232,9 @@ def test_a_lost_game_has_no_oracle(env: MiniWoBEnv) -> None:
 @pytest.mark.slow
 def test_a_random_agent_solves_little_and_breaks_nothing(env: MiniWoBEnv) -> None:
     rng, scores = random.Random(0), []
-    for task in env.tasks.take(40, split="train"):
+    for task in env.tasks.take(24, split="train"):
         env.reset(options={"task": task.id})
-        for _ in range(8):
+        for _ in range(6):
             *_, terminated, truncated, info = env.step(env.random_command(rng))
             assert info["stop_reason"] != "env_error", info
             if terminated or truncated:

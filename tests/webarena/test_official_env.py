@@ -292,6 +292,17 @@ def test_a_login_is_kept_until_it_is_worth_nothing(make: Make, sites: Stubs) -> 
 
 
 @pytest.mark.slow
+def test_a_site_whose_form_comes_in_the_place_of_any_page(make: Make, sites: Stubs) -> None:
+    env = make(sites={"shopping_admin": sites.admin_url}, groups=["cms"])
+    agent = Agent(env, 14)
+    agent.click("button", "Settings")
+    assert agent.stop() == 1.0
+    assert Agent(env, 15).stop("1") == 1.0 and sites.admin.logins == 1
+    sites.admin.sessions.clear()
+    assert "Tab 0 (current): Dashboard" in Agent(env, 15).told and sites.admin.logins == 2
+
+
+@pytest.mark.slow
 def test_a_login_that_is_refused(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WA_GITLAB_PASSWORD", "wrong")
     agent = Agent(make(), 6)
@@ -346,9 +357,9 @@ def test_a_site_that_does_not_show_its_page_is_no_fault_of_the_agent(make: Make,
     sites.shop.broken = 503
     assert "answers with status 503" in Agent(env, 2).info["error"]
     sites.shop.broken, sites.shop.public_url = 0, "http://shop.example.com/"
-    assert "tell the site its public address" in Agent(env, 2).info["error"]
+    assert "led to http://shop.example.com/" in Agent(env, 2).info["error"]
     sites.shop.tea_away = True
-    assert "/tea.html leads elsewhere" in Agent(env, 10).info["error"]  # of two tabs the second
+    assert "/tea.html led to http://tea.example.com/" in Agent(env, 10).info["error"]  # of two tabs the second
 
 
 @pytest.mark.slow

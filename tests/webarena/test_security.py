@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from agentgym_envs.errors import EnvError, InvalidAction, UsageError
-from agentgym_envs.webarena.actions import Goto, TabFocus, Wait
+from agentgym_envs.webarena.actions import CloseTab, Goto, TabFocus, Wait
 from agentgym_envs.webarena.browser.chromium import find_chromium, launch_options
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.sites import local_sites
+from tests.waiting import until
 from tests.webarena.conftest import HOME, Agent, MakeAgent, Reply, Site, Trap, html
 
 slow = pytest.mark.slow
@@ -47,10 +48,22 @@ OUTSIDE = [
 ]
 
 
+LEADING = [url for url in OUTSIDE if url.startswith(("file", "data", "chrome://v", "ftp", "https"))] + [
+    "http://evil.test/",
+    "http://127.0.0.1:{port}/",
+    "http://2130706433:{port}/",
+    "http://a.test:{port}/",
+    "http://a.test./",
+]
+
+
+def filled(url: str, trap: Trap) -> str:
+    return url.replace("{port}", str(trap.port)).replace("{own}", local_sites().address.partition(":")[2])
+
+
 @pytest.fixture
 def outside(trap: Trap, request: pytest.FixtureRequest) -> str:
-    own = local_sites().address.partition(":")[2]
-    return str(request.param).replace("{port}", str(trap.port)).replace("{own}", own)
+    return filled(request.param, trap)
 
 
 @pytest.fixture
@@ -58,48 +71,55 @@ def home(agent: Agent, trap: Trap) -> Iterator[Agent]:
     """An agent on a page. After the test it is on a page of the site, nobody has been elsewhere, and all goes on."""
     yield agent
     assert agent.url == "about:blank" or agent.url.startswith(HOME), agent.url
-    assert agent.see().title not in ("Evil", "Data", "Script", "Trapped") and "root:" not in agent.tree
+    assert agent.see().title not in ("Evil", "Data", "Trapped") and "root:" not in agent.tree
     assert trap.visits == 0 and not any(asked.host != "a.test" for asked in agent.site.asked)
     agent.site.put("/well", html("", title="Well"))
     assert (agent.visit("a.test/well"), agent.session.view.title) == ("", "Well")
 
 
-outsides = pytest.mark.parametrize("outside", OUTSIDE, indirect=True)
-
-
 @slow
-@outsides
-def test_an_agent_that_visits(home: Agent, outside: str) -> None:
+def test_an_agent_that_visits(home: Agent, trap: Trap) -> None:
     home.show("<p>Home</p>")
-    with pytest.raises(InvalidAction, match="visited"):
-        home.act(Goto(outside))
-    assert home.path == "/"
+    for url in OUTSIDE:
+        with pytest.raises(InvalidAction, match="visited"):
+            home.act(Goto(filled(url, trap)))
+        assert home.path == "/"
 
 
 @slow
-@outsides
 @pytest.mark.parametrize(
     "page",
     [
         '<a href="{u}">Go</a>',
         '<a href="{u}" target=_blank>Go</a>',
-        '<a href=/hop>Go</a>',
+        "<a href=/hop>Go</a>",
         """<a href=# onclick="location = '{u}'">Go</a>""",
         """<a href=# onclick="window.open('{u}')">Go</a>""",
+        """<form action="{u}" method=post><a href=# onclick="this.parentNode.submit()">Go</a></form>""",
     ],
-    ids=["link", "window", "redirect", "script", "script window"],
+    ids=["link", "window", "redirect", "script", "script window", "form"],
 )
-def test_a_page_that_leads_out(home: Agent, outside: str, page: str) -> None:
-    outside = outside.replace("'", "%27")
-    home.site.put("/hop", Reply(status=302, headers={"location": outside}))
-    home.show(page.replace("{u}", outside), title="Home")
+def test_a_page_that_leads_out(home: Agent, trap: Trap, page: str) -> None:
+    for url in LEADING:
+        there = filled(url, trap)
+        home.site.put("/hop", Reply(status=302, headers={"location": there}))
+        home.show(page.replace("{u}", there), title="Home")
+        home.click("link", "Go")
+        assert home.url.rstrip("#") in (HOME, "about:blank") and len(home.session.tabs) <= 2, there
+        home.act(TabFocus(0))
+        assert home.url.rstrip("#") == HOME and home.session.view.title == "Home", there
+        if len(home.session.tabs) > 1:
+            home.act(TabFocus(1))
+            home.act(CloseTab())
+
+
+@slow
+@pytest.mark.parametrize("to", ["_self", "_blank"])
+def test_scripts_in_links_stay_on_their_page(home: Agent, to: str) -> None:
+    home.show(f"<a target={to} href=\"javascript:void(opener || document.body.append('Ran'))\">Go</a>", title="Home")
     home.click("link", "Go")
-    assert home.path.rstrip("#") == "/" or home.url == "about:blank"
     home.act(TabFocus(0))
-    assert home.path.rstrip("#") == "/" and home.session.view.title in ("Home", "Script"), outside
-    home.goto("/well-then") if "javascript" in outside else None
-    while len(home.session.tabs) > 1:
-        home.run(home.session.tabs[-1].page.close())
+    assert home.path == "/" and home.session.view.title == "Home"
 
 
 @slow
@@ -133,13 +153,13 @@ def test_refreshing_elsewhere(home: Agent, outside: str) -> None:
 REACH = {
     "fetch": "fetch(u, {mode: 'no-cors'})",
     "post": "fetch(u, {method: 'POST', mode: 'no-cors', body: 'x', keepalive: true})",
-    "xhr": "{ const x = new XMLHttpRequest(); x.open('GET', u); x.send() }",
+    "xhr": "const x = new XMLHttpRequest(); x.open('GET', u); x.send()",
     "socket": "new WebSocket(u.replace('http', 'ws'))",
     "events": "new EventSource(u)",
     "picture": "new Image().src = u",
     "beacon": "navigator.sendBeacon(u, 'x')",
     "worker": "new Worker(URL.createObjectURL(new Blob([`fetch('${u}', {mode: 'no-cors'})`])))",
-    "shared worker": "new SharedWorker(URL.createObjectURL(new Blob([`fetch('${u}', {mode: 'no-cors'})`])))",
+    "shared": "new SharedWorker(URL.createObjectURL(new Blob([`fetch('${u}', {mode: 'no-cors'})`])))",
     "frame": "document.body.append(Object.assign(document.createElement('iframe'), {src: u}))",
     "script": "document.body.append(Object.assign(document.createElement('script'), {src: u}))",
     "video": "document.body.append(Object.assign(document.createElement('video'), {src: u, autoplay: true}))",
@@ -147,11 +167,11 @@ REACH = {
     "import": "import(u)",
     "font": "new FontFace('f', `url(${u})`).load()",
     "transport": "new WebTransport(u.replace('http:', 'https:')).ready.catch(() => 0)",
-    "stun": "{ const c = new RTCPeerConnection({iceServers: [{urls: u.replace('http://', 'stun:').replace(/\\/$/, '')}]});"
-    " c.createDataChannel('x'); c.createOffer().then(o => c.setLocalDescription(o)) }",
-    "turn": "{ const c = new RTCPeerConnection({iceTransportPolicy: 'relay', iceServers: [{username: 'u', credential: 'c',"
-    " urls: u.replace('http://', 'turn:').replace(/\\/$/, '?transport=tcp')}]});"
-    " c.createDataChannel('x'); c.createOffer().then(o => c.setLocalDescription(o)) }",
+    "stun": "const c = new RTCPeerConnection({iceServers: [{urls: u.replace('http://', 'stun:').replace(/\\/.*$/, '')}]});"
+    "c.createDataChannel('x'); c.createOffer().then(o => c.setLocalDescription(o))",
+    "turn": "const c = new RTCPeerConnection({iceTransportPolicy: 'relay', iceServers: [{username: 'u', credential: 'c',"
+    "urls: u.replace('http://', 'turn:').replace(/\\/.*$/, '?transport=tcp')}]});"
+    "c.createDataChannel('x'); c.createOffer().then(o => c.setLocalDescription(o))",
 } | {
     rel: f"document.head.append(Object.assign(document.createElement('link'), {{rel: '{rel}', href: u}}))"
     for rel in ("prefetch", "preconnect", "dns-prefetch", "prerender", "stylesheet", "icon", "manifest", "modulepreload")
@@ -159,30 +179,56 @@ REACH = {
 NAMES = ["http://127.0.0.1:{port}/", "http://localhost:{port}/", "http://a.test:{port}/", "http://[::ffff:127.0.0.1]:{port}/"]
 
 
-def reach(agent: Agent, how: str, url: str) -> None:
-    agent.show(f"<script>const u = '{url}'; function go() {{ {REACH[how]} }}</script><button onclick=go()>Go</button>")
+def reach(agent: Agent, url: str) -> None:
+    """Try all ways at once, and give them time."""
+    ways = [f"[{how!r}, u => {{ {script} }}]" for how, script in REACH.items()]
+    script = f"for (const [how, go] of [{', '.join(ways)}]) try {{ go('{url}' + how) }} catch (e) {{ console.log(e) }}"
+    agent.site.put("/all.js", Reply(f"function go() {{ {script} }}", kind="text/javascript"))
+    agent.show("<script src=all.js></script><button onclick=go()>Go</button>")
     agent.click("button", "Go")
+    agent.js("new Promise(done => setTimeout(done, 500))")
+
+
+@pytest.fixture
+def secure(make_agent: MakeAgent, site: Site) -> Agent:
+    """An agent on a site that Chromium takes for secure, so that it has all there is, under an address that is allowed."""
+    own = local_sites().address
+    local_sites().mount("127.0.0.1", site)
+    agent = make_agent(browser=BrowserOptions(hosts=HostRules.of(urls=[f"http://{own}"], mapped={"a.test": own})))
+    site.put("/secure", html("<p id=out></p>"))
+    agent.goto(f"http://{own}/secure")
+    assert agent.js("isSecureContext")
+    return agent
 
 
 @slow
 @pytest.mark.parametrize("outside", NAMES, indirect=True)
 def test_nothing_on_a_page_reaches_another_port(home: Agent, outside: str) -> None:
-    for how in REACH:
-        reach(home, how, outside)
-    reach(home, "fetch", "http://evil.test/")
-    home.act(Wait())
+    reach(home, outside)
+
+
+@slow
+@pytest.mark.parametrize("outside", NAMES[:2], indirect=True)
+def test_nothing_on_a_secure_page_reaches_another_port(secure: Agent, trap: Trap, outside: str) -> None:
+    secure.site.put("/", secure.site.pages["/secure"])
+    reach(secure, outside)
+    own = f"http://{local_sites().address}"
+    secure.goto(f"{own}/")
+    secure.see()
+    ways = [f"[{how!r}, u => {{ {script} }}]" for how, script in REACH.items()]
+    secure.js(f"for (const [how, go] of [{', '.join(ways)}]) try {{ go('{outside}' + how) }} catch {{ }}")
+    secure.js("new Promise(done => setTimeout(done, 500))")
+    assert trap.visits == 0
 
 
 @slow
 def test_the_trap_would_notice(make_agent: MakeAgent, trap: Trap, hosts: HostRules) -> None:
-    """If the rules allowed it, these would come."""
+    """If the rules allowed it, they would come."""
     rules = HostRules(hosts.mapped, (f"127.0.0.1:{trap.port}",))
     agent = make_agent(browser=BrowserOptions(hosts=rules))
-    for how in ("fetch", "xhr", "socket", "events", "picture", "beacon", "worker", "frame", "script", "prefetch"):
-        before = trap.visits
-        reach(agent, how, trap.url)
-        agent.act(Wait())
-        assert trap.visits > before, how
+    reach(agent, trap.url)
+    likely = "fetch post xhr socket events picture beacon worker shared frame script video object import stylesheet".split()
+    until(lambda: trap.paths.issuperset(likely))
     agent.goto(trap.url)
     assert agent.see().title == "Trapped"
 
@@ -197,13 +243,13 @@ def test_frames_of_what_may_not_be_seen(home: Agent, source: str) -> None:
 
 
 @slow
-def test_no_service_worker(home: Agent) -> None:
-    home.site.put("/sw.js", Reply("self.addEventListener('fetch', e => e.respondWith(new Response('Hijacked')))", kind="text/javascript"))
-    script = "navigator.serviceWorker.register('/sw.js').then(() => 1, () => 0).then(() => { out.textContent = 'Done' })"
-    home.show(f'<p id=out></p><button onclick="{script}">Go</button>')
-    home.click("button", "Go")
-    home.act(Wait())
-    assert home.js("navigator.serviceWorker.getRegistrations().then(r => r.length)") == 0
+def test_no_service_worker(secure: Agent) -> None:
+    code = "self.addEventListener('fetch', e => e.respondWith(new Response('Hijacked')))"
+    secure.site.put("/sw.js", Reply(code, kind="text/javascript"))
+    secure.js("Promise.race([navigator.serviceWorker.register('/sw.js'), new Promise(r => setTimeout(r, 300))]).then(() => 0, () => 0)")
+    assert secure.js("navigator.serviceWorker.getRegistrations().then(r => r.length)") == 0
+    secure.goto(secure.url)
+    assert "Hijacked" not in secure.see().tree
 
 
 @slow
@@ -229,7 +275,7 @@ def test_an_agent_that_visits_a_download(home: Agent) -> None:
     [
         ("alert('Hello')", ["'Hello' and was acknowledged"]),
         ("out.textContent = confirm('Sure?')", ["'Sure?' and was declined", "StaticText 'false'"]),
-        ("out.textContent = prompt('Who?', 'me')", ["'Who?' and was declined", "StaticText 'null'"]),
+        ("out.textContent = 'Got ' + prompt('Who?', 'me')", ["'Who?' and was declined", "StaticText 'Got null'"]),
         ("alert('One'); alert('Two')", ["'One'", "'Two'"]),
         ("alert('x'.repeat(9999))", ["x' and was acknowledged"]),
         ("print()", []),
@@ -264,12 +310,14 @@ def test_a_page_that_asks_to_stay(home: Agent) -> None:
         "file.showPicker(); say('no')",
     ],
 )
-def test_permissions(home: Agent, script: str) -> None:
+def test_permissions(secure: Agent, script: str) -> None:
     tail = "<p id=out></p><input type=file id=file><script>function say(t) { out.textContent = 'Said ' + t }</script>"
-    home.show(f'<button onclick="{script}">Go</button>{tail}')
-    home.click("button", "Go")
-    home.act(Wait())
-    assert "Said yes" not in home.tree
+    secure.site.put("/ask", html(f'<button onclick="{script}">Go</button>{tail}'))
+    secure.goto(f"http://{local_sites().address}/ask")
+    secure.see()
+    secure.click("button", "Go")
+    secure.act(Wait())
+    assert "Said yes" not in secure.tree
 
 
 @slow

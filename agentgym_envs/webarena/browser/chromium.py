@@ -19,6 +19,7 @@ HEAP_MB = 512
 _ARGUMENTS = (
     "--disable-dev-shm-usage",
     "--no-proxy-server",  # a proxy would resolve names by itself
+    "--proxy-server=direct://",  # the same for the headless shell, which takes the environment's proxy otherwise
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-background-networking",
     "--disable-domain-reliability",

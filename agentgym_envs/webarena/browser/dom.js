@@ -69,6 +69,7 @@ function childrenOf(e) {
     const assigned = e.assignedNodes();
     if (assigned.length) return assigned;
   }
+  if (tagOf(e) === 'details' && !e.open) return [...e.children].filter(c => tagOf(c) === 'summary').slice(0, 1);
   const children = [];
   for (let c = firstChild(shadowOf(e) || e); c; c = nextSibling(c)) children.push(c);
   return children;

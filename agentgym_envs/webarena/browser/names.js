@@ -32,11 +32,31 @@ function whole(e) {
   return attributeName(e, 'aria-label') || (isRendered(e) ? contentOf(e) : squeeze(textContent(e).slice(0, LONGEST_NAME)));
 }
 
-const labelsOf = e => join([...(e.labels ?? [])].map(label => contentOf(label, e)));
+const labelsOf = e => join(labelsFor(e).map(label => contentOf(label, e)));
 const childText = (e, tag) => {
   for (let c = firstElement(e); c; c = c.nextElementSibling) if (tagOf(c) === tag) return contentOf(c);
   return '';
 };
+
+// `e.labels` searches the whole document for each element: here it is done once for all.
+const MOST_LABELS = 5_000;
+let labelsIn = new Map();
+
+function labelsFor(e) {
+  const root = rootOf(e);
+  if (!labelsIn.has(root)) labelsIn.set(root, labelsByControl(root));
+  return labelsIn.get(root).get(e) ?? [];
+}
+
+function labelsByControl(root) {
+  const labels = new Map();
+  for (const label of [...queryAll(root, 'label')].slice(0, MOST_LABELS)) {
+    const control = label.control;
+    if (control) labels.set(control, [...labels.get(control) ?? [], label]);
+  }
+  return labels;
+}
+
 const attributes = (...names) => e => names.reduce((found, name) => found || attributeName(e, name), '');
 const inputName = {
   button: e => squeeze(e.value), submit: e => squeeze(hasAttribute(e, 'value') ? e.value : 'Submit'),
@@ -109,7 +129,7 @@ function embeddedName(e) {
   const given = attributeName(e, 'aria-label');
   if (given) return given;
   if (EMBEDDED[tag]) return EMBEDDED[tag](e);
-  return NATIVE_NAME[tag] && tag !== 'button' && !e.labels ? NATIVE_NAME[tag](e) || null : null;
+  return NATIVE_NAME[tag] && tag !== 'button' && tag !== 'meter' ? NATIVE_NAME[tag](e) || null : null;
 }
 
 const EMBEDDED = {

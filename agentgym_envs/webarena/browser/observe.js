@@ -145,7 +145,7 @@ class Walk {
     const silent = style.visibility !== 'visible';
     const here = silent === place.silent ? place : { ...place, silent };
     const role = roleOf(e), seen = !silent && this.sees(e, box, here);
-    this.inside(e, seen, silent ? here : this.line(e, role, seen, here, style));
+    if (style.contentVisibility !== 'hidden') this.inside(e, seen, silent ? here : this.line(e, role, seen, here, style));
   }
 
   /** Tell an element, if it is to be told; returns the place of what is in it. */
@@ -246,6 +246,7 @@ function observe(options) {
   told = new Map();
   unwanted = new Set();
   sheetsWrite = false;
+  labelsIn = new Map();
   const walk = new Walk(options);
   walk.run();
   const { lines, lost } = walk.lines;

@@ -272,7 +272,7 @@ class Session:
         self.fail("the browser ended")
 
     def _on_failure(self, request: Request) -> None:
-        if request.is_navigation_request() and request.frame.parent_frame is None:
+        if request.is_navigation_request() and _of_page(request):
             self.failure = request.failure or ""
 
     async def _on_page(self, page: Page) -> None:
@@ -331,6 +331,16 @@ async def _worth(page: Page, script: str) -> str:
     except Error:
         return ""
     return str(value)
+
+
+def _of_page(request: Request) -> bool:
+    """Whether a document was asked for as a page of its own, not in a frame."""
+    from playwright.async_api import Error
+
+    try:
+        return request.frame.parent_frame is None
+    except Error:  # a window that has no page yet
+        return True
 
 
 def _in_short(error: Exception) -> str:

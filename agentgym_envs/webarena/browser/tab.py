@@ -19,6 +19,10 @@ _GRACE = 0.3
 _LOST = ("Cannot find context", "Execution context was destroyed", "navigated or closed", "context with specified id")
 
 
+_SHOWN = ("http:", "https:", "about:", "blob:")
+"""A window for any other address stays empty, and Playwright never tells of it."""
+
+
 class Patience(NamedTuple):
     """How long a page is waited for, in seconds.
 
@@ -51,7 +55,7 @@ class Tab:
         self.title = ""
         """As it was last seen."""
         self.windows_asked = 0
-        """How many windows the page has asked to open."""
+        """How many windows the page has asked for that will show something."""
         cdp.on("Page.frameNavigated", self._on_arrival)
         cdp.on("Page.frameStartedLoading", self._on_start)
         cdp.on("Page.frameStoppedLoading", self._on_stop)
@@ -175,7 +179,8 @@ class Tab:
         self._moved.set()
 
     def _on_window(self, event: dict[str, Any]) -> None:
-        self.windows_asked += 1
+        if not event["url"] or event["url"].startswith(_SHOWN):
+            self.windows_asked += 1
 
 
 def script_value(reply: dict[str, Any]) -> Any:

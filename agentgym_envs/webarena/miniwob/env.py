@@ -25,7 +25,7 @@ from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
 from agentgym_envs.webarena.miniwob.oracle import PEEKS, SOLVERS, Sight
-from agentgym_envs.webarena.miniwob.pages import HIDDEN, NAMES, SETUP, STATES
+from agentgym_envs.webarena.miniwob.pages import AFTER, BEFORE, HIDDEN, NAMES, STATES
 from agentgym_envs.webarena.miniwob.tasks import MiniWoBTasks
 from agentgym_envs.webarena.web_env import WebEnv
 
@@ -50,7 +50,7 @@ class MiniWoBEnv(WebEnv):
     Of MiniWoB++'s 130 pages the 92 that text alone can solve, in twelve groups: "click", "choose", "type", "form",
     "read", "unfold", "adjust", "email", "social", "search", "date" and "play"; `miniwob.pages` lists them, and says why
     the others are left out. A task is `miniwob/<page>/<seed>`. The page makes its task from the seed and says in words
-    what to do, which is the objective; `task.data` holds `page`, `seed` and `mode`. Six pages keep wordings or numbers
+    what to do, which is the objective; `task.data` holds `page`, `seed` and `mode`. Five pages keep wordings or numbers
     back for tests: `mode` is "test" in the splits validation and test.
 
     The pages come from the installed package `miniwob` and are served by this process. The seed of an episode decides
@@ -160,9 +160,9 @@ class MiniWoBEnv(WebEnv):
     async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
         page = task.data["page"]
         await session.goto(f"http://{HOST}/miniwob/{page}.html")
-        order = {"names": NAMES, "states": STATES, "setup": SETUP.get(page, "")}
+        order = {"names": NAMES, "states": STATES, "before": BEFORE.get(page, ""), "after": AFTER.get(page, "")}
         order |= {"seed": task.data["seed"], "mode": task.data["mode"]}
-        objective = await session.evaluate(f"({_script()})({json.dumps(order)})")
+        objective = await session.evaluate(f"(() => {{\n{_script()}\nreturn begin({json.dumps(order)}); }})()")
         await session.settle()
         return str(objective)
 
@@ -204,7 +204,7 @@ def pages_folder() -> Path:
 
 @cache
 def _script() -> str:
-    return files(__package__).joinpath("page.js").read_text(encoding="utf-8").strip()
+    return files(__package__).joinpath("page.js").read_text(encoding="utf-8")
 
 
 @cache

@@ -221,13 +221,18 @@ STATES: tuple[tuple[str, str, str], ...] = (
     ("#pagination a", "aria-current", ".active > a"),
 )
 """What is shown by colours and pictures only: selector, the attribute that tells it, and who it is true of."""
-_NO_HOVER = "wheelnavItem.prototype.hoverEffect = () => {}"  # it moves what the mouse is over, and the click is lost
-SETUP: dict[str, str] = {
-    "click-pie": _NO_HOVER,
-    "click-pie-nodelay": _NO_HOVER,
+_STILL_WHEEL = """
+// Under the mouse it moves its parts, and the click is lost.
+wheelnavItem.prototype.hoverEffect = () => {};
+const make = Raphael.animation;
+Raphael.animation = (aim, time, ...more) => make(aim, 0, ...more);
+"""
+BEFORE: dict[str, str] = {"click-pie": _STILL_WHEEL, "click-pie-nodelay": _STILL_WHEEL}
+"""JavaScript that a page needs before its task is made."""
+AFTER: dict[str, str] = {
     # A cursor that blinks, and a focus that comes late.
     "terminal": "clearInterval(flicker); $('#input-flicker').hide(); $('#terminal-target').focus()",
     # It notes what is selected a tenth of a second late.
     "text-editor": "document.addEventListener('selectionchange', () => editor.selection.update())",
 }
-"""JavaScript that a page needs once its task is made."""
+"""And afterwards."""

@@ -7,7 +7,6 @@ import os
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -237,7 +236,7 @@ class WebArenaOfficialEnv(WebEnv):
                 await session.look()  # the line of tabs tells its title
                 await session.guarded(session.add_tab())
             await session.goto(url)
-            await _check_start(session, url, tabs)
+            await _check_start(session, url)
         if len(urls) > 1:
             await session.look()
             await session.act(TabFocus(0))
@@ -270,10 +269,8 @@ def _seconds(value: object) -> float:
     return float(value)
 
 
-async def _check_start(session: Session, url: str, tabs: int) -> None:
+async def _check_start(session: Session, url: str) -> None:
     """Raise EnvError if a site did not show its page: an agent cannot be blamed for what follows."""
-    if len(session.tabs) != tabs or urlsplit(session.url).hostname != urlsplit(url).hostname:
-        raise EnvError(f"{url} leads elsewhere; tell the site its public address. {' '.join(session.notes)}".strip())
     if (status := await session.evaluate(_STATUS)) >= 400:
         raise EnvError(f"{url} answers with status {status}")
 

@@ -13,7 +13,7 @@ from agentgym_envs.errors import UsageError
 
 SITES = ("shopping", "shopping_admin", "reddit", "gitlab", "map", "wikipedia", "homepage")
 """Every site of WebArena. A task file writes the address of one as `__SHOPPING_ADMIN__`."""
-_PLACEHOLDER = re.compile("__(" + "|".join(sorted(map(str.upper, SITES), key=len, reverse=True)) + ")__")
+_PLACEHOLDER = re.compile("__(" + "|".join(map(str.upper, SITES)) + ")__")
 
 
 @dataclass(frozen=True, slots=True)
