@@ -103,10 +103,8 @@ class WebEnv(TextEnv):
     def random_command(self, rng: random.Random) -> str:
         """A click, or a word typed, where that can be done; now and then a scroll or a step back."""
         seen = elements(self.session.view.tree) if self._open_sessions else []
-        fields = [e.id for e in seen if e.id is not None and e.role in ("textbox", "searchbox", "combobox")]
-        targets = [
-            e.id for e in seen if e.id is not None and e.role in ("link", "button", "checkbox", "radio", "option")
-        ]
+        fields = [e.id for e in seen if e.id is not None and e.role in _FIELDS]
+        targets = [e.id for e in seen if e.id is not None and e.role in _TARGETS]
         if fields and rng.random() < 0.2:
             return write(Type(rng.choice(fields), rng.choice(self._objective.split() or ["?"]), rng.random() < 0.5))
         if targets and rng.random() < 0.8:

@@ -41,10 +41,21 @@ async def act(session: Session, action: actions.Action) -> None:
     do: Callable[[Session, Any], Awaitable[None]] = _DEEDS[type(action)]
     before = session.tab, session.url
     session.failure = ""
-    await do(session, action)
+    await _do(session, do, action)
     await session.settle()
     if led := await _stay_inside(session, *before):
         session.notes.append(f"That led to {led[:100]!r}, which cannot be shown here, so you are back where you were.")
+
+
+async def _do(session: Session, do: Callable[[Session, Any], Awaitable[None]], action: actions.Action) -> None:
+    from playwright.async_api import Error
+
+    page = session.tab.page
+    try:
+        await do(session, action)
+    except Error:
+        if not page.is_closed():  # it may close itself while it is clicked
+            raise
 
 
 async def goto(session: Session, url: str) -> None:

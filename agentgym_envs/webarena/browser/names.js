@@ -112,7 +112,7 @@ function add(parts, text) {
 
 function gatherElement(e, parts, depth) {
   if (tagOf(e) === 'br') return add(parts, ' ');
-  if (depth > DEEPEST_NAME || isLeftOut(e)) return;
+  if (nodesLeft-- <= 0 || depth > DEEPEST_NAME || isLeftOut(e)) return;
   const display = getComputedStyle(e).display;
   if (!isRendered(e) && display !== 'contents') return;
   const gap = display.startsWith('inline') && display !== 'inline-block' || display === 'contents' ? '' : ' ';

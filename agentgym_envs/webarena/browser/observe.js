@@ -20,13 +20,13 @@ const ids = new WeakMap();
 let nextId = 1;
 let told = new Map();
 let unwanted = new Set();
+let nodesLeft = 0;
 
 const SKIPPED = words('base br head link meta noscript param script source style template title track datalist');
 
 function idOf(e) {
   let id = ids.get(e);
   if (!id) ids.set(e, id = nextId++);
-  told.set(id, e);
   return id;
 }
 
@@ -44,11 +44,11 @@ class Lines {
 
   add(depth, line) {
     this.size += depth + line.length + 1;
-    if (this.size > this.most) this.lost += 1;
-    else this.lines.push('\t'.repeat(depth) + line);
+    const fits = this.size <= this.most;
+    if (fits) this.lines.push('\t'.repeat(depth) + line);
+    else this.lost += 1;
+    return fits;
   }
-
-  get full() { return this.lost > 0; }
 }
 
 class Walk {
@@ -58,7 +58,6 @@ class Walk {
     this.lines = new Lines(maxChars);
     this.nodes = [];
     this.places = [];
-    this.left = MOST_NODES;
     this.owned = new Map();
     this.range = new Range();
     this.focused = focusedElement();
@@ -67,10 +66,10 @@ class Walk {
   run() {
     const body = bodyOf(document) ?? rootElement(document);
     const root = this.focused === null || this.focused === body ? ' focused: True' : '';
-    this.lines.add(0, `[${idOf(rootElement(document))}] RootWebArea ${quote(pageTitle())}${root}`);
+    this.name(rootElement(document), 0, `RootWebArea ${quote(pageTitle())}${root}`);
     this.enter(document, { depth: 1, name: '', content: false, active: false, silent: false, frames: 0,
       clip: this.clip });
-    while (this.nodes.length && this.left-- > 0) {
+    while (this.nodes.length && nodesLeft-- > 0) {
       const node = this.nodes.pop(), place = this.places.pop();
       const type = typeof node === 'string' ? 0 : typeOf(node);
       if (type === 0) this.tell(node, place);
@@ -130,6 +129,12 @@ class Walk {
     if (overlaps(this.range.getBoundingClientRect(), place.clip)) this.tell(data, place);
   }
 
+  /** A line with an id. */
+  name(e, depth, line) {
+    const id = idOf(e);
+    if (this.lines.add(depth, `[${id}] ${line}`)) told.set(id, e);
+  }
+
   tell(text, place) {
     const clean = shorten(text, LONGEST_TEXT);
     if (!clean || clean === place.name || place.content && place.name.includes(clean)) return;
@@ -160,7 +165,7 @@ class Walk {
     const structure = STRUCTURE.has(role), focused = e === this.focused;
     if (structure && !name && !clickable && !focused) return ticked(e) ? { ...inner, name: contentOf(e, e.control), content: true } : inner;
     const states = statesOf(e, structure ? '' : role, focused, clickable);
-    this.lines.add(place.depth, `[${idOf(e)}] ${role} ${quote(name)}${states}${foreign(e)}`);
+    this.name(e, place.depth, `${role} ${quote(name)}${states}${foreign(e)}`);
     return { ...inner, depth: place.depth + 1, name, content };
   }
 
@@ -196,19 +201,19 @@ class Walk {
 
   options(select, place) {
     if (place.silent || !told.has(ids.get(select))) return;
-    let group = null, count = 0, depth = place.depth;
+    let group = null, count = 0, more = 0, depth = place.depth;
     for (const option of select.options) {
       if (isLeftOut(option) || option.hidden) continue;
-      if (++count > MOST_OPTIONS && !option.selected) continue;
+      if (++count > MOST_OPTIONS && !option.selected && ++more) continue;
       const parent = parentOf(option);
       if (parent !== group) {
         group = parent;
         depth = place.depth + (tagOf(parent) === 'optgroup' ? 1 : 0);
-        if (depth > place.depth) this.lines.add(place.depth, `[${idOf(parent)}] group ${quote(nameOf(parent, 'group').name)}`);
+        if (depth > place.depth) this.name(parent, place.depth, `group ${quote(nameOf(parent, 'group').name)}`);
       }
-      this.lines.add(depth, `[${idOf(option)}] option ${quote(shorten(option.label, LONGEST_NAME))}${statesOf(option, 'option')}`);
+      this.name(option, depth, `option ${quote(shorten(option.label, LONGEST_NAME))}${statesOf(option, 'option')}`);
     }
-    if (count > MOST_OPTIONS) this.lines.add(place.depth, `... ${count - MOST_OPTIONS} more options; type the text of one to choose it`);
+    if (more) this.lines.add(place.depth, `... ${more} more options; type the text of one to choose it`);
   }
 }
 
@@ -245,6 +250,7 @@ function shortContent(e) {
 function observe(options) {
   told = new Map();
   unwanted = new Set();
+  nodesLeft = MOST_NODES;
   sheetsWrite = false;
   labelsIn = new Map();
   const walk = new Walk(options);

@@ -208,7 +208,8 @@ class Session:
                 await self._window_came.wait()
         if self._window_came.is_set():
             return True
-        return await self.tab.count_windows() > len(self.context.pages)
+        known = {tab.page for tab in self.tabs} | self._own
+        return await self.tab.count_windows() > sum(not page.is_closed() for page in known)
 
     def _windows_asked(self) -> int:
         return self._asked_by_gone + sum(tab.windows_asked for tab in self.tabs)

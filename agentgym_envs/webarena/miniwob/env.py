@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from agentgym_envs.core import Transition
-from agentgym_envs.errors import EnvError, InvalidAction, missing_extra
+from agentgym_envs.errors import EnvError, InvalidAction, NoOracle, missing_extra
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import Action, CloseTab, GoBack, GoForward, Goto, NewTab, TabFocus, write
@@ -93,7 +93,8 @@ class MiniWoBEnv(WebEnv):
     - `split`, `groups`: what a reset without a task draws from.
     - `viewport`: whether only what lies in the window is told. By default all of a page is; the oracle counts on it.
     - `max_chars`: how many characters of the tree an observation may hold; a longer one is cut between two lines.
-    - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower.
+    - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and words some names otherwise
+      than the oracles expect.
     - `chromium`: the program, by default that of CHROMIUM_PATH, Playwright's own or one on PATH.
     - `call_seconds`: how long the browser may take to do one thing before the episode ends as `env_error`.
     - `instructions`: replaces the text meant for the system prompt; "" is none at all.
@@ -187,7 +188,10 @@ class MiniWoBEnv(WebEnv):
         page = task.data["page"]
         peek = await session.evaluate(PEEKS[page]) if page in PEEKS else None
         seen = tuple(elements(session.view.tree))
-        return write(SOLVERS[page](Sight(session.kept["objective"], seen, peek)))
+        try:
+            return write(SOLVERS[page](Sight(session.kept["objective"], seen, peek)))
+        except (LookupError, ValueError, StopIteration) as error:
+            raise NoOracle(f"the oracle of the page {page} cannot make sense of what it sees: {error!r}") from error
 
     def _details(self) -> Mapping[str, Any]:
         kept = self.session.kept if self._open_sessions else {}

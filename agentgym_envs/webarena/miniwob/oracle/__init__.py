@@ -11,13 +11,13 @@ from agentgym_envs.webarena.miniwob.oracle import (
     clicking,
     dating,
     editing,
-    email,
+    entering,
     forms,
+    mailing,
     playing,
+    posting,
     reading,
     searching,
-    social,
-    typing,
     unfolding,
 )
 from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver
@@ -30,13 +30,13 @@ SOLVERS: dict[str, Solver] = {
     **clicking.SOLVERS,
     **dating.SOLVERS,
     **editing.SOLVERS,
-    **email.SOLVERS,
+    **entering.SOLVERS,
     **forms.SOLVERS,
+    **mailing.SOLVERS,
     **playing.SOLVERS,
+    **posting.SOLVERS,
     **reading.SOLVERS,
     **searching.SOLVERS,
-    **social.SOLVERS,
-    **typing.SOLVERS,
     **unfolding.SOLVERS,
 }
 """The oracle of each page."""
@@ -44,10 +44,10 @@ PEEKS: dict[str, str] = {
     **adjusting.PEEKS,
     **choosing.PEEKS,
     **editing.PEEKS,
-    **email.PEEKS,
+    **entering.PEEKS,
     **forms.PEEKS,
+    **mailing.PEEKS,
     **playing.PEEKS,
     **reading.PEEKS,
-    **typing.PEEKS,
 }
 """The JavaScript whose value an oracle is given besides what is to be seen."""

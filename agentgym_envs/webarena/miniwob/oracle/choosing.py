@@ -68,6 +68,7 @@ class _Dish(NamedTuple):
     name: str
     kinds: list[str]
     ordered: int
+    remove: Element
     add: Element
 
 
@@ -76,14 +77,15 @@ def food(sight: Sight) -> Action:
     dishes = _menu(sight)
     if "one of each" in sight.goal:
         (text,) = sight.asks("each item: (.+)")
-        wanted = text.split(", ")
-        missing = (dish for dish in dishes if dish.name in wanted and not dish.ordered)
+        wanted = {dish.name: int(dish.name in text.split(", ")) for dish in dishes}
     else:
         count, kind = sight.asks(r"Order (\d+) items that are (.+)")
-        enough = sum(dish.ordered for dish in dishes) >= int(count)
-        missing = (dish for dish in dishes if kind in dish.kinds and not enough)
-    dish = next(missing, None)
-    return click(sight.one("button", "Order!") if dish is None else dish.add)
+        first = next(dish for dish in dishes if kind in dish.kinds)
+        wanted = {dish.name: int(count) * (dish is first) for dish in dishes}
+    wrong = next((dish for dish in dishes if dish.ordered != wanted[dish.name]), None)
+    if wrong is None:
+        return click(sight.one("button", "Order!"))
+    return click(wrong.add if wrong.ordered < wanted[wrong.name] else wrong.remove)
 
 
 def _menu(sight: Sight) -> list[_Dish]:
@@ -91,8 +93,10 @@ def _menu(sight: Sight) -> list[_Dish]:
     dishes, name, kinds, count = list[_Dish](), "", list[str](), 0
     for element in sight.body:
         if element.role == "button" and element.name == "+":
-            dishes.append(_Dish(name, kinds, count, element))
+            dishes.append(_Dish(name, kinds, count, minus, element))
             name, kinds, count = "", [], 0
+        elif element.role == "button":
+            minus = element
         elif element.role == "img":
             kinds.append(element.name)
         elif element.role == "StaticText" and name:

@@ -39,8 +39,10 @@ def choose_day(sight: Sight, field: Element, date: str) -> Action | None:
 def flight(sight: Sight) -> Action:
     """From, to and when; then the cheapest or shortest of what is found."""
     best, start, end, day = sight.asks(r"Book the (\w+) one-way flight from: (.+) to: (.+) on (\d\d/\d\d/\d{4})\.")
-    if any(button.name.startswith("Book flight for") for button in sight.all("button")):
-        return ticket(_flights(sight, best))
+    if back := sight.find(
+        "button", "Back"
+    ):  # where to is told in the words that were asked for, after the right search
+        return ticket(_flights(sight, best)) if end in sight.texts else click(back)
     fields = sight.fields
     return (
         _place(sight, fields[0], start)

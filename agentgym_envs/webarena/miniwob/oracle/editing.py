@@ -24,6 +24,8 @@ def editor(sight: Sight) -> Action:
     text, selection, styled = sight.peek
     what, style = sight.asks(r"(?:give the text|give|make) (.+?) the (?:style|color) (\w+)")
     if styled:
+        if styled != [(text if what == "everything" else what).strip()]:
+            raise NoOracle("another part of the text was styled")
         return click(sight.one("button", "Submit"))
     if not selection:
         return Press("Control+Home", sight.one("textbox", "editor").id)
@@ -50,7 +52,8 @@ def _word(words: list[str], word: str, selection: dict[str, Any]) -> str | None:
     return "ArrowRight" if length == 0 and place < start else "Control+Home"
 
 
+_STYLED = "editor.getContents().ops.filter(part => part.attributes).map(part => part.insert.trim())"
 SOLVERS: dict[str, Solver] = {"text-editor": editor}
 PEEKS = {
-    "text-editor": "[editor.getText(), editor.getSelection(), editor.getContents().ops.some(part => part.attributes)]",
+    "text-editor": f"[editor.getText(), editor.getSelection(), {_STYLED}]",
 }

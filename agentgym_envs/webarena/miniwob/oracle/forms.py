@@ -41,8 +41,9 @@ def slider_and_box(sight: Sight) -> Action:
     """A slider, a checkbox and the button."""
     wanted, place = sight.asks(r"Select (-?\d+) with the slider, click the (\d)")
     move = slide(sight.one("slider"), sight.peek[0], int(wanted))
-    box = sight.all("checkbox")[int(place) - 1]
-    return move or click(sight.one("button", "Submit") if on(box, "checked") else box)
+    boxes = enumerate(sight.all("checkbox"), 1)
+    wrong = next((box for number, box in boxes if on(box, "checked") != (number == int(place))), None)
+    return move or click(wrong or sight.one("button", "Submit"))
 
 
 def radio_and_text(sight: Sight) -> Action:
@@ -51,7 +52,8 @@ def radio_and_text(sight: Sight) -> Action:
     button = sight.all("radio")[int(radio) - 1]
     if not on(button, "checked"):
         return click(button)
-    return fill([(sight.fields[int(field) - 1], text)], sight.one("button", "Submit"))
+    texts = [text if number == int(field) else "" for number in (1, 2, 3)]
+    return fill(zip(sight.fields, texts, strict=True), sight.one("button", "Submit"))
 
 
 def list_and_button(sight: Sight) -> Action:

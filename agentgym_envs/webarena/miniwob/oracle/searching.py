@@ -28,7 +28,10 @@ def search(sight: Sight) -> Action:
     if not links:
         return click(sight.one("button", "Search"))
     current = next(link for link in links if "current" in link.properties)
-    return click(links[row] if number(current.name) == page + 1 else sight.one("link", str(page + 1)))
+    if number(current.name) != page + 1:
+        return click(sight.one("link", str(page + 1)))
+    # The result that is asked for is named as what is searched for, unless these are the results of another search.
+    return click(links[row] if links[row].name == words else sight.one("button", "Search"))
 
 
 SOLVERS: dict[str, Solver] = {"phone-book": contact, "search-engine": search}

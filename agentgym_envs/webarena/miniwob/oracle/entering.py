@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.actions import Action
+from agentgym_envs.webarena.actions import Action, Press
 from agentgym_envs.webarena.browser.view import Element
 from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, fill, number, write
 
@@ -63,6 +63,8 @@ def suggestion(sight: Sight) -> Action:
 def terminal(sight: Sight) -> Action:
     """List the files, remove the one that is asked for."""
     field, texts = sight.fields[0], sight.texts
+    if texts[-1] != "user$":  # something was typed without Enter
+        return Press("Backspace", field.id)
     if "ls" not in texts:
         return write(field, "ls", enter=True)
     files = texts[texts.index("ls") + 1].split()

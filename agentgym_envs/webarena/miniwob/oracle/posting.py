@@ -23,9 +23,10 @@ def all_posts(sight: Sight) -> Action:
     """A button of all posts of a user, or of so many."""
     label, count, user = sight.asks(r'the "(.+)" button on (all|\d+) posts? by (@.+) and then')
     buttons = [next(e for e in post if e.name == label and e.role == "button") for post in _posts(sight, user)]
-    free = [button for button in buttons if not on(button, "pressed")]
-    wanted = len(buttons) if count == "all" else int(count)
-    return click(free[0] if len(buttons) - len(free) < wanted else sight.one("button", "Submit"))
+    wanted = buttons if count == "all" else buttons[: int(count)]
+    ids = [button.id for button in wanted]
+    wrong = (button for button in sight.all("button") if on(button, "pressed") != (button.id in ids))
+    return click(next(wrong, None) or sight.one("button", "Submit"))
 
 
 def _posts(sight: Sight, user: str) -> list[list[Element]]:

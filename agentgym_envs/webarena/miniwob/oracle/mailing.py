@@ -40,6 +40,9 @@ def worded(sight: Sight) -> Action:
 
 
 def _carry_out(sight: Sight, order: _Order) -> Action:
+    back = sight.find("button", "back")
+    if back and not _leads_on(sight, order):
+        return click(back)
     if send := sight.find("button", "send"):
         return fill([(sight.fields[0], order.message or order.to)], send)
     wanted = "Reply" if order.task == "reply" else "Forward"
@@ -50,6 +53,16 @@ def _carry_out(sight: Sight, order: _Order) -> Action:
         return click(mail)
     icon = "trash" if order.task == "delete" else "star"
     return click(next(element for element in sight.after(mail) if element.name == icon))
+
+
+def _leads_on(sight: Sight, order: _Order) -> bool:
+    """Whether what is open, a mail or an answer to one, is what the order is about. Whose mail is forwarded is not told."""
+    if order.task not in ("reply", "forward"):
+        return False
+    if sight.find("button", "send") is None:
+        return order.by in sight.texts
+    fields = 1 if order.task == "reply" else 2
+    return len(sight.fields) == fields and (fields == 2 or order.by in sight.texts)
 
 
 def _mail_by(sight: Sight, sender: str) -> Element:
