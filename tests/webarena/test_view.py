@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -62,9 +63,11 @@ def test_what_cannot_be_read_is_left_out(text: str, clean: str, agent: Agent) ->
 
 
 TEXTS = st.text(st.sampled_from("ab '\"\\[]1:\n\t.\u202e\ue601é"), max_size=12)
-NODES = st.recursive(
+NODES: st.SearchStrategy[Any] = st.recursive(
     st.tuples(st.sampled_from(["button", "input", "p", "a", "h2", "img"]), TEXTS, TEXTS, st.just([])),
-    lambda inner: st.tuples(st.sampled_from(["div", "nav", "table", "select", "form"]), TEXTS, TEXTS, st.lists(inner, max_size=3)),
+    lambda inner: st.tuples(
+        st.sampled_from(["div", "nav", "table", "select", "form"]), TEXTS, TEXTS, st.lists(inner, max_size=3)
+    ),
     max_leaves=8,
 )
 BUILD = """nodes => {

@@ -228,12 +228,13 @@ class _Lines:
         self._room = most - _NOTE_SPACE
         self.lost = 0
 
-    def add(self, depth: int, line: str) -> None:
+    def add(self, depth: int, line: str) -> bool:
         self._room -= depth + len(line) + 1
         if self._room < 0:
             self.lost += 1
         else:
             self._lines.append("\t" * depth + line)
+        return self._room >= 0
 
     def text(self) -> str:
         note = f"... {self.lost} more line{'s' * (self.lost > 1)} left out: the page is too long"
@@ -282,8 +283,8 @@ class _Telling:
         self._work += [(child, place) for child in reversed(children)]
 
     def _tell(self, node: _Node, depth: int, line: str) -> None:
-        self.ids.add(node.id)
-        self.lines.add(depth, f"[{node.id}] {line}")
+        if self.lines.add(depth, f"[{node.id}] {line}"):
+            self.ids.add(node.id)
 
     def _node(self, node: _Node, place: _Place) -> None:
         thing = self._layout.things.get(node.id, Thing())
@@ -375,8 +376,7 @@ class _Telling:
             states = _states(option, "OPTION", False, False)
             line = f"{option.role} {quoted(option.name)}{states}"
             self._tell(option, place.depth + depth, line)
-        if len(options) > _MOST_OPTIONS:
-            more = len(options) - _MOST_OPTIONS
+        if more := len(options) - len(few):
             self.lines.add(place.depth, f"... {more} more options; type the text of one to choose it")
 
     def _within(self, node: _Node, tree: _Tree) -> Iterator[tuple[_Node, int]]:

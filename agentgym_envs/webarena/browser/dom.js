@@ -99,9 +99,9 @@ function modalOf(root) {
   const open = [...queryAll(root, 'dialog:modal')].filter(e => isRendered(e));
   if (open.length < 2) return open[0] ?? null;
   const inFront = dialog => {
-    const box = boxOf(dialog), hit = method(Document, 'elementsFromPoint');
+    const box = boxOf(dialog);
     const top = Document.prototype.elementFromPoint.call(root, box.x + box.width / 2, box.y + box.height / 2);
-    return hit && top && contains(dialog, top);
+    return top && contains(dialog, top);
   };
   return open.reverse().find(inFront) ?? open[0];
 }

@@ -16,9 +16,14 @@ from typing import Any, TypeVar
 _T = TypeVar("_T")
 
 
-@cache
 def loop() -> asyncio.AbstractEventLoop:
     """The loop, begun when it is first needed."""
+    with _lock:
+        return _begun()
+
+
+@cache
+def _begun() -> asyncio.AbstractEventLoop:
     made = asyncio.new_event_loop()
     threading.Thread(target=made.run_forever, name="agentgym-browser", daemon=True).start()
     return made
@@ -48,5 +53,13 @@ def begin(work: Coroutine[Any, Any, Any]) -> None:
         asyncio.run_coroutine_threadsafe(work, loop())
 
 
+def _forget() -> None:
+    """In the child of a fork, where the loop's thread does not exist."""
+    global _lock
+    _lock = threading.Lock()
+    _begun.cache_clear()
+
+
+_lock = threading.Lock()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=loop.cache_clear)  # the loop's thread is the parent's
+    os.register_at_fork(after_in_child=_forget)

@@ -76,13 +76,22 @@ class BrowserPool:
 
     async def enter(self, **arguments: Any) -> tuple[Chromium, BrowserContext]:
         """A fresh context, made with Playwright's arguments, and the browser that it is in. Raises EnvError."""
+        try:
+            return await self._enter(arguments)
+        except EnvError:
+            _log.warning("a browser gave no context; trying once more with another", exc_info=True)
+            return await self._enter(arguments)
+
+    async def _enter(self, arguments: dict[str, Any]) -> tuple[Chromium, BrowserContext]:
         chromium = await self._browser()
         chromium.episodes += 1
         chromium.served += 1
         chromium.retired = chromium.retired or chromium.served >= self.options.recycle_after
         try:
-            return chromium, await chromium.browser.new_context(**arguments)
+            async with asyncio.timeout(LAUNCH_SECONDS):
+                return chromium, await chromium.browser.new_context(**arguments)
         except BaseException as error:
+            chromium.retired = chromium.retired or isinstance(error, Exception)
             await self.leave(chromium, None)
             if isinstance(error, Exception):
                 raise EnvError(f"the browser gave no context: {error}") from error
@@ -138,15 +147,13 @@ class _Engine:
         self._starting: asyncio.Lock | None = None
 
     async def launch(self, options: BrowserOptions) -> Browser:
-        from playwright.async_api import Error
-
         for attempt in (1, 2):
             driver = await self._get_driver()
             program = find_chromium(options.chromium, driver.chromium.executable_path)
             try:
                 async with asyncio.timeout(LAUNCH_SECONDS):
                     return await driver.chromium.launch(**launch_options(program, options.hosts))
-            except (Error, TimeoutError) as error:
+            except Exception as error:
                 if attempt == 2:
                     raise EnvError(f"Chromium ({program}) does not start: {str(error)[:2000]}") from error
                 _log.warning("Chromium did not start; trying once more with a new driver", exc_info=True)

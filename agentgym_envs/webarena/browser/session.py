@@ -233,7 +233,7 @@ class Session:
         """Open an empty tab and go to it. Raises InvalidAction if there are too many."""
         if len(self.tabs) >= MOST_TABS:
             raise InvalidAction(f"There are {MOST_TABS} tabs already. Close one first.")
-        await self._adopt(await self._own_page())
+        await self._adopt(await self._own_page(), focus=True)
 
     async def _prepare(self) -> None:
         await self.context.add_init_script(page_source())
@@ -245,13 +245,14 @@ class Session:
             self._own.add(page)
             return page
 
-    async def _adopt(self, page: Page) -> None:
+    async def _adopt(self, page: Page, *, focus: bool) -> None:
         tab = await Tab.attach(page)
         page.on("download", lambda _: self.notes.append("A download was refused; there are none here."))
         page.on("crash", lambda _: self.fail("the page crashed"))
         page.on("close", lambda _: self._forget(tab))
         self.tabs.append(tab)
-        self.tab = tab
+        if focus:
+            self.tab = tab
 
     def _forget(self, tab: Tab) -> None:
         """A tab was closed, by the agent or by its page."""
@@ -295,7 +296,8 @@ class Session:
             self.notes.append(f"A new window was closed at once, since there are {MOST_TABS} tabs already.")
             await page.close()
             return
-        await self._adopt(page)
+        expected = self._windows < self._windows_asked()
+        await self._adopt(page, focus=expected)  # the agent does not go to one that comes when it has acted
 
     async def _on_dialog(self, dialog: Dialog) -> None:
         """Nobody can answer it: an alert is acknowledged, a page that asks is left, any other question is declined."""

@@ -89,21 +89,21 @@ def food(sight: Sight) -> Action:
 
 
 def _menu(sight: Sight) -> list[_Dish]:
-    """A dish is its name, pictures of its kinds, a minus, perhaps a number, and a plus."""
-    dishes, name, kinds, count = list[_Dish](), "", list[str](), 0
+    dishes, parts = list[_Dish](), list[Element]()
     for element in sight.body:
+        parts.append(element)
         if element.role == "button" and element.name == "+":
-            dishes.append(_Dish(name, kinds, count, minus, element))
-            name, kinds, count = "", [], 0
-        elif element.role == "button":
-            minus = element
-        elif element.role == "img":
-            kinds.append(element.name)
-        elif element.role == "StaticText" and name:
-            count = int(element.name) if element.name.isdigit() else count
-        elif element.role == "StaticText":
-            name = element.name
+            dishes.append(_dish(parts))
+            parts = []
     return dishes
+
+
+def _dish(parts: list[Element]) -> _Dish:
+    """A dish is its name, pictures of its kinds, a minus, perhaps a number, and a plus."""
+    name, *ordered = [part.name for part in parts if part.role == "StaticText"]
+    kinds = [part.name for part in parts if part.role == "img"]
+    remove, add = (part for part in parts if part.role == "button")
+    return _Dish(name, kinds, int(ordered[0]) if ordered else 0, remove, add)
 
 
 SOLVERS: dict[str, Solver] = {

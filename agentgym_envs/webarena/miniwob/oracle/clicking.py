@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.actions import Action
 from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, number, on
 
@@ -25,8 +26,10 @@ def named_button(sight: Sight) -> Action:
 
 def one_then_two(sight: Sight) -> Action:
     """Button ONE, which then has the focus, and button TWO."""
-    one = sight.one("button", "ONE")
-    return click(sight.one("button", "TWO") if on(one, "focused") else one)
+    one, two = sight.one("button", "ONE"), sight.one("button", "TWO")
+    if on(two, "focused"):
+        raise NoOracle("button TWO was clicked first")
+    return click(two if on(one, "focused") else one)
 
 
 def link(sight: Sight) -> Action:

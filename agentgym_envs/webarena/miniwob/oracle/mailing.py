@@ -56,7 +56,7 @@ def _carry_out(sight: Sight, order: _Order) -> Action:
 
 
 def _leads_on(sight: Sight, order: _Order) -> bool:
-    """Whether what is open, a mail or an answer to one, is what the order is about. Whose mail is forwarded is not told."""
+    """Whether what is open, a mail or an answer, is what the order is about. Whose mail is forwarded is not told."""
     if order.task not in ("reply", "forward"):
         return False
     if sight.find("button", "send") is None:
