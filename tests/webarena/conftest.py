@@ -123,7 +123,9 @@ class Trap:
 
     def _serve_tcp(self) -> None:
         body = b"<title>Trapped</title>"
-        answer = b"HTTP/1.1 200 OK\r\naccess-control-allow-origin: *\r\ncontent-type: text/html\r\nconnection: close\r\n"
+        answer = (
+            b"HTTP/1.1 200 OK\r\naccess-control-allow-origin: *\r\ncontent-type: text/html\r\nconnection: close\r\n"
+        )
         while True:
             try:
                 visitor, _ = self._tcp.accept()

@@ -1,6 +1,5 @@
 """Actions on real pages: what a user's mouse and keyboard would have done has been done."""
 
-import time
 from typing import Any
 
 import pytest
@@ -9,18 +8,12 @@ from agentgym_envs.errors import InvalidAction
 from agentgym_envs.webarena.actions import (
     Action,
     Click,
-    CloseTab,
-    GoBack,
-    GoForward,
     Hover,
-    NewTab,
     Press,
     Scroll,
-    TabFocus,
     Type,
 )
-from agentgym_envs.webarena.browser.session import MOST_TABS
-from tests.webarena.conftest import Agent, Reply, html
+from tests.webarena.conftest import Agent, html
 
 pytestmark = pytest.mark.slow
 SAY = "document.getElementById('out').textContent = "
@@ -33,9 +26,13 @@ LISTEN = (
 )
 REACT = """<script>
 // As React does: what the field holds is what the state holds, and a change is one that its tracker did not see.
-const field = document.querySelector('input'), proto = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value');
+const field = document.querySelector('input');
+const proto = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value');
 let tracked = field.value, state = field.value;
-Object.defineProperty(field, 'value', { get() { return proto.get.call(this); }, set(v) { tracked = v; proto.set.call(this, v); } });
+Object.defineProperty(field, 'value', {
+  get() { return proto.get.call(this); },
+  set(v) { tracked = v; proto.set.call(this, v); },
+});
 field.addEventListener('input', () => {
   if (proto.get.call(field) !== tracked) { state = proto.get.call(field); out.textContent = 'State: ' + state; }
   field.value = state;
@@ -71,7 +68,10 @@ def heard(agent: Agent) -> bool:
         ("<button onmousedown={c}>Go</button>", "button"),
         ("<button onpointerup={c}>Go</button>", "button"),
         ("<div style='height: 3000px'></div><button onclick={c}>Go</button>", "button"),
-        ("<div style='width: 3000px; display: flex; justify-content: end'><button onclick={c}>Go</button></div>", "button"),
+        (
+            "<div style='width: 3000px; display: flex; justify-content: end'><button onclick={c}>Go</button></div>",
+            "button",
+        ),
         ("<div style='width: 120px; font-size: 30px'>before this <a href=# onclick={c}>Go</a> one</div>", "link"),
         ("<button onclick={c} style='transform: rotate(45deg) scale(2); margin: 90px'>Go</button>", "button"),
         ("<button onclick={c} style='position: fixed; bottom: 0; right: 0'>Go</button>", "button"),
@@ -105,7 +105,9 @@ def test_radio_buttons(agent: Agent) -> None:
 
 
 def test_what_is_covered_cannot_be_clicked(agent: Agent) -> None:
-    cover = "<div id=cover style='position: fixed; inset: 0' onclick='this.remove()' role=button aria-label=Cover></div>"
+    cover = (
+        "<div id=cover style='position: fixed; inset: 0' onclick='this.remove()' role=button aria-label=Cover></div>"
+    )
     agent.show(OUT + f'<button onclick="{HEARD}">Go</button>' + cover)
     assert "covered" in refused(agent, Click(agent.find("button", "Go")))
     assert "covered" in refused(agent, Hover(agent.find("button", "Go")))
@@ -145,8 +147,8 @@ def frame(body: str) -> str:
 
 def test_what_is_in_a_frame(agent: Agent) -> None:
     inner = '<div style="height: 500px"></div><button onclick="parent.out.textContent = `clicked`">Go</button>'
-    inner += '<input aria-label=Field value=old><select aria-label=Choice><option>A<option>B</select>'
-    inner += '<div contenteditable role=textbox aria-label=Text>old</div>'
+    inner += "<input aria-label=Field value=old><select aria-label=Choice><option>A<option>B</select>"
+    inner += "<div contenteditable role=textbox aria-label=Text>old</div>"
     agent.show(frame(inner))
     agent.click("button", "Go")
     assert heard(agent)
@@ -169,7 +171,9 @@ def test_what_is_in_a_frame_that_is_covered(agent: Agent) -> None:
 
 def test_what_is_in_a_shadow_root(agent: Agent) -> None:
     script = "document.querySelector('section').attachShadow({mode: 'open'}).innerHTML = '<div></div>';"
-    script += "document.querySelector('section').shadowRoot.querySelector('div').attachShadow({mode: 'open'}).innerHTML = "
+    script += (
+        "document.querySelector('section').shadowRoot.querySelector('div').attachShadow({mode: 'open'}).innerHTML = "
+    )
     script += "`<button onclick='out.textContent = \\`clicked\\`'>Go</button><input aria-label=Field value=old>`"
     agent.show(f"{OUT}<section></section><script>{script}</script>")
     agent.click("button", "Go")
@@ -199,7 +203,9 @@ def test_options_of_which_several_may_be_chosen(agent: Agent) -> None:
 @pytest.mark.parametrize("around", ["<fieldset disabled>{}</fieldset>", "{}"])
 def test_what_is_disabled(agent: Agent, around: str) -> None:
     off = "disabled" if around == "{}" else ""
-    fields = f"<input {FIELD} {off}><textarea aria-label=Text {off}></textarea><select {off}><option>A<option>B</select>"
+    fields = (
+        f"<input {FIELD} {off}><textarea aria-label=Text {off}></textarea><select {off}><option>A<option>B</select>"
+    )
     agent.show(around.format(fields))
     assert "is disabled" in refused(agent, Type(agent.find("textbox", "Field"), "x", False))
     assert "is disabled" in refused(agent, Type(agent.find("textbox", "Text"), "x", False))
@@ -226,7 +232,7 @@ def test_a_disabled_button_does_nothing(agent: Agent) -> None:
         f"<textarea {FIELD}>old</textarea>",
     ],
 )
-@pytest.mark.parametrize("text", ["new", "", "It's [1] \"é\" – 日本 🙂", "x" * 250])
+@pytest.mark.parametrize("text", ["new", "", 'It\'s [1] "é" – 日本 🙂', "x" * 250])
 def test_a_text_replaces_what_was_there(agent: Agent, field: str, text: str) -> None:
     agent.show(field)
     agent.type("searchbox" if "search" in field else "textbox", "Field", text)
@@ -236,7 +242,10 @@ def test_a_text_replaces_what_was_there(agent: Agent, field: str, text: str) -> 
 def test_a_page_that_listens_to_keys_notices(agent: Agent) -> None:
     agent.show(f"<input {FIELD} value=old>{LISTEN}")
     agent.type("textbox", "Field", "ab")
-    assert agent.js("heard") == ["focus", *(event for key in "ab" for event in (f"keydown{key}", "beforeinput", "input", f"keyup{key}"))]
+    assert agent.js("heard") == [
+        "focus",
+        *(event for key in "ab" for event in (f"keydown{key}", "beforeinput", "input", f"keyup{key}")),
+    ]
     agent.press("Enter")
     assert agent.js("heard.slice(9)") == ["keydownEnter", "beforeinput", "change", "keyupEnter"]
 
@@ -256,7 +265,8 @@ def test_enter_is_pressed_only_if_it_is_asked_for(agent: Agent) -> None:
 
 
 def test_lines(agent: Agent) -> None:
-    agent.show(f"<textarea aria-label=Area>old</textarea><input {FIELD}><div contenteditable role=textbox aria-label=Rich>old</div>")
+    rich = "<div contenteditable role=textbox aria-label=Rich>old</div>"
+    agent.show(f"<textarea aria-label=Area>old</textarea><input {FIELD}>{rich}")
     agent.type("textbox", "Area", "one\n\ntwo")
     assert value(agent, "textarea") == "one\n\ntwo"
     agent.type("textbox", "Field", "one\ntwo")
@@ -434,143 +444,3 @@ def test_an_id_of_a_page_that_went_by_itself(agent: Agent) -> None:
     agent.js("void (location = '/next')")
     agent.run(agent.session.settle())
     assert "no element" in refused(agent, Click(button))
-
-
-# Tabs and history
-
-
-def titles(agent: Agent) -> list[str]:
-    return [tab.title for tab in agent.session.tabs]
-
-
-@pytest.mark.parametrize("way", ["target=_blank", "target=_blank rel=opener", "target=other"])
-@pytest.mark.parametrize("seconds", [0.0, 0.4])
-def test_a_link_that_opens_a_window(agent: Agent, way: str, seconds: float) -> None:
-    agent.site.put("/next", Reply(html("<h1>There</h1>", title="Next"), seconds=seconds))
-    agent.show(f"<a href=/next {way}>Next</a>", title="First")
-    agent.click("link", "Next")
-    assert (agent.path, titles(agent), agent.session.settled) == ("/next", ["First", "Next"], True)
-    agent.act(CloseTab())
-    assert (agent.path, titles(agent)) == ("/", ["First"])
-
-
-@pytest.mark.parametrize("features", ["", ", '_blank', 'noopener'", ", '', 'popup,width=300'"])
-def test_a_script_that_opens_a_window(agent: Agent, features: str) -> None:
-    agent.site.put("/next", Reply(html("", title="Next"), seconds=0.2))
-    agent.show(f"<button onclick=\"window.open('/next'{features})\">Go</button>", title="First")
-    agent.click("button", "Go")
-    assert (agent.path, titles(agent)) == ("/next", ["First", "Next"])
-
-
-def test_a_window_that_is_very_slow(agent: Agent) -> None:
-    agent.site.put("/next", Reply(html("", title="Next"), seconds=3))
-    agent.show("<a href=/next target=_blank>Next</a>", title="First")
-    agent.click("link", "Next")
-    assert (agent.path, titles(agent)) == ("/next", ["First", "Next"])
-
-
-def test_a_window_that_is_written_by_its_opener(agent: Agent) -> None:
-    script = "const w = window.open(); w.document.title = 'New'; w.document.body.innerHTML = '<h1>Written</h1>'"
-    agent.show(f'<button onclick="{script}">Go</button>')
-    agent.click("button", "Go")
-    assert "heading 'Written'" in agent.tree and agent.url == "about:blank"
-
-
-def test_windows_of_windows(agent: Agent) -> None:
-    """Of which the first is closed before the second opens another."""
-    agent.site.put("/2", html("<a href=/3 target=_blank>Third</a>", title="Second"))
-    agent.site.put("/3", Reply(html("", title="Third"), seconds=0.3))
-    agent.show("<a href=/2 target=_blank>Second</a>", title="First")
-    agent.click("link", "Second")
-    agent.act(TabFocus(0))
-    agent.act(CloseTab())
-    agent.click("link", "Third")
-    assert titles(agent) == ["Second", "Third"] and agent.path == "/3"
-
-
-def test_a_window_of_a_name_that_is_taken(agent: Agent) -> None:
-    agent.site.put("/2", html("", title="Second"))
-    agent.site.put("/3", Reply(html("", title="Third"), seconds=0.2))
-    agent.show("<a href=/2 target=w>Second</a><a href=/3 target=w>Third</a>", title="First")
-    agent.click("link", "Second")
-    agent.act(TabFocus(0))
-    start = time.monotonic()
-    agent.click("link", "Third")
-    assert len(agent.session.tabs) == 2 and time.monotonic() - start < 1.5
-    agent.act(TabFocus(1))
-    assert agent.session.view.title == "Third"
-
-
-def test_two_windows_at_once(agent: Agent) -> None:
-    for name in "23":
-        agent.site.put(f"/{name}", html("", title=name))
-    agent.show("<button onclick=\"window.open('/2'); window.open('/3')\">Go</button>", title="First")
-    agent.click("button", "Go")
-    assert len(agent.session.tabs) >= 2 and agent.path in ("/2", "/3")
-
-
-def test_more_windows_than_there_may_be(fresh: Agent) -> None:
-    fresh.show("<button onclick=\"for (let i = 0; i < 15; i++) window.open('/')\">Go</button>", title="First")
-    for _ in range(3):
-        note = fresh.click("button", "Go")
-        fresh.act(TabFocus(0))
-        if note:
-            break
-    assert len(fresh.session.tabs) == MOST_TABS and "closed at once" in note
-    assert "already" in refused(fresh, NewTab())
-
-
-@pytest.mark.parametrize("when", ["onclick='window.close()'", "onclick='setTimeout(() => window.close(), 0)'"])
-def test_a_window_that_closes_itself(agent: Agent, when: str) -> None:
-    agent.site.put("/2", html(f"<button {when}>Close</button>", title="Second"))
-    agent.show("<button onclick=\"window.open('/2')\">Go</button>", title="First")
-    agent.click("button", "Go")
-    note = agent.click("button", "Close")
-    assert (titles(agent), agent.path) == (["First"], "/") and "closed" in note
-
-
-def test_the_only_tab_that_closes_itself(agent: Agent) -> None:
-    agent.show("<button onclick=\"window.open('', '_self'); window.close()\">Close</button>")
-    agent.click("button", "Close")
-    assert len(agent.session.tabs) == 1
-    agent.show("<p>Still here</p>", "/2")
-    assert "Still here" in agent.tree
-
-
-def test_tabs(agent: Agent) -> None:
-    agent.show("<p>One</p>", title="First")
-    assert "only tab" in refused(agent, CloseTab())
-    agent.act(NewTab())
-    assert agent.url == "about:blank" and len(agent.session.tabs) == 2
-    agent.show("<p>Two</p>", "/2", title="Second")
-    assert "tabs go from 0 to 1" in refused(agent, TabFocus(2))
-    agent.act(TabFocus(0))
-    assert "StaticText 'One'" in agent.tree
-    agent.act(CloseTab())
-    assert "StaticText 'Two'" in agent.tree and len(agent.session.tabs) == 1
-
-
-def test_history(fresh: Agent) -> None:
-    assert "go back" in refused(fresh, GoBack())
-    fresh.show("<p>One</p>", "/1")
-    assert "go back" in refused(fresh, GoBack())  # to the empty page of before the episode
-    fresh.show("<a href=#x>Two</a>", "/2")
-    fresh.click("link", "Two")
-    fresh.act(GoBack())
-    assert fresh.path == "/2"
-    fresh.act(GoBack())
-    assert fresh.path == "/1" and "StaticText 'One'" in fresh.tree
-    fresh.act(GoForward())
-    fresh.act(GoForward())
-    assert fresh.path == "/2#x"
-    assert "go forward" in refused(fresh, GoForward())
-
-
-def test_going_back_to_the_answer_to_a_form(fresh: Agent) -> None:
-    fresh.site.put("/found", html("<a href=/thing>Thing</a>", title="Found"))
-    fresh.site.put("/thing", html("", title="Thing"))
-    fresh.show("<form action=/found method=post><input name=q><button>Find</button></form>")
-    fresh.click("button", "Find")
-    fresh.click("link", "Thing")
-    assert "http://a.test/found" in fresh.act(GoBack())  # it is not asked for once more
-    assert (fresh.path, fresh.session.view.title, fresh.site.hits("/found")) == ("/thing", "Thing", 1)

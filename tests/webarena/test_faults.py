@@ -20,7 +20,7 @@ from tests.waiting import until
 from tests.webarena.conftest import Agent, MakeAgent, Reply, Site, html
 
 pytestmark = pytest.mark.slow
-BUTTON = "<button onclick=\"{}\">Go</button>"
+BUTTON = '<button onclick="{}">Go</button>'
 
 
 async def crash(agent: Agent) -> None:
@@ -44,7 +44,9 @@ WAYS: dict[str, Callable[[Agent], None]] = {
     "loop later": break_by("setTimeout(() => { for (;;); }, 0)"),
     "dialogs": break_by("for (;;) alert('Again')"),
     "memory": break_by("const all = []; for (;;) all.push(new Array(1e6).fill(all.length))"),
-    "deep": break_by("let e = document.body; for (let i = 0; i < 5e4; i++) e = e.appendChild(document.createElement('b')); for (;;);"),
+    "deep": break_by(
+        "let e = document.body; for (let i = 0; i < 5e4; i++) e = e.appendChild(document.createElement('b')); for (;;);"
+    ),
 }
 
 
@@ -53,7 +55,7 @@ def test_a_page_that_breaks(make_agent: MakeAgent, way: str) -> None:
     neighbour, agent = make_agent(), make_agent(call_seconds=20 if way == "memory" else 1.5)
     neighbour.show("<button>Neighbour</button>", "/neighbour")
     agent.show("<p>Home</p>", "/home")
-    with pytest.raises(EnvError, match="crash|did not answer|closed"):
+    with pytest.raises(EnvError, match=r"crash|did not answer|closed"):
         WAYS[way](agent)
     with pytest.raises(EnvError):  # it stays broken
         agent.act(Wait())
@@ -69,7 +71,9 @@ def test_a_page_that_breaks(make_agent: MakeAgent, way: str) -> None:
 
 def process_of(name: str) -> list[psutil.Process]:
     """The processes of this one that run a program of such a name."""
-    return [p for p in psutil.Process().children(recursive=True) if name in p.name() and p.status() != psutil.STATUS_ZOMBIE]
+    return [
+        p for p in psutil.Process().children(recursive=True) if name in p.name() and p.status() != psutil.STATUS_ZOMBIE
+    ]
 
 
 @pytest.mark.parametrize("name", ["chrom", "node"])
@@ -111,10 +115,10 @@ def test_a_site_that_is_down(make_agent: MakeAgent, hosts: HostRules) -> None:
     rules = HostRules.of(mapped=dict(hosts.mapped) | {"down.test": f"127.0.0.1:{unused_port()}"})
     options = BrowserOptions(hosts=rules)
     neighbour, agent = make_agent(browser=options), make_agent(browser=options)
-    with pytest.raises(EnvError, match="down.test.*did not answer.*REFUSED"):
+    with pytest.raises(EnvError, match=r"down.test.*did not answer.*REFUSED"):
         agent.goto("http://down.test/")
     neighbour.show("<a href=http://down.test/x>Down</a>")
-    with pytest.raises(EnvError, match="down.test/x did not answer.*REFUSED"):
+    with pytest.raises(EnvError, match=r"down.test/x did not answer.*REFUSED"):
         neighbour.click("link", "Down")
 
 
@@ -140,7 +144,7 @@ def test_a_site_that_talks_nonsense(make_agent: MakeAgent) -> None:
             for _ in range(3):  # it tries again
                 server.settimeout(1)
                 server.accept()[0].close()
-        with pytest.raises(EnvError, match="odd.test/ did not answer"):
+        with pytest.raises(EnvError, match=r"odd.test/ did not answer"):
             going.result(30)
 
 
@@ -171,7 +175,7 @@ def test_a_stopped_browser_is_given_up(make_agent: MakeAgent) -> None:
     for process in stopped:
         os.kill(process.pid, signal.SIGSTOP)
     try:
-        with pytest.raises(EnvError, match="did not answer within 1.5 s"):
+        with pytest.raises(EnvError, match=r"did not answer within 1.5 s"):
             agent.act(Wait())
     finally:
         for process in stopped:

@@ -155,7 +155,10 @@ def test_what_a_model_is_told() -> None:
         with pytest.raises(InvalidAction) as error:
             RULES.check(url)
         told[url] = str(error.value)
-    assert "http:// or https://" in told["file:///etc/passwd"] and "'evil.test' cannot be visited" in told["http://evil.test/x"]
+    assert (
+        "http:// or https://" in told["file:///etc/passwd"]
+        and "'evil.test' cannot be visited" in told["http://evil.test/x"]
+    )
     assert "user name" in told["http://u@shop.test/"] and "not an address" in told["http://["]
 
 
@@ -172,21 +175,61 @@ def test_rules_for_the_resolver() -> None:
     assert HostRules().resolver_rules == "MAP * ~NOTFOUND" and not HostRules().allows("http://shop.test/")
 
 
-@pytest.mark.parametrize("name", ["", "shop.test/", "shop test", "a,b", "MAP * 127.0.0.1", "shop.test:0", "shop.test:70000", "*", "a.*"])
+@pytest.mark.parametrize(
+    "name", ["", "shop.test/", "shop test", "a,b", "MAP * 127.0.0.1", "shop.test:0", "shop.test:70000", "*", "a.*"]
+)
 def test_a_place_that_is_none(name: str) -> None:
     with pytest.raises(UsageError, match="a host is written as"):
         HostRules.of(mapped={name: "127.0.0.1:9"})
 
 
-@pytest.mark.parametrize("url", ["", "shop.test", "ftp://shop.test", "http://", "http://a,b/", "http://*.test/", "http://a b/", "http://a:0/"])
+@pytest.mark.parametrize(
+    "url",
+    ["", "shop.test", "ftp://shop.test", "http://", "http://a,b/", "http://*.test/", "http://a b/", "http://a:0/"],
+)
 def test_a_site_without_an_address(url: str) -> None:
     with pytest.raises(UsageError, match="the address of a site"):
         HostRules.of(urls=[url])
 
 
 PIECES = st.sampled_from(
-    ["http", "https", "file", "://", ":", "//", "/", "\\", "@", "?", "#", ".", "%2e", "%00", "[", "]", "::1", ":80", ":8080", "\t"]
-    + ["shop", "test", "shop.test", "en.wiki.test:8080", "evil.com", "127.0.0.1", "127.1", "ｓ", "。", "／", "K", "ß", "\u00ad", " ", "x"]
+    [
+        "http",
+        "https",
+        "file",
+        "://",
+        ":",
+        "//",
+        "/",
+        "\\",
+        "@",
+        "?",
+        "#",
+        ".",
+        "%2e",
+        "%00",
+        "[",
+        "]",
+        "::1",
+        ":80",
+        " ",
+        ":8080",
+        "shop",
+        "test",
+        "shop.test",
+        "en.wiki.test:8080",
+        "evil.com",
+        "127.0.0.1",
+        "127.1",
+        "x",
+        "\t",
+        "ｓ",
+        "。",
+        "／",
+        "K",
+        "ß",
+        "\u00ad",
+    ]
 )
 TRICKS = st.one_of(
     st.lists(PIECES, max_size=9).map("".join),
@@ -202,7 +245,8 @@ TRICKS = st.one_of(
 @given(urls=st.lists(TRICKS, min_size=100, max_size=100))
 def test_chromium_sees_the_same_host(agent: Agent, urls: list[str]) -> None:
     allowed = [RULES.check(url) for url in urls if RULES.allows(url)]
-    parse = "u => { try { const p = new URL(u); return [p.protocol, p.hostname, p.port, p.username + p.password] } catch { return null } }"
+    parts_of = "const p = new URL(u); return [p.protocol, p.hostname, p.port, p.username + p.password]"
+    parse = f"u => {{ try {{ {parts_of} }} catch {{ return null }} }}"
     seen = agent.js(f"{json.dumps(allowed)}.map({parse})")
     for url, parts in zip(allowed, seen, strict=True):
         if parts is None or url == "about:blank":

@@ -77,7 +77,9 @@ def gone(processes: list[psutil.Process]) -> bool:
 @pytest.mark.parametrize("end", ["exit", "SIGKILL", "SIGINT", "SIGTERM", "group SIGINT", "error"])
 def test_no_process_is_left_behind(run: list[subprocess.Popen[str]], end: str) -> None:
     ending = {"exit": "sys.exit(0)", "error": "raise RuntimeError"}.get(end, "time.sleep(60)")
-    process = begin(f"agent = open_one(); say('open'); sys.stdin.readline(); {ending}".replace("sys.stdin.readline();", ""), run)
+    process = begin(
+        f"agent = open_one(); say('open'); sys.stdin.readline(); {ending}".replace("sys.stdin.readline();", ""), run
+    )
     assert process.stdout is not None
     if "time.sleep" not in ending:
         process.wait(30)

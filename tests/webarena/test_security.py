@@ -1,4 +1,4 @@
-"""What a hostile page or a careless agent tries: afterwards the agent is on a page of the task, and nobody was reached."""
+"""What hostile pages and careless agents try: afterwards the agent is on a page of the task, and nobody was reached."""
 
 import logging
 import os
@@ -134,7 +134,9 @@ def test_being_brought_back_to_any_address(home: Agent, outside: str, path: str)
 
 
 @slow
-@pytest.mark.parametrize("outside", ["http://evil.test/", "http://127.0.0.1:{port}/", "file:///etc/passwd"], indirect=True)
+@pytest.mark.parametrize(
+    "outside", ["http://evil.test/", "http://127.0.0.1:{port}/", "file:///etc/passwd"], indirect=True
+)
 def test_a_start_page_that_leads_out_is_no_start(make_agent: MakeAgent, site: Site, outside: str) -> None:
     site.put("/start", Reply(status=302, headers={"location": outside}))
     with pytest.raises(EnvError, match="cannot be shown"):
@@ -142,7 +144,9 @@ def test_a_start_page_that_leads_out_is_no_start(make_agent: MakeAgent, site: Si
 
 
 @slow
-@pytest.mark.parametrize("outside", ["http://evil.test/", "http://127.0.0.1:{port}/", "http://[::1]:{port}/"], indirect=True)
+@pytest.mark.parametrize(
+    "outside", ["http://evil.test/", "http://127.0.0.1:{port}/", "http://[::1]:{port}/"], indirect=True
+)
 def test_refreshing_elsewhere(home: Agent, outside: str) -> None:
     home.site.put("/hop", html("", head=f'<meta http-equiv=refresh content="0; url={outside}">', title="Hop"))
     home.show("<a href=/hop>Go</a>")
@@ -167,31 +171,51 @@ REACH = {
     "import": "import(u)",
     "font": "new FontFace('f', `url(${u})`).load()",
     "transport": "new WebTransport(u.replace('http:', 'https:')).ready.catch(() => 0)",
-    "stun": "const c = new RTCPeerConnection({iceServers: [{urls: u.replace('http://', 'stun:').replace(/\\/.*$/, '')}]});"
-    "c.createDataChannel('x'); c.createOffer().then(o => c.setLocalDescription(o))",
-    "turn": "const c = new RTCPeerConnection({iceTransportPolicy: 'relay', iceServers: [{username: 'u', credential: 'c',"
-    "urls: u.replace('http://', 'turn:').replace(/\\/.*$/, '?transport=tcp')}]});"
-    "c.createDataChannel('x'); c.createOffer().then(o => c.setLocalDescription(o))",
+    "stun": "call({urls: u.replace('http://', 'stun:').replace(/\\/.*$/, '')}, 'all')",
+    "turn": "call({username: 'u', credential: 'c', "
+    "urls: u.replace('http://', 'turn:').replace(/\\/.*$/, '?transport=tcp')},"
+    "'relay')",
 } | {
     rel: f"document.head.append(Object.assign(document.createElement('link'), {{rel: '{rel}', href: u}}))"
-    for rel in ("prefetch", "preconnect", "dns-prefetch", "prerender", "stylesheet", "icon", "manifest", "modulepreload")
+    for rel in (
+        "prefetch",
+        "preconnect",
+        "dns-prefetch",
+        "prerender",
+        "stylesheet",
+        "icon",
+        "manifest",
+        "modulepreload",
+    )
 }
-NAMES = ["http://127.0.0.1:{port}/", "http://localhost:{port}/", "http://a.test:{port}/", "http://[::ffff:127.0.0.1]:{port}/"]
+CALL = """window.call = (server, iceTransportPolicy) => {
+  const c = new RTCPeerConnection({ iceTransportPolicy, iceServers: [server] });
+  c.createDataChannel('x');
+  c.createOffer().then(offer => c.setLocalDescription(offer));
+};"""
+NAMES = [
+    "http://127.0.0.1:{port}/",
+    "http://localhost:{port}/",
+    "http://a.test:{port}/",
+    "http://[::ffff:127.0.0.1]:{port}/",
+]
 
 
-def reach(agent: Agent, url: str) -> None:
-    """Try all ways at once, and give them time."""
-    ways = [f"[{how!r}, u => {{ {script} }}]" for how, script in REACH.items()]
-    script = f"for (const [how, go] of [{', '.join(ways)}]) try {{ go('{url}' + how) }} catch (e) {{ console.log(e) }}"
-    agent.site.put("/all.js", Reply(f"function go() {{ {script} }}", kind="text/javascript"))
-    agent.show("<script src=all.js></script><button onclick=go()>Go</button>")
+def reach(agent: Agent, url: str, home: str = HOME) -> None:
+    """Try all ways at once from a page, and give them time."""
+    ways = ", ".join(f"[{how!r}, u => {{ {script} }}]" for how, script in REACH.items())
+    script = f"for (const [how, go] of [{ways}]) try {{ go('{url}' + how) }} catch (e) {{ console.log(e) }}"
+    agent.site.put("/all.js", Reply(f"{CALL} function go() {{ {script} }}", kind="text/javascript"))
+    agent.site.put("/all", html("<script src=all.js></script><button onclick=go()>Go</button>"))
+    agent.goto(f"{home}all")
+    agent.see()
     agent.click("button", "Go")
     agent.js("new Promise(done => setTimeout(done, 500))")
 
 
 @pytest.fixture
 def secure(make_agent: MakeAgent, site: Site) -> Agent:
-    """An agent on a site that Chromium takes for secure, so that it has all there is, under an address that is allowed."""
+    """An agent on a site that Chromium takes for secure, so that pages can do all that they ever can."""
     own = local_sites().address
     local_sites().mount("127.0.0.1", site)
     agent = make_agent(browser=BrowserOptions(hosts=HostRules.of(urls=[f"http://{own}"], mapped={"a.test": own})))
@@ -210,14 +234,7 @@ def test_nothing_on_a_page_reaches_another_port(home: Agent, outside: str) -> No
 @slow
 @pytest.mark.parametrize("outside", NAMES[:2], indirect=True)
 def test_nothing_on_a_secure_page_reaches_another_port(secure: Agent, trap: Trap, outside: str) -> None:
-    secure.site.put("/", secure.site.pages["/secure"])
-    reach(secure, outside)
-    own = f"http://{local_sites().address}"
-    secure.goto(f"{own}/")
-    secure.see()
-    ways = [f"[{how!r}, u => {{ {script} }}]" for how, script in REACH.items()]
-    secure.js(f"for (const [how, go] of [{', '.join(ways)}]) try {{ go('{outside}' + how) }} catch {{ }}")
-    secure.js("new Promise(done => setTimeout(done, 500))")
+    reach(secure, outside, f"http://{local_sites().address}/")
     assert trap.visits == 0
 
 
@@ -227,14 +244,26 @@ def test_the_trap_would_notice(make_agent: MakeAgent, trap: Trap, hosts: HostRul
     rules = HostRules(hosts.mapped, (f"127.0.0.1:{trap.port}",))
     agent = make_agent(browser=BrowserOptions(hosts=rules))
     reach(agent, trap.url)
-    likely = "fetch post xhr socket events picture beacon worker shared frame script video object import stylesheet".split()
+    likely = {*REACH} - {
+        "font",
+        "transport",
+        "stun",
+        "turn",
+        "preconnect",
+        "dns-prefetch",
+        "prerender",
+        "icon",
+        "manifest",
+    }
     until(lambda: trap.paths.issuperset(likely))
     agent.goto(trap.url)
     assert agent.see().title == "Trapped"
 
 
 @slow
-@pytest.mark.parametrize("source", ["file:///etc/passwd", "http://evil.test/", "chrome://version/", "http://127.0.0.1:{own}/"])
+@pytest.mark.parametrize(
+    "source", ["file:///etc/passwd", "http://evil.test/", "chrome://version/", "http://127.0.0.1:{own}/"]
+)
 def test_frames_of_what_may_not_be_seen(home: Agent, source: str) -> None:
     own = local_sites().address.partition(":")[2]
     home.site.put("/evil", html("<h1>Evil inside</h1>"))
@@ -246,14 +275,17 @@ def test_frames_of_what_may_not_be_seen(home: Agent, source: str) -> None:
 def test_no_service_worker(secure: Agent) -> None:
     code = "self.addEventListener('fetch', e => e.respondWith(new Response('Hijacked')))"
     secure.site.put("/sw.js", Reply(code, kind="text/javascript"))
-    secure.js("Promise.race([navigator.serviceWorker.register('/sw.js'), new Promise(r => setTimeout(r, 300))]).then(() => 0, () => 0)")
+    register = "navigator.serviceWorker.register('/sw.js')"
+    secure.js(f"Promise.race([{register}, new Promise(r => setTimeout(r, 300))]).then(() => 0, () => 0)")
     assert secure.js("navigator.serviceWorker.getRegistrations().then(r => r.length)") == 0
     secure.goto(secure.url)
     assert "Hijacked" not in secure.see().tree
 
 
 @slow
-@pytest.mark.parametrize("way", ["<a href=/file>Get</a>", "<a href=/file target=_blank>Get</a>", "<a href=/page download>Get</a>"])
+@pytest.mark.parametrize(
+    "way", ["<a href=/file>Get</a>", "<a href=/file target=_blank>Get</a>", "<a href=/page download>Get</a>"]
+)
 def test_downloads_are_refused(home: Agent, way: str) -> None:
     home.site.put("/file", Reply("x" * 1000, headers={"content-disposition": "attachment; filename=x.txt"}))
     home.site.put("/page", "Page")
@@ -291,7 +323,9 @@ def test_dialogs(home: Agent, script: str, told: list[str]) -> None:
 @slow
 def test_a_page_that_asks_to_stay(home: Agent) -> None:
     home.site.put("/next", html("", title="Next"))
-    home.show("<input aria-label=Field><a href=/next>Next</a><script>onbeforeunload = e => { e.preventDefault() }</script>")
+    home.show(
+        "<input aria-label=Field><a href=/next>Next</a><script>onbeforeunload = e => { e.preventDefault() }</script>"
+    )
     home.type("textbox", "Field", "x")
     home.click("link", "Next")
     assert home.session.view.title == "Next"
@@ -303,8 +337,8 @@ def test_a_page_that_asks_to_stay(home: Agent) -> None:
     [
         "navigator.geolocation.getCurrentPosition(() => say('yes'), () => say('no'))",
         "Notification.requestPermission().then(p => say(p === 'granted' ? 'yes' : 'no'))",
-        "navigator.mediaDevices ? navigator.mediaDevices.getUserMedia({audio: true}).then(() => say('yes'), () => say('no')) : say('no')",
-        "navigator.clipboard ? navigator.clipboard.readText().then(() => say('yes'), () => say('no')) : say('no')",
+        "navigator.mediaDevices.getUserMedia({audio: true}).then(() => say('yes'), () => say('no'))",
+        "navigator.clipboard.readText().then(() => say('yes'), () => say('no'))",
         "document.body.requestFullscreen().catch(() => 0).then(() => say('no'))",
         "window.showOpenFilePicker ? showOpenFilePicker().then(() => say('yes'), () => say('no')) : say('no')",
         "file.showPicker(); say('no')",
@@ -332,19 +366,19 @@ def test_a_site_that_asks_for_a_password(home: Agent) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "<form name=x><input name=parentNode><input name=tagName><input name=getClientRects><button>Go</button></form>",
-        "<img name=readyState><img name=querySelectorAll><img name=addEventListener><button>Go</button>",
-        "<div id=agentgym></div><iframe name=navigation></iframe><button>Go</button>",
-        "<script>for (const n of ['setTimeout', 'Promise', 'Map', 'Event', 'JSON']) window[n] = null</script><button>Go</button>",
-        "<script>for (const n of ['addEventListener', 'dispatchEvent']) EventTarget.prototype[n] = () => { throw 1 }</script><button>Go</button>",
-        "<script>for (let i = 0; i < 99; i++) document.dispatchEvent(new Event('agentgym:answered'))</script><button>Go</button>",
-        "<script>document.open(); document.write('<button>Go</button>')</script>",
+        "<form name=x><input name=parentNode><input name=tagName><input name=getClientRects></form>",
+        "<img name=readyState><img name=querySelectorAll><img name=addEventListener>",
+        "<div id=agentgym></div><iframe name=navigation></iframe>",
+        "<script>for (const n of ['setTimeout', 'Promise', 'Map', 'Event', 'JSON']) window[n] = null</script>",
+        "<script>for (const n of ['addEventListener', 'dispatchEvent']) EventTarget.prototype[n] = null</script>",
+        "<script>for (let i = 0; i < 99; i++) document.dispatchEvent(new Event('agentgym:answered'))</script>",
+        "<script>document.open(); document.write('Written')</script>",
     ],
 )
 def test_pages_that_get_in_the_way_of_scripts(home: Agent, body: str) -> None:
-    home.show(body)
+    home.show(body + "<button>Go</button>")
     home.click("button", "Go")
-    assert "button 'Go'" in home.tree
+    assert "button 'Go'" in home.tree and home.session.settled
 
 
 @slow

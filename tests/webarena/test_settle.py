@@ -111,7 +111,17 @@ def test_links_into_the_page(agent: Agent, link: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "href", ["javascript:void(0)", "mailto:a@a.test", "tel:1", "sms:1", "steam://x", "javascript:0;", "http://[", "about:srcdoc"]
+    "href",
+    [
+        "javascript:void(0)",
+        "mailto:a@a.test",
+        "tel:1",
+        "sms:1",
+        "steam://x",
+        "javascript:0;",
+        "http://[",
+        "about:srcdoc",
+    ],
 )
 def test_links_to_nowhere_take_no_time(agent: Agent, href: str) -> None:
     agent.show(f'<a href="{href}">Go</a>')
@@ -163,13 +173,16 @@ def test_a_failing_request_is_over_too(agent: Agent) -> None:
 
 def test_an_aborted_request_is_over_too(agent: Agent) -> None:
     agent.site.put("/data", Reply("", seconds=20))
-    agent.show(button("const x = new XMLHttpRequest(); x.open('GET', '/data'); x.send(); setTimeout(() => x.abort(), 50)"))
+    agent.show(
+        button("const x = new XMLHttpRequest(); x.open('GET', '/data'); x.send(); setTimeout(() => x.abort(), 50)")
+    )
     start = time.monotonic()
     agent.click("button", "Go")
     assert agent.session.settled and time.monotonic() - start < 1.0
 
 
-def test_changes_soon_after_one_another(agent: Agent) -> None:
+def test_changes_soon_after_one_another(make_agent: MakeAgent) -> None:
+    agent = make_agent(patience=Patience(quiet=0.3, most=5))
     agent.show(button(COUNT))
     agent.click("button", "Go")
     assert "StaticText '20'" in agent.tree and agent.session.settled
@@ -219,8 +232,10 @@ def test_a_slow_script_and_a_slow_style_belong_to_loading(agent: Agent) -> None:
 
 def test_a_page_that_comes_in_parts(agent: Agent) -> None:
     def load(asked: Asked) -> str:
-        return html("<div id=out></div><script>addEventListener('load', () => fetch('/data')"
-                    ".then(r => r.text()).then(t => { out.innerHTML = t }))</script>")
+        return html(
+            "<div id=out></div><script>addEventListener('load', () => fetch('/data')"
+            ".then(r => r.text()).then(t => { out.innerHTML = t }))</script>"
+        )
 
     agent.site.put("/data", Reply("<h1>Loaded</h1>", seconds=SLOW))
     agent.site.put("/app", load)
@@ -270,8 +285,11 @@ def test_a_frame_that_loads_slowly(agent: Agent) -> None:
     assert "heading 'Second'" in agent.tree
 
 
-def test_changes_in_a_shadow_root(agent: Agent) -> None:
-    script = f"const out = document.querySelector('div').attachShadow({{mode: 'open'}}); window.go = () => {{ {COUNT} }}"
+def test_changes_in_a_shadow_root(make_agent: MakeAgent) -> None:
+    agent = make_agent(patience=Patience(quiet=0.3, most=5))
+    script = (
+        f"const out = document.querySelector('div').attachShadow({{mode: 'open'}}); window.go = () => {{ {COUNT} }}"
+    )
     agent.show(f"<div></div><script type=module>{script}</script><button onclick=go()>Go</button>")
     agent.click("button", "Go")
     assert "StaticText '20'" in agent.tree

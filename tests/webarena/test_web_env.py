@@ -21,6 +21,7 @@ import pytest
 from agentgym_envs.core import StopReason
 from agentgym_envs.errors import NoOracle, UsageError
 from agentgym_envs.task import Task, TaskTable
+from agentgym_envs.vector.lanes import Lane
 from agentgym_envs.vector.vector_env import TextVectorEnv
 from agentgym_envs.webarena.actions import Click, Stop, write
 from agentgym_envs.webarena.browser import loop
@@ -101,13 +102,20 @@ def start(env: CounterEnv, goal: int = 2, seed: int = 0) -> tuple[str, dict[str,
     return env.reset(seed=seed, options={"task": f"counter/{goal}"})
 
 
+@pytest.mark.slow
 def test_an_episode(env: CounterEnv) -> None:
     told, info = start(env)
     first, *tree, url, objective, previous = told.splitlines()
     assert first == "OBSERVATION:" and tree[0] == "Tab 0 (current): Counter" and tree[2].startswith("[1] RootWebArea")
     assert url == "URL: http://count.test/" and previous == "PREVIOUS ACTION: None"
     assert objective == f"OBJECTIVE: {info['objective']}" and "Bring it to 2" in objective
-    assert (info["url"], info["tab"], info["tabs"], info["settled"], info["cut"]) == ("http://count.test/", 0, 1, True, False)
+    assert (info["url"], info["tab"], info["tabs"], info["settled"], info["cut"]) == (
+        "http://count.test/",
+        0,
+        1,
+        True,
+        False,
+    )
     more = click(env, "More")
     told, reward, terminated, truncated, info = env.step(more)
     assert "StaticText '1'" in told and f"PREVIOUS ACTION: {more}" in told and "NOTE" not in told
@@ -147,7 +155,9 @@ def test_equal_states_have_equal_keys(env: CounterEnv) -> None:
     keys = []
     for one in (env, other):
         _, info = start(one)
-        keys.append([info["state_key"], one.step(click(one, "More"))[4]["state_key"], one.step("stop []")[4]["state_key"]])
+        keys.append(
+            [info["state_key"], one.step(click(one, "More"))[4]["state_key"], one.step("stop []")[4]["state_key"]]
+        )
     other.close()
     assert keys[0] == keys[1] and len(set(keys[0])) == 3
 
@@ -186,7 +196,7 @@ def test_the_oracle_plays_ahead(env: CounterEnv) -> None:
 def test_snapshots_and_copies(env: CounterEnv) -> None:
     _, before = start(env, goal=2, seed=5)
     env.step("click [999]")
-    told, *_, info = env.step(click(env, "More"))
+    told, *_ = env.step(click(env, "More"))
     snapshot = env.snapshot()
     other = CounterEnv()
     assert other.restore(snapshot) == told and other.status() == env.status()
@@ -226,7 +236,8 @@ def test_steps_on_another_loop(env: CounterEnv) -> None:
 
 @pytest.mark.slow
 def test_a_vector(env: CounterEnv) -> None:
-    envs = TextVectorEnv(lambda: CounterEnv(), 4)
+    envs = TextVectorEnv([Lane(CounterEnv) for _ in range(4)])
+    assert not any(slot.lane.inline for slot in envs._slots) and envs._slots[0].lane._mode == "async"
     try:
         _, infos = envs.reset(seed=0)
         goals = [int(task.rpartition("/")[2]) for task in infos["task_id"]]
@@ -329,7 +340,11 @@ def test_nothing_is_started_before_the_first_reset() -> None:
 @pytest.mark.slow
 def test_no_chromium_is_the_callers_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CHROMIUM_PATH", str(tmp_path / "none"))
-    monkeypatch.setattr(CounterEnv, "_browser_options", lambda self: BrowserOptions(hosts=HostRules.of(mapped={"x.test": "127.0.0.1:1"})))
+    monkeypatch.setattr(
+        CounterEnv,
+        "_browser_options",
+        lambda self: BrowserOptions(hosts=HostRules.of(mapped={"x.test": "127.0.0.1:1"})),
+    )
     env = CounterEnv()
     with pytest.raises(UsageError, match="CHROMIUM_PATH names"):
         env.reset(seed=0)

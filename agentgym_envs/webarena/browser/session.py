@@ -313,10 +313,9 @@ class Session:
             return await _worth(self.tab.page, script)
         page = await self._own_page()
         try:
-            await page.goto(
-                self.options.browser.hosts.check(url), wait_until="load", timeout=1e3 * self.options.patience.load
-            )
-            tab = await Tab.attach(page)
+            tab = await Tab.attach(page)  # before it goes anywhere, so that it sees what is asked for
+            there = self.options.browser.hosts.check(url)
+            await page.goto(there, wait_until="load", timeout=1e3 * self.options.patience.load)
             await tab.settle(self.options.patience)
             return await _worth(page, script)
         finally:

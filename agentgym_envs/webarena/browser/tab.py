@@ -146,7 +146,7 @@ class Tab:
             await self.run("() => agentgym.stay()")
 
     async def _saw_frames_load(self, most: float) -> bool:
-        """Wait for frames within the page, but for none that has been loading for `most` seconds. False: there are none."""
+        """Wait for frames within the page, each for no longer than `most` seconds; False if none loads."""
         clock = asyncio.get_running_loop().time
         saw = False
         while since := [began for began in self._loading_frames() if clock() - began < most]:

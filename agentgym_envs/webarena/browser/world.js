@@ -10,7 +10,7 @@ globalThis.agentgym ??= {};
   const clock = () => performance.timeOrigin + performance.now();  // one for all frames
   const note = () => { page.changed = clock(); };
   const asked = () => { page.requests += 1; };
-  const answered = () => { page.requests -= 1; note(); };
+  const answered = () => { page.requests = Math.max(0, page.requests - 1); note(); };
 
   // sameDocument covers hashes, href="#" and pushState.
   globalThis.navigation?.addEventListener('navigate', e => {

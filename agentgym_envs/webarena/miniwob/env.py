@@ -54,8 +54,8 @@ class MiniWoBEnv(WebEnv):
     back for tests: `mode` is "test" in the splits validation and test.
 
     The pages come from the installed package `miniwob` and are served by this process. The seed of an episode decides
-    nothing but which task is drawn, and the same task gives the same text: time stands at the first of January 2020
-    when an episode begins, and nothing on a page moves or waits.
+    nothing but which task is drawn, and the same task gives the same text: every episode begins on the first of January
+    2020, and nothing on a page moves or waits.
 
     ## Action Space
     Text, in the form that the grammar asks for; by default the bare command. Ids are those of the last observation.
