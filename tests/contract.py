@@ -33,7 +33,7 @@ from agentgym_envs.task import SPLITS, Task
 
 REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"}
 TASKS_PER_GROUP = 4
-SAMPLED_GROUPS = {"sciworld": ("find-plant", "power-component", "lifespan-longest-lived")}
+SAMPLED_GROUPS = {"sciworld": ("find-plant", "power-component", "lifespan-longest-lived"), "miniwob": ("choose",)}
 """Of sets with many groups, in some of which an episode takes seconds; their own tests play the others."""
 TAKES_LONG = {"AgentGym/SciWorld-v0", "AgentGym/SearchRetry-v0", "AgentGym/MiniWoB-v0"}
 """Those that daily use cannot wait for, or that differ by a line from another."""

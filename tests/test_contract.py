@@ -11,6 +11,7 @@ import pytest
 
 from agentgym_envs import env_ids
 from agentgym_envs.http.run import background_server
+from agentgym_envs.registration import env_class
 from tests import contract
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
@@ -31,10 +32,23 @@ IDS = [env_id for env_id in env_ids() if env_id not in contract.NEEDS_SITES]
 CASES = [(env_id, options) for env_id in IDS for options in ({}, *VARIANTS.get(env_id, []))]
 NAMES = [" ".join([env_id, *(_plain(value) for value in options.values())]) for env_id, options in CASES]
 # For daily use: the quick environments here, and one behind a server, since the way there is the same for all.
+QUICK = ("server", CASES[0])
 HERE = [
     pytest.param(*case, marks=pytest.mark.slow) if case[1] or case[0] in contract.TAKES_LONG else case for case in CASES
 ]
-THERE = [case if case == CASES[0] else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
+# What a server keeps in workers anyway need not be asked for there a second time.
+WAYS = {
+    "server": CASES,
+    "worker": [case for case in CASES if not env_class(case[0]).needs_worker({})],
+}
+THERE = [
+    pytest.param(
+        way, *case, id=f"{way} {NAMES[CASES.index(case)]}", marks=[pytest.mark.slow] if (way, case) != QUICK else []
+    )
+    for way, cases in WAYS.items()
+    for case in cases
+]
+there = pytest.mark.parametrize(("url", "env_id", "options"), THERE, indirect=["url"])
 
 
 @pytest.mark.parametrize(("env_id", "options"), HERE, ids=NAMES)
@@ -43,14 +57,14 @@ def test_contract(check: Callable[[contract.Make], None], env_id: str, options: 
     check(partial(gym.make, env_id, **options))
 
 
-@pytest.fixture(scope="module", params=["server", pytest.param("worker", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module")
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A server that keeps environments in its own process, and one that keeps them in workers."""
     with background_server(IDS, isolate=request.param == "worker") as address:
         yield address
 
 
-@pytest.mark.parametrize(("env_id", "options"), THERE, ids=NAMES)
+@there
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 def test_contract_of_the_remote_twin(
     check: Callable[[contract.Make], None], env_id: str, options: dict[str, Any], url: str
@@ -58,7 +72,7 @@ def test_contract_of_the_remote_twin(
     check(partial(gym.make, env_id, base_url=url, **options))
 
 
-@pytest.mark.parametrize(("env_id", "options"), THERE, ids=NAMES)
+@there
 def test_the_remote_twin_is_the_same_byte_for_byte(env_id: str, options: dict[str, Any], url: str) -> None:
     contract.twins_agree(partial(gym.make, env_id, **options), partial(gym.make, env_id, base_url=url, **options))
 

@@ -181,12 +181,12 @@ class WebEnv(TextEnv):
             self._leave()
             raise
         told = self._tell(session, write(action), note)
-        return Transition(told, info=self._details()) if verdict is None else self._end(verdict, write(action), told)
+        return Transition(told) if verdict is None else self._end(verdict, write(action), told)
 
     def _end(self, verdict: Verdict, by: str, told: str) -> Transition:
         self._ended = f"{by} -> {verdict.score}"
-        info = {**self._details(), "reason": verdict.reason}
-        return Transition(told, verdict.score - self._score, True, verdict.score >= 1.0, info)
+        gained, reason = verdict.score - self._score, {"reason": verdict.reason}
+        return Transition(told, gained, True, verdict.score >= 1.0, reason)
 
     def _tell(self, session: Session, action: str, note: str) -> str:
         """The page in the form of WebArena's prompts."""
@@ -194,6 +194,10 @@ class WebEnv(TextEnv):
         lines = ["OBSERVATION:", _tabs(session), "", view.tree, f"URL: {view.url[:_MOST_ADDRESS]}"]
         lines += [f"OBJECTIVE: {session.kept['objective']}", f"PREVIOUS ACTION: {action}"]
         return "\n".join([*lines, *([f"NOTE: {note}"] if note else [])])
+
+    def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
+        """With the page's keys, after actions that were refused as well."""
+        return super()._info({**self._details(), **details})
 
     def _details(self) -> Mapping[str, Any]:
         if not self._open_sessions:

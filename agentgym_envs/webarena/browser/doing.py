@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_envs.errors import EnvError, InvalidAction
 from agentgym_envs.webarena import actions
 from agentgym_envs.webarena.browser.hosts import BLANK
+from agentgym_envs.webarena.browser.tab import ContextLost
 
 if TYPE_CHECKING:
     from agentgym_envs.webarena.browser.session import Session
@@ -198,7 +200,11 @@ async def _press(session: Session, action: actions.Press) -> None:
     if action.id is not None:
         await _on(session, action.id, "e => (e.focus(), true)")
     keys = re.sub(r"\b(Control|Meta)\b", "ControlOrMeta", action.keys)  # whichever the system's shortcuts have
+    if "Shift" in keys:  # a letter is typed as it is named
+        keys = re.sub(r"\b[a-z]\Z", lambda letter: letter[0].upper(), keys)
     await session.tab.page.keyboard.press(keys)
+    with contextlib.suppress(ContextLost):  # it led to another page
+        await session.tab.run("() => agentgym.shown()")
 
 
 async def _scroll(session: Session, action: actions.Scroll) -> None:

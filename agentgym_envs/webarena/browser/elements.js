@@ -131,8 +131,11 @@
 
   agentgym.press = element => { element.click(); };
 
+  // Pages learn that they were scrolled with the next picture of them.
+  agentgym.shown = () => new Promise(done => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 100); });
+
   // Scroll by the height of the window: the page itself, or its largest part that scrolls. False at the end.
-  agentgym.scroll = down => {
+  agentgym.scroll = async down => {
     const scrollable = e => e.scrollHeight > e.clientHeight + 1 && /auto|scroll|overlay/.test(getComputedStyle(e).overflowY);
     const page = document.scrollingElement ?? document.documentElement;
     const parts = page.scrollHeight > innerHeight + 1 ? [page] : [...document.querySelectorAll('*')].filter(scrollable);
@@ -141,6 +144,7 @@
     if (!part) return false;
     const before = part.scrollTop;
     part.scrollBy({ top: (down ? 1 : -1) * (part === page ? innerHeight : part.clientHeight), behavior: 'instant' });
+    await agentgym.shown();
     return part.scrollTop !== before;
   };
 })();

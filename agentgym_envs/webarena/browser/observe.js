@@ -248,6 +248,7 @@ function shortContent(e) {
 }
 
 function observe(options) {
+  if (!rootElement(document)) return { title: '', tree: '', count: 0, cut: false };  // a script is writing it anew
   told = new Map();
   unwanted = new Set();
   nodesLeft = MOST_NODES;

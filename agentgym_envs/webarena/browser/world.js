@@ -5,7 +5,7 @@ globalThis.agentgym ??= {};
   const page = { leaving: false, requests: 0, changed: -Infinity, parsed: Infinity };
   const EVERYTHING = { subtree: true, childList: true, attributes: true, characterData: true };
   const LOADED = 'script[src]:not([type]), script[src][type=""], script[src][type*=javascript], script[src][type=module], '
-    + 'link[rel~=stylesheet][href], link[rel~=modulepreload][href]';
+    + 'link[rel~=stylesheet][href], link[rel~=modulepreload][href], img[src]:not([loading=lazy])';
   const pause = ms => new Promise(resolve => setTimeout(resolve, ms));
   const clock = () => performance.timeOrigin + performance.now();  // one for all frames
   const note = () => { page.changed = clock(); };
@@ -21,7 +21,7 @@ globalThis.agentgym ??= {};
 
   const watcher = new MutationObserver(records => {
     note();
-    if (page.parsed < Infinity) for (const { addedNodes } of records) addedNodes.forEach(awaitCode);
+    if (page.parsed < Infinity) for (const { addedNodes } of records) addedNodes.forEach(awaitAdded);
   });
   const watched = new WeakSet();
 
@@ -32,9 +32,9 @@ globalThis.agentgym ??= {};
     for (const e of queryAll(root, '*')) if (shadowOf(e)) watch(shadowOf(e));
   }
 
-  // Code that a script adds is asked for, as what it fetches is.
-  function awaitCode(node) {
-    if (typeOf(node) !== ELEMENT || !matches(node, LOADED)) return;
+  // Code and pictures that a script adds are asked for, as what it fetches is. A picture has no size before it is there.
+  function awaitAdded(node) {
+    if (typeOf(node) !== ELEMENT || !matches(node, LOADED) || node.complete === true) return;
     asked();
     for (const end of ['load', 'error']) node.addEventListener(end, () => setTimeout(answered), { once: true });
   }

@@ -202,7 +202,7 @@ def pages_folder() -> Path:
     """MiniWoB++'s pages, found without importing the package, which would load Selenium. Raises MissingExtra."""
     found = importlib.util.find_spec("miniwob")
     if found is None or not found.submodule_search_locations:
-        raise missing_extra("MiniWoB", "miniwob", "webarena")
+        raise missing_extra("MiniWoB", "miniwob", "miniwob")
     return Path(next(iter(found.submodule_search_locations))) / "html"
 
 
