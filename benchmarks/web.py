@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -252,21 +253,22 @@ def helpers() -> list[psutil.Process]:
 
 def megabytes() -> float:
     """What they take together."""
-    return sum(known(lambda process=process: process.memory_full_info().pss) for process in helpers()) / 2**20
+    return over_helpers(lambda process: process.memory_full_info().pss / 2**20)
 
 
 def cpu_seconds() -> float:
     """What they and this process have used."""
-    times = [known(lambda process=process: sum(process.cpu_times()[:2])) for process in helpers()]
-    return sum(times) + sum(psutil.Process().cpu_times()[:2])
+    own = psutil.Process().cpu_times()
+    return over_helpers(lambda process: sum(process.cpu_times()[:2])) + own.user + own.system
 
 
-def known(ask: Callable[[], float]) -> float:
-    """What a process answers, 0 if it has ended meanwhile."""
-    try:
-        return ask()
-    except psutil.Error:
-        return 0.0
+def over_helpers(ask: Callable[[psutil.Process], float]) -> float:
+    """The sum of what the processes answer; those that have ended meanwhile count for nothing."""
+    total = 0.0
+    for process in helpers():
+        with contextlib.suppress(psutil.Error):
+            total += ask(process)
+    return total
 
 
 def oracle_figures(steps: int) -> dict[str, Any]:

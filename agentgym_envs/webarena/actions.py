@@ -6,7 +6,7 @@ Source: WebArena (arXiv 2307.13854), whose action space with element ids this is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple, NoReturn, TypeAlias
 
@@ -162,8 +162,10 @@ NAMES: dict[type[Action], str] = {
 }
 
 
-def read(command: str) -> Action:
+def read(command: str, forms: Mapping[str, Form] = FORMS) -> Action:
     """The action that a command is, strict about what it means and forgiving about how it is spelled.
+
+    `forms` are those that there are in the world at hand; others are refused.
 
     The verb may be in any case; brackets around a single argument, quotes in them, backticks around the whole and a
     full stop after it may be there or not. What is typed and what is answered is taken as it stands, and may hold
@@ -172,7 +174,7 @@ def read(command: str) -> Action:
     """
     if _BROKEN.search(command):
         raise InvalidAction("The action holds half of a character (a lone surrogate). Write it in whole characters.")
-    verb, rest = _split(_unwrapped(command))
+    verb, rest = _split(_unwrapped(command), forms)
     return _READERS[verb](rest)
 
 
@@ -217,15 +219,26 @@ def _unwrapped(command: str) -> str:
     return bare if bare.endswith("]") else text
 
 
-def _split(text: str) -> tuple[str, str]:
+def _split(text: str, forms: Mapping[str, Form]) -> tuple[str, str]:
     """The verb, under its own name, and what follows."""
-    if found := _VERB.match(text):
-        both = (found[1] + (found[2] or "")).lower()
-        if both in _VERBS:
-            return _VERBS[both], text[found.end() :].strip()
-        if found[1].lower() in _VERBS:
-            return _VERBS[found[1].lower()], text[found.end(1) :].strip()
-    raise InvalidAction(f"{_told(text) if text else 'Nothing'} is not an action. The actions are: {', '.join(FORMS)}.")
+    if found := _verb(text):
+        verb, end = found
+        if verb in forms:
+            return verb, text[end:].strip()
+        raise InvalidAction(f"{verb} cannot be done here. The actions are: {', '.join(forms)}.")
+    raise InvalidAction(
+        f"{_told(text) if text else 'Nothing'} is not an action. Write only the action, such as click [12]. "
+        f"The actions are: {', '.join(forms)}."
+    )
+
+
+def _verb(text: str) -> tuple[str, int] | None:
+    """The name of the verb that a text begins with, and where it ends."""
+    found = _VERB.match(text)
+    if not found:
+        return None
+    both, first = (found[1] + (found[2] or "")).lower(), found[1].lower()
+    return (_VERBS[both], found.end()) if both in _VERBS else (_VERBS[first], found.end(1)) if first in _VERBS else None
 
 
 def _told(text: str) -> str:

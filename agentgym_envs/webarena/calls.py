@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.webarena.actions import (
+    FORMS,
     Action,
     Click,
     CloseTab,
+    Form,
     GoBack,
     GoForward,
     Goto,
@@ -33,8 +35,9 @@ from agentgym_envs.webarena.actions import (
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function: how it is called, what it does, as a model is told, and what it stands for."""
+    """A function: the action it stands for, how it is called, what it does, as a model is told, and what makes it."""
 
+    action: str
     form: str
     meaning: str
     make: Callable[..., Action]
@@ -92,46 +95,58 @@ def _answer(text: Any) -> Action:
 
 CALLS = {
     "click": Call(
-        "click('12')", "click an element; an option of a drop-down list is chosen by clicking the option.", _click
+        "click",
+        "click('12')",
+        "click an element; an option of a drop-down list is chosen by clicking the option.",
+        _click,
     ),
     "fill": Call(
+        "type",
         "fill('12', 'text')",
         "replace what a field holds by a text; fill('12', 'text', press_enter=True) presses Enter afterwards.",
         _fill,
     ),
     "select_option": Call(
-        "select_option('12', 'option')", "choose an option of a drop-down list by its text.", _select
+        "type", "select_option('12', 'option')", "choose an option of a drop-down list by its text.", _select
     ),
-    "clear": Call("clear('12')", "empty a field.", lambda bid: Type(_number(bid), "", enter=False)),
-    "hover": Call("hover('12')", "move the mouse over an element.", lambda bid: Hover(_number(bid))),
+    "clear": Call("type", "clear('12')", "empty a field.", lambda bid: Type(_number(bid), "", enter=False)),
+    "hover": Call("hover", "hover('12')", "move the mouse over an element.", lambda bid: Hover(_number(bid))),
     "press": Call(
+        "press",
         "press('12', 'Enter')",
         "move the focus to an element and press a key or a combination, such as 'Control+a'.",
         lambda bid, key_comb: Press(_text(key_comb), _number(bid)),
     ),
     "keyboard_press": Call(
-        "keyboard_press('PageDown')", "press a key or a combination where the focus is.", lambda key: Press(_text(key))
+        "press",
+        "keyboard_press('PageDown')",
+        "press a key or a combination where the focus is.",
+        lambda key: Press(_text(key)),
     ),
     "scroll": Call(
-        "scroll(0, 200)", "scroll the page down by the height of the window; a negative number scrolls up.", _scroll
+        "scroll",
+        "scroll(0, 200)",
+        "scroll the page down by the height of the window; a negative number scrolls up.",
+        _scroll,
     ),
-    "new_tab": Call("new_tab()", "open an empty tab and go to it.", NewTab),
-    "tab_focus": Call("tab_focus(1)", "go to another tab; the first is 0.", _tab_focus),
-    "tab_close": Call("tab_close()", "close this tab.", CloseTab),
-    "goto": Call("goto('http://example.com')", "visit an address in this tab.", lambda url: Goto(_text(url))),
-    "go_back": Call("go_back()", "go to the page before.", GoBack),
-    "go_forward": Call("go_forward()", "undo a go_back.", GoForward),
-    "noop": Call("noop()", "do nothing and look at the page again.", lambda wait_ms=1000: Wait()),
+    "new_tab": Call("new_tab", "new_tab()", "open an empty tab and go to it.", NewTab),
+    "tab_focus": Call("tab_focus", "tab_focus(1)", "go to another tab; the first is 0.", _tab_focus),
+    "tab_close": Call("close_tab", "tab_close()", "close this tab.", CloseTab),
+    "goto": Call("goto", "goto('http://example.com')", "visit an address in this tab.", lambda url: Goto(_text(url))),
+    "go_back": Call("go_back", "go_back()", "go to the page before.", GoBack),
+    "go_forward": Call("go_forward", "go_forward()", "undo a go_back.", GoForward),
+    "noop": Call("wait", "noop()", "do nothing and look at the page again.", lambda wait_ms=1000: Wait()),
     "send_msg_to_user": Call(
+        "stop",
         "send_msg_to_user('answer')",
         "end the task, when it is done. The answer takes as few words as it can; it is empty if nothing was asked.",
         _answer,
     ),
     "report_infeasible": Call(
-        "report_infeasible('reason')", "end the task, if it cannot be done.", lambda reason: Stop("N/A")
+        "stop", "report_infeasible('reason')", "end the task, if it cannot be done.", lambda reason: Stop("N/A")
     ),
 }
-"""The functions that can be called."""
+"""The functions that there are in a browser."""
 _INSTEAD = {
     "dblclick": "There is no double click here. click('12') clicks once.",
     "focus": "Nothing only moves the focus here. click('12') does so, too.",
@@ -141,18 +156,25 @@ _INSTEAD = {
     "keyboard_type": "Write a text into a field with fill('12', 'text').",
     "keyboard_insert_text": "Write a text into a field with fill('12', 'text').",
     "stop": "End the task with send_msg_to_user('answer').",
-    "close_tab": "Close this tab with tab_close().",
 }
 """What to do instead of what has no counterpart."""
 
 
-def read_call(code: str) -> Action:
-    """The action that a call stands for. Takes linear time. Raises InvalidAction."""
+def calls_for(forms: Mapping[str, Form]) -> dict[str, Call]:
+    """The functions that stand for these actions. What a world words in its own way is told in its words."""
+    calls = {name: call for name, call in CALLS.items() if call.action in forms}
+    own = {action: form.meaning for action, form in forms.items() if form != FORMS[action]}
+    return {name: replace(call, meaning=own.get(call.action, call.meaning)) for name, call in calls.items()}
+
+
+def read_call(code: str, forms: Mapping[str, Form] = FORMS) -> Action:
+    """The action that a call stands for, of those that there are. Takes linear time. Raises InvalidAction."""
     name, positional, named = _Reader(code).call()
-    if name not in CALLS:
-        instead = _INSTEAD.get(name, f"The functions are: {', '.join(CALLS)}.")
+    calls = calls_for(forms)
+    if name not in calls:
+        instead = _INSTEAD.get(name, f"The functions are: {', '.join(calls)}.")
         raise InvalidAction(f"{name[:40]} cannot be called. {instead}")
-    call = CALLS[name]
+    call = calls[name]
     try:
         inspect.signature(call.make).bind(*positional, **named)
     except TypeError:
@@ -224,7 +246,10 @@ def _tokens(code: str) -> Iterator[_Token]:
 
 def _refuse(code: str) -> NoReturn:
     told = code if len(code) <= 60 else f"{code[:60]}..."
-    raise InvalidAction(f"{told!r} is not one call of a function. Write one call and nothing else, as in click('12').")
+    raise InvalidAction(
+        f"{told!r} is not one call of a function. Write one call, as in click('12'), "
+        "and put it between triple backticks if anything else stands around it."
+    )
 
 
 class _Reader:

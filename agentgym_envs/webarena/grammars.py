@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
 from typing import Any
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar, Parsed, last_pair
-from agentgym_envs.webarena.actions import FORM_FOLLOWS, FORMS, NAMES, Action, read, write
-from agentgym_envs.webarena.calls import CALLS, read_call, write_call
+from agentgym_envs.webarena.actions import FORM_FOLLOWS, FORMS, NAMES, Action, Form, read, write
+from agentgym_envs.webarena.calls import calls_for, read_call, write_call
 
 _WORLD = """\
 You use a web browser to carry out a task. After each action you see the open tabs, the page as a tree of elements, \
@@ -26,16 +27,13 @@ one a line, set in below the element that it is a part of, and the address of th
 The number is the id by which actions name an element; its role, its name and its state follow. Ids hold for the page \
 as you saw it last. What lies outside of the window may be left out: scroll to see it. Only the sites of the task can \
 be visited. One action is carried out a turn, and after the one that ends the task nothing more can be done."""
-RULES = "\n".join(
-    [_WORLD, "", "The actions are:", *(f"{form}: {meaning} {note}".rstrip() for form, meaning, note in FORMS.values())]
-)
-"""What the world is and which actions there are, as `read` reads them."""
 _OWN_LISTS = ("browsergym", "tool_call")
 
 
-def rules_for(grammar: ActionGrammar) -> str:
-    """`RULES`, without the actions if the grammar's instructions list them in words of their own."""
-    return _WORLD if grammar.name in _OWN_LISTS else RULES
+def rules_for(grammar: ActionGrammar, forms: Mapping[str, Form] = FORMS) -> str:
+    """What the world is, and which actions there are, unless the grammar's instructions list them in their own words."""
+    told = [f"{form}: {meaning} {note}".rstrip() for form, meaning, note in forms.values()]
+    return _WORLD if grammar.name in _OWN_LISTS else "\n".join([_WORLD, "", "The actions are:", *told])
 
 
 _PHRASE = "In summary, the next action I will perform is"
@@ -83,24 +81,25 @@ class WebFences:
 
 @dataclass(frozen=True, slots=True)
 class BrowserGymCalls:
-    """BrowserGym's functions, one call a message: the whole message, or the last block between triple backticks.
+    """BrowserGym's functions, one call a message: the last block between triple backticks, or the last line.
 
     Source: https://github.com/ServiceNow/BrowserGym, browsergym/core/src/browsergym/core/action/functions.py.
     """
 
     name: str = "browsergym"
+    forms: Mapping[str, Form] = field(default_factory=FORMS.copy)
 
     @property
     def instructions(self) -> str:
         """Lists the functions."""
-        lines = [f"{call.form}: {call.meaning}" for call in CALLS.values()]
+        lines = [f"{call.form}: {call.meaning}" for call in calls_for(self.forms).values()]
         lead = "You may think first. Then write one call of a function, in Python's syntax, in a code block, as here:"
         return "\n".join([lead, "```\nclick('12')\n```", "The functions are:", *lines])
 
     def parse(self, text: str) -> Parsed:
         """The command that the call stands for. Raises InvalidAction."""
-        thought, code = last_fence(text) or ("", text.strip())
-        return Parsed(thought, _command(read_call(code)))
+        thought, code = last_fence(text) or last_pair(text, "action") or self._last_line(text.strip())
+        return Parsed(thought, _command(read_call(code, self.forms)))
 
     def format(self, command: str, thought: str = "") -> str:
         """The thought, if any, and the call in a code block; what is no action stays as it is."""
@@ -109,6 +108,19 @@ class BrowserGymCalls:
         except InvalidAction:
             code = command
         return f"{thought}\n```\n{code}\n```".lstrip("\n")
+
+    def _last_line(self, text: str) -> tuple[str, str]:
+        """What stands before and in the last line, if that is the only call; else all is taken for the call."""
+        before, _, last = text.rpartition("\n")
+        alone = self._is_call(last) and not self._is_call(text) and not any(map(self._is_call, before.splitlines()))
+        return (before.strip(), last) if alone else ("", text)
+
+    def _is_call(self, code: str) -> bool:
+        try:
+            read_call(code, self.forms)
+        except InvalidAction:
+            return False
+        return True
 
 
 _PARAMETERS: dict[str, dict[str, Any]] = {
@@ -126,13 +138,16 @@ _PRESSED_ON = {"type": "integer", "minimum": 0, "description": "An element that 
 _ACTIONS = {name: kind for kind, name in NAMES.items()}
 
 
-def tools() -> list[dict[str, Any]]:
-    """The actions as tools, in the JSON schema that OpenAI's API and chat templates take; a new list each time."""
-    return [_tool(name) for name in FORMS]
+def tools(forms: Mapping[str, Form] = FORMS) -> list[dict[str, Any]]:
+    """The actions as tools, in the JSON schema that OpenAI's API and chat templates take; a new list each time.
+
+    `forms` are those of the environment (`WebEnv.forms`).
+    """
+    return [_tool(name, form) for name, form in forms.items()]
 
 
-def _tool(name: str) -> dict[str, Any]:
-    parameters = fields(_ACTIONS[name])
+def _tool(name: str, form: Form) -> dict[str, Any]:
+    parameters = _arguments(name, form)
     properties = {field.name: dict(_PARAMETERS[field.name]) for field in parameters}
     if name == "press":
         properties["id"] = dict(_PRESSED_ON)
@@ -141,14 +156,20 @@ def _tool(name: str) -> dict[str, Any]:
         "properties": properties,
         "required": [field.name for field in parameters if field.default is MISSING],
     }
-    meaning = FORMS[name].meaning
+    meaning = form.meaning
     description = meaning[0].upper() + meaning[1:]
     return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
 
-def _signature(name: str) -> str:
+def _arguments(name: str, form: Form) -> tuple[Field[Any], ...]:
+    """What a model is told that an action takes: nothing if the form has no brackets."""
+    return fields(_ACTIONS[name]) if "[" in form.form else ()
+
+
+def _signature(name: str, form: Form) -> str:
     """A tool as a model is told of it: `type(id, text, enter=true)`."""
-    told = [f.name if f.default is MISSING else f"{f.name}={json.dumps(f.default)}" for f in fields(_ACTIONS[name])]
+    arguments = _arguments(name, form)
+    told = [f.name if f.default is MISSING else f"{f.name}={json.dumps(f.default)}" for f in arguments]
     return f"{name}({', '.join(told)})"
 
 
@@ -160,12 +181,13 @@ class WebTools:
     """
 
     name: str = "tool_call"
+    forms: Mapping[str, Form] = field(default_factory=FORMS.copy)
 
     @property
     def instructions(self) -> str:
         """Lists the tools."""
         example = '<tool_call>\n{"name": "click", "arguments": {"id": 12}}\n</tool_call>'
-        lines = [f"{_signature(name)}: {form.meaning}" for name, form in FORMS.items()]
+        lines = [f"{_signature(name, form)}: {form.meaning}" for name, form in self.forms.items()]
         return "\n".join(["Answer with one call of a tool, for example:", example, "The tools are:", *lines])
 
     def parse(self, text: str) -> Parsed:
@@ -174,7 +196,9 @@ class WebTools:
             raise InvalidAction("No tool call found. Call one tool between <tool_call> and </tool_call>.")
         thought, body = found
         name, arguments = _call(body)
-        return Parsed(thought, _command(_action(name, arguments)))
+        if name not in self.forms:
+            raise InvalidAction(f"There is no tool {name!r:.60}. The tools are: {', '.join(self.forms)}.")
+        return Parsed(thought, _command(_action(name, self.forms[name], arguments)))
 
     def format(self, command: str, thought: str = "") -> str:
         """The thought, if any, and the call; what is no action stays as it is."""
@@ -201,25 +225,25 @@ def _command(action: Action) -> str:
 
 
 def _call(body: str) -> tuple[str, Mapping[str, Any]]:
+    """The name and the arguments, which Llama calls parameters; an action that takes none may have null there."""
     try:
         call = json.loads(body)
-        name, arguments = call["name"], call.get("arguments", {})
+        name, arguments = call["name"], call.get("arguments", call.get("parameters"))
         arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+        arguments = {} if arguments is None else arguments
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         name, arguments = None, None
     if not isinstance(name, str) or not isinstance(arguments, Mapping):
         raise InvalidAction('The tool call is not valid JSON of the form {"name": "click", "arguments": {"id": 12}}.')
-    if name not in _ACTIONS:
-        raise InvalidAction(f"There is no tool {name!r:.60}. The tools are: {', '.join(FORMS)}.")
     return name, arguments
 
 
-def _action(name: str, arguments: Mapping[str, Any]) -> Action:
+def _action(name: str, form: Form, arguments: Mapping[str, Any]) -> Action:
     kind = _ACTIONS[name]
     known = {field.name: field.default for field in fields(kind)}
     missing = [key for key, default in known.items() if default is MISSING and key not in arguments]
     if missing or not arguments.keys() <= known.keys():
-        raise InvalidAction(f"These are not the arguments of the tool {name}. Call it as {_signature(name)}.")
+        raise InvalidAction(f"These are not the arguments of the tool {name}. Call it as {_signature(name, form)}.")
     given = {key: value for key, value in arguments.items() if value is not None or known[key] is not None}
     return kind(**{key: _value(name, key, value) for key, value in given.items()})
 
@@ -247,9 +271,10 @@ def _integer(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9 else None
 
 
-WEB_GRAMMARS: dict[str, Callable[[], ActionGrammar]] = GRAMMARS | {
-    "fenced": WebFences,
-    "browsergym": BrowserGymCalls,
-    "tool_call": WebTools,
-}
-"""The suite's grammars, some of them in a browser's own words, and BrowserGym's."""
+def web_grammars(forms: Mapping[str, Form] = FORMS) -> dict[str, Callable[[], ActionGrammar]]:
+    """The suite's grammars, some of them in a browser's own words, and BrowserGym's, for these actions."""
+    return GRAMMARS | {
+        "fenced": WebFences,
+        "browsergym": partial(BrowserGymCalls, forms=forms),
+        "tool_call": partial(WebTools, forms=forms),
+    }

@@ -7,7 +7,7 @@ import random
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import EnvError, InvalidAction, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
-from agentgym_envs.webarena.actions import Action, Click, GoBack, Scroll, Stop, Type, read, write
+from agentgym_envs.webarena.actions import FORMS, NAMES, Action, Click, Form, GoBack, Scroll, Stop, Type, read, write
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.backends import BACKENDS, Backend
 from agentgym_envs.webarena.browser.chromium import check_packages
@@ -23,7 +23,7 @@ from agentgym_envs.webarena.browser.pool import BrowserOptions, pool_for
 from agentgym_envs.webarena.browser.session import Session, SessionOptions
 from agentgym_envs.webarena.browser.view import ViewOptions, elements
 from agentgym_envs.webarena.evaluators.base import Verdict
-from agentgym_envs.webarena.grammars import WEB_GRAMMARS, rules_for
+from agentgym_envs.webarena.grammars import rules_for, web_grammars
 
 MOST_CHARS = 200_000
 _FIELDS = ("textbox", "searchbox", "combobox")
@@ -44,7 +44,9 @@ class WebEnv(TextEnv):
     blocking = True
     native_async = True
     remote_options = TextEnv.remote_options | {"viewport", "max_chars", "obs_backend"}
-    grammars: Mapping[str, Callable[[], ActionGrammar]] = WEB_GRAMMARS
+    forms: ClassVar[Mapping[str, Form]] = FORMS
+    """The actions that there are; others are refused. `grammars` are for them."""
+    grammars: Mapping[str, Callable[[], ActionGrammar]] = web_grammars(FORMS)
 
     def __init__(
         self,
@@ -68,14 +70,16 @@ class WebEnv(TextEnv):
         super().__init__(
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
-        self.rules = rules_for(self.grammar)
+        self.rules = rules_for(self.grammar, self.forms)
         if type(max_chars) is not int or not 200 <= max_chars <= MOST_CHARS:
             raise UsageError(f"max_chars is a whole number from 200 to {MOST_CHARS}, got {max_chars!r}")
         if obs_backend not in BACKENDS:
             raise UsageError(f"obs_backend is one of {', '.join(BACKENDS)}, got {obs_backend!r}")
         if isinstance(call_seconds, bool) or not isinstance(call_seconds, int | float) or not call_seconds > 0:
             raise UsageError(f"call_seconds is a number above 0, got {call_seconds!r}")
-        self.view_options = ViewOptions(viewport=bool(viewport), max_chars=max_chars)
+        if not isinstance(viewport, bool):
+            raise UsageError(f"viewport is True or False, got {viewport!r}")
+        self.view_options = ViewOptions(viewport=viewport, max_chars=max_chars)
         self.call_seconds = float(call_seconds)
         self._backend: Backend = BACKENDS[obs_backend]()
         self._chromium = chromium
@@ -110,7 +114,7 @@ class WebEnv(TextEnv):
         if targets and rng.random() < 0.8:
             return write(Click(rng.choice(targets)))
         others: list[Action] = [Scroll("down"), Scroll("up"), GoBack()]
-        return write(rng.choice(others))
+        return write(rng.choice([action for action in others if NAMES[type(action)] in self.forms]))
 
     @abstractmethod
     def _browser_options(self) -> BrowserOptions:
@@ -143,10 +147,10 @@ class WebEnv(TextEnv):
         return await loop.awaited(self._begin_episode(task, rng))
 
     def _act(self, command: str) -> Transition:
-        return loop.wait_for(self._carry_out(read(command)))
+        return loop.wait_for(self._carry_out(read(command, self.forms)))
 
     async def _act_async(self, command: str) -> Transition:
-        return await loop.awaited(self._carry_out(read(command)))
+        return await loop.awaited(self._carry_out(read(command, self.forms)))
 
     async def _begin_episode(self, task: Task, rng: np.random.Generator) -> str:
         self._leave()
@@ -262,7 +266,7 @@ class WebEnv(TextEnv):
         await pool_for(self._browser_options()).warm()
 
     def _draw(self) -> str:
-        return self._observation
+        return self.session.view.tree if self._open_sessions else self._observation
 
     def _leave(self) -> None:
         """Close the session, without waiting for it."""

@@ -213,10 +213,34 @@ def test_what_is_disabled(agent: Agent, around: str) -> None:
     assert "disabled" in refused(agent, Click(agent.find("option", "B")))
 
 
-def test_a_disabled_button_does_nothing(agent: Agent) -> None:
+def test_a_disabled_button_is_refused(agent: Agent) -> None:
     agent.show(f'{OUT}<button disabled onclick="{HEARD}">Go</button>')
-    agent.click("button", "Go")
+    assert "it is disabled" in refused(agent, Click(agent.find("button", "Go")))
     assert not heard(agent)
+
+
+def test_who_covers_an_element_is_named(agent: Agent) -> None:
+    agent.show('<button>Go</button><div style="position:fixed;inset:0" role=dialog aria-label=Wait></div>')
+    cover = agent.find("dialog", "Wait")
+    assert f"covered by element [{cover}]" in refused(agent, Click(agent.find("button", "Go")))
+
+
+def test_what_a_page_makes_of_a_text_is_told(agent: Agent) -> None:
+    agent.show("<label>Count <input oninput=\"this.value = this.value.replace(/[^0-9]/g, '')\"></label>")
+    assert agent.act(Type(agent.find("textbox", "Count"), "a1b2", False)) == "The field now holds '12'."
+    assert agent.act(Type(agent.find("textbox", "Count"), "34", False)) == ""
+
+
+def test_options_are_listed_for_who_named_another(agent: Agent) -> None:
+    agent.show("<label>Size <select><option>S<option>M</select></label>")
+    assert "There are: S, M." in refused(agent, Type(agent.find("combobox", "Size"), "XL", False))
+
+
+def test_a_letter_with_shift_is_a_capital(agent: Agent) -> None:
+    agent.show("<input aria-label=Name autofocus>")
+    agent.click("textbox", "Name")
+    agent.act(Press("Shift+y"))
+    assert "value: 'Y'" in agent.tree
 
 
 # Texts

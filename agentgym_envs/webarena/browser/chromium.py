@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,17 @@ def playwrights_own(bundled: str) -> str | None:
     return next((str(path) for path in (*shells, full) if path.is_file() and os.access(path, os.X_OK)), None)
 
 
+@cache
+def _say_that_we_are_root() -> None:
+    """Once is enough."""
+    _log.warning("running as root: Chromium's own sandbox is off (--no-sandbox); run as another user to have it")
+
+
 def launch_options(program: str, hosts: HostRules) -> dict[str, Any]:
     """Arguments of Playwright's `launch`. Chromium's sandbox is on unless this process is root, which it refuses."""
     sandbox = not (hasattr(os, "geteuid") and os.geteuid() == 0)
     if not sandbox:
-        _log.warning("running as root: Chromium's own sandbox is off (--no-sandbox); run as another user to have it")
+        _say_that_we_are_root()
     return {
         "executable_path": program,
         "headless": True,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _KEYED = 100
 """So many characters are typed key by key; of a longer text the last ones, so that pages that listen to keys notice."""
+_MOST_HELD = 200
 _ERROR_PAGE = "chrome-error://"
 _NOT_TYPED = {
     "disabled": "is disabled",
@@ -151,16 +152,17 @@ async def _on(session: Session, element: int, function: str, *arguments: Any) ->
 async def _point(session: Session, element: int) -> tuple[float, float] | None:
     """Where the mouse meets an element; None if it has no size. Raises InvalidAction."""
     spot = await _on(session, element, "e => agentgym.point(e)")
-    if spot == "covered":
-        raise InvalidAction(f"Element [{element}] is covered by another one, such as a dialog. See to that one first.")
+    if isinstance(spot, dict):
+        cover = f"element [{spot['covered']}]" if spot["covered"] else "another one"
+        raise InvalidAction(f"Element [{element}] cannot be reached: it is covered by {cover}. See to that first.")
     return None if spot == "nowhere" else (spot[0], spot[1])
 
 
 async def _click(session: Session, action: actions.Click) -> None:
-    chosen = await _on(session, action.id, "e => e.tagName === 'OPTION' ? agentgym.choose(e) : 'no option'")
-    if chosen is False:
-        raise InvalidAction(f"Option [{action.id}] cannot be chosen: it is disabled.")
-    if chosen is True:
+    chosen = await _on(session, action.id, "e => agentgym.choose(e)")
+    if chosen == "disabled":
+        raise InvalidAction(f"Element [{action.id}] cannot be clicked: it is disabled.")
+    if chosen == "chosen":
         return
     spot = await _point(session, action.id)
     if spot is None:
@@ -172,11 +174,29 @@ async def _click(session: Session, action: actions.Click) -> None:
 async def _type(session: Session, action: actions.Type) -> None:
     how = await _on(session, action.id, "(e, text) => agentgym.prepare(e, text)", action.text)
     if how in _NOT_TYPED:
-        raise InvalidAction(f"Element [{action.id}] {_NOT_TYPED[how]}.")
+        raise InvalidAction(f"Element [{action.id}] {_NOT_TYPED[how]}.{await _offered(session, action.id, how)}")
     if how != "done":
-        await _write(session, action.text if how == "lines" else " ".join(action.text.splitlines()))
+        text = action.text if how == "lines" else " ".join(action.text.splitlines())
+        await _write(session, text)
+        await _note_what_is_held(session, action.id, text)
     if action.enter:
         await session.tab.page.keyboard.press("Enter")
+
+
+async def _offered(session: Session, element: int, how: str) -> str:
+    """The options that there are, for who named another one."""
+    if how != "no such option":
+        return ""
+    options = await _on(session, element, "e => agentgym.options(e)")
+    return f" There are: {', '.join(options)}." if options else ""
+
+
+async def _note_what_is_held(session: Session, element: int, text: str) -> None:
+    """Pages cut, change and refuse what is typed."""
+    with contextlib.suppress(InvalidAction, ContextLost):  # it may lead elsewhere, too
+        held = await _on(session, element, "e => agentgym.held(e)")
+        if held and held["value"].splitlines() != text.splitlines():
+            session.notes.append(f"The field now holds {held['value'][:_MOST_HELD]!r}.")
 
 
 async def _write(session: Session, text: str) -> None:

@@ -60,31 +60,38 @@
     let found = 'nowhere';
     for (const { spot, met } of meetings(element)) {
       if (met) return spot;
-      found = 'covered';
+      found = { covered: toldAround(hit(document, spot)) };
     }
     return found;
   }
 
-  // A point of the window at which the mouse meets the element: [x, y], 'covered', or 'nowhere' if it has no size or
-  // cannot be scrolled to.
+  // The id of the nearest element with one, 0 without any.
+  function toldAround(node) {
+    for (; node; node = node.parentNode ?? node.host) if (told.get(ids.get(node)) === node) return ids.get(node);
+    return 0;
+  }
+
+  // A point of the window at which the mouse meets the element, [x, y]; else { covered: id }, by what it is covered, or
+  // 'nowhere' if it has no size or cannot be scrolled to.
   agentgym.point = element => {
     const found = meeting(element);
-    if (typeof found !== 'string') return found;
+    if (Array.isArray(found)) return found;
     scrollTo(element);
     return meeting(element);
   };
 
   const fire = (element, ...types) => types.forEach(type => element.dispatchEvent(new Event(type, { bubbles: true, composed: true })));
 
-  // Choose an option as a user would; false if it cannot be chosen.
+  // Choose an option as a user would: 'chosen', 'disabled' (also of other elements), or 'no option'.
   agentgym.choose = option => {
-    const select = option.closest('select');
-    if (!select || matches(select, ':disabled') || matches(option, ':disabled')) return false;
+    const select = option.tagName === 'OPTION' && option.closest('select');
+    if (matches(option, ':disabled') || select && matches(select, ':disabled')) return 'disabled';
+    if (!select) return 'no option';
     select.focus();
     if (select.multiple) option.selected = !option.selected;
     else select.selectedIndex = option.index;
     fire(select, 'input', 'change');
-    return true;
+    return 'chosen';
   };
 
   const PICKED = new Set(['date', 'time', 'month', 'week', 'datetime-local', 'color', 'range']);
@@ -103,7 +110,7 @@
     const tidy = s => s.replace(/\s+/g, ' ').trim().toLowerCase();
     const options = [...select.options], wanted = tidy(text);
     const option = options.find(o => tidy(o.text) === wanted) ?? options.find(o => tidy(o.value) === wanted);
-    return option && agentgym.choose(option) ? 'done' : 'no such option';
+    return option && agentgym.choose(option) === 'chosen' ? 'done' : 'no such option';
   }
 
   // Make ready for the keyboard, everything in the field selected so that typing replaces it: 'line' or 'lines', by
@@ -122,6 +129,11 @@
     else (rootOf(field).getSelection?.() ?? ownerOf(field).getSelection()).selectAllChildren(field);
     return field.tagName === 'INPUT' ? 'line' : 'lines';
   };
+
+  // What an input or a text area holds, as { value }; false of others.
+  agentgym.held = element => ['INPUT', 'TEXTAREA'].includes(element.tagName) && { value: element.value };
+
+  agentgym.options = select => [...select.options ?? []].slice(0, 20).map(option => option.text.trim());
 
   // Roles such as combobox are often worn by what holds the field.
   function prepareInner(element, text) {

@@ -14,6 +14,7 @@ from agentgym_envs.errors import InvalidAction, UsageError
 PORTS = {"http": 80, "https": 443}
 """The schemes that an agent may use, and their usual ports."""
 BLANK = "about:blank"
+_MOST_NAMED = 10
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\Z")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 
@@ -72,10 +73,13 @@ class HostRules:
         if parts.username is not None or parts.password is not None:
             raise InvalidAction("An address with a user name or password in it cannot be visited.")
         if not self._knows(_place_of(parts)):
-            raise InvalidAction(
-                f"The host {parts.hostname!r:.100} cannot be visited here. Stay on the sites of the task."
-            )
+            raise InvalidAction(f"{parts.netloc[:100]!r} cannot be visited here, only {self._named()}.")
         return parts.geturl()
+
+    def _named(self) -> str:
+        """The hosts as an agent would write them, without the usual port of http."""
+        names = [name.removesuffix(":80") for name in (*(name for name, _ in self.mapped), *self.direct)]
+        return ", ".join(names[:_MOST_NAMED]) or "nothing"
 
     def _knows(self, place: Place) -> bool:
         known = [Place(*_parse(name)) for name in (*(name for name, _ in self.mapped), *self.direct)]

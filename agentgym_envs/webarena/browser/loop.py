@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import threading
 from collections.abc import Coroutine
 from functools import cache
 from typing import Any, TypeVar
 
+_log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
@@ -25,8 +27,14 @@ def loop() -> asyncio.AbstractEventLoop:
 @cache
 def _begun() -> asyncio.AbstractEventLoop:
     made = asyncio.new_event_loop()
+    made.set_exception_handler(_note)
     threading.Thread(target=made.run_forever, name="agentgym-browser", daemon=True).start()
     return made
+
+
+def _note(_: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
+    """What nobody waited for: Playwright leaves such behind when its driver ends, and whoever asked is told anyway."""
+    _log.debug("on the browsers' loop: %s", about.get("message"), exc_info=about.get("exception"))
 
 
 def wait_for(work: Coroutine[Any, Any, _T], seconds: float | None = None) -> _T:

@@ -38,6 +38,10 @@ class BrowserOptions:
     idle_seconds: float = 10.0
 
 
+class _NoContext(EnvError):
+    """A browser that runs, or seemed to, gave no context."""
+
+
 class Chromium:
     """One running browser. `episodes` run in it now; it takes no more once it is `retired`."""
 
@@ -78,8 +82,8 @@ class BrowserPool:
         """A fresh context, made with Playwright's arguments, and the browser that it is in. Raises EnvError."""
         try:
             return await self._enter(arguments)
-        except EnvError:
-            _log.warning("a browser gave no context; trying once more with another", exc_info=True)
+        except _NoContext:
+            _log.warning("a browser gave no context; trying once more with another")
             return await self._enter(arguments)
 
     async def _enter(self, arguments: dict[str, Any]) -> tuple[Chromium, BrowserContext]:
@@ -94,7 +98,7 @@ class BrowserPool:
             chromium.retired = chromium.retired or isinstance(error, Exception)
             await self.leave(chromium, None)
             if isinstance(error, Exception):
-                raise EnvError(f"the browser gave no context: {error}") from error
+                raise _NoContext(f"the browser gave no context: {_why(error)}") from error
             raise
 
     async def leave(self, chromium: Chromium, context: BrowserContext | None) -> None:
@@ -155,8 +159,9 @@ class _Engine:
                     return await driver.chromium.launch(**launch_options(program, options.hosts))
             except Exception as error:
                 if attempt == 2:
-                    raise EnvError(f"Chromium ({program}) does not start: {str(error)[:2000]}") from error
-                _log.warning("Chromium did not start; trying once more with a new driver", exc_info=True)
+                    raise EnvError(f"Chromium ({program}) does not start: {_why(error)}") from None
+                _log.warning("Chromium did not start; trying once more with a new driver")
+                _log.debug("why Chromium did not start: %s", error)
                 await self.stop()
         raise AssertionError
 
@@ -184,6 +189,13 @@ class _Engine:
         """End the driver if no pool has a browser."""
         if not any(pool._all for pool in self.pools.values()):
             await self.stop()
+
+
+def _why(error: Exception) -> str:
+    """The first line of what Playwright tells, and what the program itself wrote."""
+    first, *rest = str(error).splitlines() or [type(error).__name__]
+    said = [line.partition("[err]")[2].strip() for line in rest if "[err]" in line]
+    return " | ".join([first, *said[:3]])[:1000]
 
 
 def pool_for(options: BrowserOptions) -> BrowserPool:

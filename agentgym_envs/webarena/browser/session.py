@@ -16,7 +16,7 @@ from agentgym_envs.webarena.browser.backends import Backend
 from agentgym_envs.webarena.browser.pool import BrowserOptions, BrowserPool, Chromium, pool_for
 from agentgym_envs.webarena.browser.recording import Requests
 from agentgym_envs.webarena.browser.scripts import page_source
-from agentgym_envs.webarena.browser.tab import Patience, Tab
+from agentgym_envs.webarena.browser.tab import ContextLost, Patience, ScriptFailed, Tab
 from agentgym_envs.webarena.browser.view import View, ViewOptions
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _WINDOW_SECONDS = 0.3
 """After so long without a window it is asked whether one is on its way."""
 _MOST_DIALOG = 300
 _FIRST = asyncio.FIRST_COMPLETED
+_EXPECTED = EnvError | OSError | TimeoutError | ContextLost | ScriptFailed
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -158,6 +159,8 @@ class Session:
 
     async def guarded(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Do `work` until it is done, the session breaks or the time is up. Raises EnvError for all that fails."""
+        from playwright.async_api import Error
+
         task = asyncio.ensure_future(work)
         try:
             either: set[asyncio.Future[Any]] = {task, self._broken}
@@ -169,6 +172,8 @@ class Session:
         except (InvalidAction, UsageError):
             raise
         except Exception as error:
+            if not isinstance(error, _EXPECTED | Error):
+                _log.exception("a call of the browser failed in a way that it should not")
             self.fail(_in_short(error))
             raise EnvError(str(self._broken.exception())) from error
         finally:

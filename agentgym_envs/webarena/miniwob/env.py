@@ -13,26 +13,27 @@ from typing import Any
 
 import numpy as np
 
-from agentgym_envs.core import Transition
-from agentgym_envs.errors import EnvError, InvalidAction, NoOracle, missing_extra
+from agentgym_envs.errors import EnvError, NoOracle, missing_extra
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
-from agentgym_envs.webarena.actions import Action, CloseTab, GoBack, GoForward, Goto, NewTab, TabFocus, write
+from agentgym_envs.webarena.actions import FORMS, Form, write
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import Session, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
+from agentgym_envs.webarena.grammars import web_grammars
 from agentgym_envs.webarena.miniwob.oracle import PEEKS, SOLVERS, Sight
 from agentgym_envs.webarena.miniwob.pages import AFTER, BEFORE, HIDDEN, NAMES, STATES
 from agentgym_envs.webarena.miniwob.tasks import MiniWoBTasks
 from agentgym_envs.webarena.web_env import WebEnv
 
 HOST = "miniwob.test"
-_ELSEWHERE = (Goto, NewTab, TabFocus, CloseTab, GoBack, GoForward)
-_ONE_PAGE = "The task is on this one page: there are no other pages and tabs to go to."
-_RULES = "Each task is on one page, which ends it as soon as it is decided. No other page or tab can be opened."
+_RULES = "Each task is on one page, which ends it as soon as it is decided. There are no other pages and tabs to go to."
+_ELSEWHERE = {"new_tab", "tab_focus", "close_tab", "goto", "go_back", "go_forward"}
+_FORMS = {name: form for name, form in FORMS.items() if name not in _ELSEWHERE}
+_FORMS["stop"] = Form("stop", "give up: the task counts as failed.")
 _OUTCOME = """
 (async () => {
   // Scrolling is told to a page with the next picture of it.
@@ -68,9 +69,9 @@ class MiniWoBEnv(WebEnv):
     | `press [keys]`, `press [id] [keys]` | press a key or a combination, where the focus is or on an element |
     | `scroll [up]`, `scroll [down]` | scroll the page, or the largest part of it that scrolls |
     | `wait` | look again |
-    | `stop [answer]` | give up: it ends the task with a score of 0 |
+    | `stop` | give up: it ends the task with a score of 0 |
 
-    The commands that lead to other pages and tabs are refused, and so is what cannot be done, in text
+    The web's other commands, which lead to other pages and tabs, are refused, and so is what cannot be done, in text
     (`info["invalid_action"]`).
 
     ## Observation
@@ -116,6 +117,8 @@ class MiniWoBEnv(WebEnv):
     """
 
     tasks = MiniWoBTasks()
+    forms = _FORMS
+    grammars = web_grammars(_FORMS)
 
     def __init__(
         self,
@@ -166,11 +169,6 @@ class MiniWoBEnv(WebEnv):
         objective = await session.evaluate(f"(() => {{\n{_script()}\nreturn begin({json.dumps(order)}); }})()")
         await session.settle()
         return str(objective)
-
-    async def _carry_out(self, action: Action) -> Transition:
-        if isinstance(action, _ELSEWHERE):
-            raise InvalidAction(_ONE_PAGE)
-        return await super()._carry_out(action)
 
     async def _after(self, session: Session, task: Task) -> Verdict | None:
         outcome = await session.evaluate(_OUTCOME)

@@ -26,11 +26,19 @@ from agentgym_envs.webarena.official.readiness import Readiness, check
 from agentgym_envs.webarena.official.reset import ResetHook, reset_hook, run_hook
 from agentgym_envs.webarena.official.scoring import ANSWER_FORM, check_scoring, evaluators_of
 from agentgym_envs.webarena.official.sites import SITES, Sites, variables
-from agentgym_envs.webarena.official.tasks import WebArenaTasks, is_verified, needed_sites, needs_judge, open_tasks
+from agentgym_envs.webarena.official.tasks import (
+    WebArenaTasks,
+    is_verified,
+    needed_sites,
+    needs_judge,
+    never_right,
+    open_tasks,
+)
 from agentgym_envs.webarena.web_env import WebEnv
 
 _QUIET = 0.1
 """Seconds without a change after which a page is taken to have come to rest: sites over a network answer in bursts."""
+_NEVER_RIGHT = "scores 0 whatever an agent does (see evaluators.verified.NEVER_RIGHT)"
 _STATUS = "performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0"
 
 
@@ -52,7 +60,9 @@ class WebArenaOfficialEnv(WebEnv):
     `eval`, all as in the file, with placeholders for addresses, and `needs`: `sites` and those that scoring asks.
 
     Tasks that need a site without an address are not drawn, nor, without a judge, the 118 of the original tasks whose
-    answers a language model must judge. Asked for by their id they raise UsageError, which says what to set.
+    answers a language model must judge. Asked for by their id they raise UsageError, which says what to set. Nor are
+    the 18 of webarena-verified's tasks drawn that its package scores 0 whatever an agent does
+    (`evaluators.verified.NEVER_RIGHT` says why); asked for by their id they are played.
 
     The seed decides nothing but which task is drawn. The sites remember what earlier episodes did, unless `reset` is
     given, and pages tell the time of day: that the same seed gives the same bytes, as in the rest of the suite, does
@@ -163,8 +173,8 @@ class WebArenaOfficialEnv(WebEnv):
         _ENVIRONMENTS[id(self)] = self
 
     def readiness(self, *, timeout: float = 10.0) -> Readiness:
-        """Ask every site for its start page, for `timeout` seconds, and count the tasks that wait for one."""
-        return check(self.tasks, self.sites, timeout=timeout)
+        """Ask every site for its start page, for `timeout` seconds, and count the tasks that can be played."""
+        return check(self.tasks, self.sites, judge=self.judge is not None, timeout=timeout)
 
     def _playable(self, source: str | os.PathLike[str] | None) -> WebArenaTasks:
         table = open_tasks(source)
@@ -174,16 +184,17 @@ class WebArenaOfficialEnv(WebEnv):
                 f"{', '.join(variables(site)[0] for site in SITES)} (those that you have) or pass sites={{name: URL}}"
             )
         check_scoring(table)
-        return WebArenaTasks(table, [task.id for task in table if not self._lacks(task)])
+        why = {task.id: self._lacks(task) or (_NEVER_RIGHT if never_right(task) else "") for task in table}
+        return WebArenaTasks(table, {task_id: reason for task_id, reason in why.items() if reason})
 
     def _lacks(self, task: Task) -> str:
         """What must be configured before a task can be played; "" if nothing."""
         if missing := self.sites.missing(needed_sites(task)):
             names = " and ".join(map(repr, missing))
             how = " and ".join(" or ".join(variables(site)) for site in missing)
-            return f"it needs the address of {names}: set {how}, or pass sites={{...}}"
+            return f"needs the address of {names}: set {how}, or pass sites={{...}}"
         if needs_judge(task) and self.judge is None:
-            return f"a language model must judge its answer: set {BASE_URL} and {MODEL}, or pass judge=..."
+            return f"needs a language model that judges its answer: set {BASE_URL} and {MODEL}, or pass judge=..."
         return ""
 
     def _about_sites(self) -> str:
@@ -194,7 +205,7 @@ class WebArenaOfficialEnv(WebEnv):
     def _choose(self, options: Mapping[str, Any], ticket: int) -> Task:
         task = super()._choose(options, ticket)
         if lack := self._lacks(task):
-            raise UsageError(f"the task {task.id!r} cannot be played as things are: {lack}")
+            raise UsageError(f"the task {task.id!r} cannot be played as things are: it {lack}")
         return task
 
     def _browser_options(self) -> BrowserOptions:

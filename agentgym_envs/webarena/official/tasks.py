@@ -6,13 +6,14 @@ import importlib.util
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from agentgym_envs.errors import TaskTableError, UsageError, missing_extra
 from agentgym_envs.task import SPLITS, Split, Task, TaskTable, scramble
+from agentgym_envs.webarena.evaluators.verified import NEVER_RIGHT
 from agentgym_envs.webarena.official.sites import placeholders
 
 VERSION = 1
@@ -31,42 +32,48 @@ SOURCES = {
 
 
 class WebArenaTasks(TaskTable):
-    """A table of which only those tasks are drawn, taken and counted that can be played: `playable` (ids)."""
+    """A table of which some tasks are not drawn, taken or counted, but only found by their ids."""
 
-    def __init__(self, table: TaskTable, playable: Collection[str]) -> None:
+    def __init__(self, table: TaskTable, left_out: Mapping[str, str]) -> None:
+        """`left_out`: id -> why, such as "needs the address of 'map': set WA_MAP"."""
         super().__init__(table.name, table.version, table.tasks)
-        self._playable = frozenset(playable)
+        self._left_out = left_out
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """Those with a task that can be played, in the paper's order."""
-        present = {task.group for task in self.tasks if task.id in self._playable}
+        """Those with a task that is drawn, in the paper's order."""
+        present = {task.group for task in self.tasks if task.id not in self._left_out}
         return tuple(group for group in GROUPS if group in present)
 
     def counts(self) -> dict[str, dict[Split, int]]:
         """See `TaskSet.counts`."""
-        found = Counter((task.group, task.split) for task in self.tasks if task.id in self._playable)
+        found = Counter((task.group, task.split) for task in self.tasks if task.id not in self._left_out)
         return {group: {split: found[group, split] for split in SPLITS} for group in self.groups}
 
     def check_groups(self, groups: object) -> None:
-        """Raise UsageError if none of the tasks of a group can be played."""
+        """Raise UsageError if all tasks of a group are left out."""
         named = groups if isinstance(groups, list | tuple) else ()
-        if closed := [group for group in GROUPS if group in named and group not in self.groups]:
-            raise UsageError(f"no task of the group {' or '.join(closed)} can be played; {_WITHOUT}")
+        closed = [group for group in dict.fromkeys(task.group for task in self.tasks) if group not in self.groups]
+        for group in closed:
+            if group in named:
+                raise self._refusal(f"group {group!r}", [task for task in self.tasks if task.group == group])
 
     def _select(self, split: str | None, groups: Sequence[str] | None) -> list[Task]:
         self.check_groups(groups)
         return super()._select(split, groups)
 
     def _filter(self, split: str | None, groups: tuple[str, ...] | None) -> list[Task]:
-        found = [task for task in super()._filter(split, groups) if task.id in self._playable]
-        if not found:
-            where = "" if groups is None else f" and group {' or '.join(groups)}"
-            raise UsageError(f"no task of split {split!r}{where} can be played; {_WITHOUT}")
+        tasks = super()._filter(split, groups)
+        if not (found := [task for task in tasks if task.id not in self._left_out]):
+            where = "" if groups is None else f" and group {' or '.join(map(repr, groups))}"
+            raise self._refusal(f"split {split!r}{where}", tasks)
         return found
 
-
-_WITHOUT = "their sites have no address, or a judge is missing (agentgym_envs.webarena.official.readiness.check)"
+    def _refusal(self, selection: str, tasks: Sequence[Task]) -> UsageError:
+        """With why most of the tasks are left out."""
+        why, _ = Counter(self._left_out[task.id] for task in tasks).most_common(1)[0]
+        example = next(task.id for task in tasks if self._left_out[task.id] == why)
+        return UsageError(f"no task of {selection} can be played as things are; {example!r}, for example, {why}")
 
 
 def open_tasks(source: str | os.PathLike[str] | None = None) -> TaskTable:
@@ -109,7 +116,10 @@ def read_tasks(path: Path) -> TaskTable:
         raise TaskTableError(f"{path} is no list of tasks")
     tasks = [_task(row, f"{path}, task {number}") for number, row in enumerate(rows)]
     name = "webarena-verified" if any(is_verified(task) for task in tasks) else "webarena"
-    return TaskTable(name, VERSION, tasks)
+    try:
+        return TaskTable(name, VERSION, tasks)
+    except TaskTableError as error:
+        raise TaskTableError(f"{path} holds no tasks to play: {error}") from None
 
 
 @lru_cache(maxsize=8)  # a server makes an environment for every session
@@ -125,6 +135,11 @@ def is_verified(task: Task) -> bool:
 def needs_judge(task: Task) -> bool:
     """Whether a task asks a language model whether an answer means what it should."""
     return not is_verified(task) and "fuzzy_match" in (task.data["eval"].get("reference_answers") or {})
+
+
+def never_right(task: Task) -> bool:
+    """Whether a task scores 0 whatever an agent does."""
+    return is_verified(task) and int(task.id.rpartition("/")[2]) in NEVER_RIGHT
 
 
 def needed_sites(task: Task) -> list[str]:

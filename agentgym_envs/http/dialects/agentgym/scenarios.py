@@ -425,6 +425,7 @@ class WebArena(Scenario):
 
     name, kind, greeting = "webarena", "webarena", "ok"
     key, index_key, first_index = "env_idx", "idx", None
+    options = MappingProxyType({"grammar": "fenced"})
     questions = ("observation_metadata",)
 
     def options_of(self, index: int) -> dict[str, Any]:
@@ -432,6 +433,12 @@ class WebArena(Scenario):
         if not 0 <= index < ids.WEBARENA_TASKS:
             raise UnknownTask(f"there is no task {index}; they go from 0 to {ids.WEBARENA_TASKS - 1}")
         return {"task": f"webarena/{index}"}
+
+    async def act(self, slot: Slot, action: str, call: Call) -> Mapping[str, Any]:
+        """A client sends all that the model wrote. The first pair of triple backticks counts, as on AgentGym's server;
+        our grammar takes the last, so that it is given nothing behind the first.
+        """
+        return await super().act(slot, "```".join([*action.split("```", 2)[:2], ""]) if "```" in action else action, call)
 
     def began(self, slot: Slot) -> Any:
         """`object` is the intent."""

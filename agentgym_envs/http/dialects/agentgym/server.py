@@ -124,7 +124,9 @@ class Desk:
             try:
                 await self._begin(slot, index)
             except AgentGymError as error:
-                return scenario.not_begun(error)
+                reply = scenario.not_begun(error)
+                _log.warning("AgentGym's %s: no episode of index %d: %s", scenario.name, index, error)
+                return reply
             return scenario.began(slot)
 
     async def _step(self, body: Body) -> Any:
