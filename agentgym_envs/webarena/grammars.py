@@ -31,7 +31,7 @@ _OWN_LISTS = ("browsergym", "tool_call")
 
 
 def rules_for(grammar: ActionGrammar, forms: Mapping[str, Form] = FORMS) -> str:
-    """What the world is, and which actions there are, unless the grammar's instructions list them in their own words."""
+    """What the world is and which actions there are, unless the grammar's instructions list those in own words."""
     told = [f"{form}: {meaning} {note}".rstrip() for form, meaning, note in forms.values()]
     return _WORLD if grammar.name in _OWN_LISTS else "\n".join([_WORLD, "", "The actions are:", *told])
 

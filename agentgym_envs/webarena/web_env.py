@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
 import weakref
@@ -11,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from agentgym_envs.core import TextEnv, Transition
-from agentgym_envs.errors import EnvError, InvalidAction, NoOracle, UsageError
+from agentgym_envs.core import StopReason, TextEnv, Transition
+from agentgym_envs.errors import EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import FORMS, NAMES, Action, Click, Form, GoBack, Scroll, Stop, Type, read, write
@@ -30,7 +31,7 @@ _FIELDS = ("textbox", "searchbox", "combobox")
 _TARGETS = ("link", "button", "checkbox", "radio", "option")
 _LONGEST_PLAN = 200
 _ENDED = "The task has ended."
-_MOST_ADDRESS = 500
+_MOST_ADDRESS = 2_000
 
 
 class WebEnv(TextEnv):
@@ -156,6 +157,7 @@ class WebEnv(TextEnv):
         self._leave()
         self._done, self._ended = [], ""
         session = await self._opened(task, rng)
+        self._leave()  # of a reset that was called meanwhile
         self._open_sessions.append(session)
         return self._tell(session, "None", "")
 
@@ -173,6 +175,8 @@ class WebEnv(TextEnv):
 
     async def _carry_out(self, action: Action) -> Transition:
         assert self.task is not None
+        if not self._open_sessions:
+            raise EpisodeOver("the environment was closed or reset while the step began")
         session = self.session
         self._done.append(action)
         try:
@@ -183,6 +187,10 @@ class WebEnv(TextEnv):
             await session.look()
         except EnvError:
             self._leave()
+            raise
+        except asyncio.CancelledError:  # nobody knows how far it came
+            self._leave()
+            self._stop = StopReason.CLOSED
             raise
         told = self._tell(session, write(action), note)
         return Transition(told) if verdict is None else self._end(verdict, write(action), told)
@@ -209,7 +217,7 @@ class WebEnv(TextEnv):
         session = self.session
         return {
             "objective": session.kept["objective"],
-            "url": session.view.url,
+            "url": session.view.url[:_MOST_ADDRESS],
             "tab": session.tabs.index(session.tab),
             "tabs": len(session.tabs),
             "elements": session.view.count,

@@ -331,7 +331,7 @@ def test_searchqa_answers_bare_values(client: Client) -> None:
     assert type(client.post("create")) is int
 
 
-def test_webarena_speaks_of_terminated_and_truncated(client: Client) -> None:
+def test_webarena_speaks_of_terminated_and_truncated(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     assert client.get("") == "ok"
     number = client.post("create")["env_idx"]
     begun = client.post("reset", env_idx=number, seed=0, idx=5)
@@ -340,11 +340,15 @@ def test_webarena_speaks_of_terminated_and_truncated(client: Client) -> None:
     assert one["info"]["invalid_action"] and sorted(one) == ["info", "observation", "reward", "terminated", "truncated"]
     assert (one["reward"], one["terminated"], one["truncated"]) == (0.0, False, False)
     assert client.get("observation", env_idx=number) == one["observation"]
-    won = client.post("step", env_idx=number, action="win 100")
+    assert client.post("step", env_idx=number, action="win 100")["info"]["invalid_action"]
+    won = client.post("step", env_idx=number, action="I am done.\n```\nwin 100\n```\nElse:\n```\nfail\n```")
     assert (won["reward"], won["terminated"]) == (1.0, True)
     failed = {"observation": "TimeoutError", "sites": "Error", "object": "Error"}
-    for index in (7, 13, 812, -1):
+    causes = {7: "EnvError: no power", 13: "no such task", 812: "there is no task 812", -1: "there is no task -1"}
+    for index, cause in causes.items():
+        caplog.clear()
         assert client.post("reset", env_idx=number, seed=0, idx=index) == failed
+        assert f"no episode of index {index}: {cause}" in caplog.text and "WARNING" in caplog.text
     assert client.post("close", env_idx=number) == {"closed": "closed"}
     assert "Error" in client.post("close", env_idx=number)["closed"]
     assert "error" in client.post("step", env_idx=number, action="x")

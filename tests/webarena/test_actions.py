@@ -147,9 +147,14 @@ def test_forms_that_are_forgiven(command: str, action: Action) -> None:
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("", "Nothing is not an action. The actions are: click, type"),
+        ("", "Nothing is not an action"),
         ("fly [12]", "'fly \\[12\\]' is not an action"),
-        ("I click [12]", "is not an action"),
+        (
+            "I click [12]",
+            "is not an action. Write only the action, such as click \\[12\\]. The actions are: click, type",
+        ),
+        ("<think>So.</think>click [3]", "Write only the action"),
+        ("Action: click [3]", "Write only the action"),
         ("click", "needs the id of an element.*click \\[id\\]"),
         ("click [abc]", "whole number.*not 'abc'"),
         ("click [12", "whole number"),
@@ -187,6 +192,15 @@ def test_forms_that_are_forgiven(command: str, action: Action) -> None:
 def test_what_is_no_action_is_told_why(command: str, why: str) -> None:
     with pytest.raises(InvalidAction, match=why):
         read(command)
+
+
+def test_actions_that_there_are_not_are_refused() -> None:
+    few = {name: FORMS[name] for name in ("click", "stop")}
+    assert read("click 3", few) == Click(3)
+    with pytest.raises(InvalidAction, match=r"go_back cannot be done here. The actions are: click, stop.$"):
+        read("Go Back.", few)
+    with pytest.raises(InvalidAction, match=r"is not an action. .* The actions are: click, stop.$"):
+        read("fly", few)
 
 
 @pytest.mark.parametrize("bit", [*SIGNS, "] [", "[1]", "+", "-", "a ", "go ", "Control+", ". "])

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.grammar import Parsed, make_grammar
-from agentgym_envs.webarena.actions import FORMS, Action, Press, Stop, Type, write
+from agentgym_envs.webarena.actions import FORMS, Action, Form, Press, Stop, Type, write
 from agentgym_envs.webarena.calls import CALLS
-from agentgym_envs.webarena.grammars import RULES, WEB_GRAMMARS, rules_for, tools
+from agentgym_envs.webarena.grammars import rules_for, tools, web_grammars
 
 from .test_actions import ACTIONS, NEARLY
 
+WEB_GRAMMARS = web_grammars()
 NAMES = sorted(WEB_GRAMMARS)
+FEW = {"click": FORMS["click"], "press": FORMS["press"], "stop": Form("stop", "give up.")}
 LISTING = ["browsergym", "tool_call"]
 CANNOT_CARRY = {"react": "action", "tag": "action>", "fenced": "```"}
 SIGNS = ["```", "\n", "(", ",", "'", '"', "\\", "[", "<tool_call>", '{"name":', "click("]
@@ -122,6 +124,8 @@ def test_without_a_fence_there_is_no_action(message: str) -> None:
         ("send_msg_to_user(42)", "stop [42]"),
         ("report_infeasible('there is no such button')", "stop [N/A]"),
         ("I think.\n```python\nclick('12')\n```", "click [12]"),
+        ("I think (a lot).\n\nI will click.\nclick('12')\n", "click [12]"),
+        ("I think.<action>click('12')</action>", "click [12]"),
     ],
 )
 def test_browsergyms_functions_are_actions(call: str, command: str) -> None:
@@ -136,6 +140,9 @@ def test_browsergyms_functions_are_actions(call: str, command: str) -> None:
         ("click('12'", "not one call"),
         ("click('12)", "not one call"),
         ("click('12') click('13')", "not one call"),
+        ("click('12')\nclick('13')", "not one call"),
+        ("I will click('12') now.", "not one call.*triple backticks"),
+        ("click('12')\nThat was it.", "not one call.*triple backticks"),
         ("click('12'); 1", "not one call"),
         ("click(open('x'))", "not one call"),
         ("click('1' + '2')", "not one call"),
@@ -181,6 +188,9 @@ def test_what_browsergym_cannot_do_here_is_told(call: str, why: str) -> None:
         ({"name": "scroll", "arguments": {"direction": "up"}}, "scroll [up]"),
         ({"name": "go_back", "arguments": {}}, "go_back"),
         ({"name": "stop"}, "stop []"),
+        ({"name": "wait", "arguments": None}, "wait"),
+        ({"name": "wait", "arguments": "null"}, "wait"),
+        ({"name": "click", "parameters": {"id": 12}}, "click [12]"),
     ],
 )
 def test_each_action_is_a_tool(call: Any, command: str) -> None:
@@ -196,6 +206,7 @@ def test_each_action_is_a_tool(call: Any, command: str) -> None:
         ({"name": "click", "arguments": [12]}, "not valid JSON"),
         ({"name": "act", "arguments": {"action": "click [12]"}}, "no tool 'act'. The tools are: click, type"),
         ({"name": "click", "arguments": {}}, "Call it as click\\(id\\)"),
+        ({"name": "click", "arguments": None}, "Call it as click\\(id\\)"),
         ({"name": "type", "arguments": {"id": 1}}, "Call it as type\\(id, text, enter=true\\)"),
         ({"name": "wait", "arguments": {"seconds": 1}}, "Call it as wait\\(\\)"),
         ({"name": "click", "arguments": {"id": True}}, "id of the tool click must be a whole number"),
@@ -234,7 +245,34 @@ def test_a_model_is_told_of_each_action_once() -> None:
         told = f"{rules_for(grammar)}\n{grammar.instructions}"
         for form in forms.get(name, [f"{form.form}: " for form in FORMS.values()]):
             assert told.count(f"\n{form}") == 1, (name, form)
-        assert (RULES in told) == (name not in LISTING)
+        assert ("The actions are:" in told) == (name not in LISTING)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_is_told_only_of_what_there_is(name: str) -> None:
+    grammar = make_grammar(name, web_grammars(FEW))
+    told = f"{rules_for(grammar, FEW)}\n{grammar.instructions}"
+    assert "give up." in told and "N/A" not in told
+    for absent in ("goto", "tab_focus", "go_back", "scroll(", "noop", "fill(", "new_tab"):
+        assert absent not in told
+
+
+def test_the_tools_are_those_that_there_are() -> None:
+    functions = {tool["function"]["name"]: tool["function"] for tool in tools(FEW)}
+    assert list(functions) == list(FEW)
+    assert (functions["stop"]["description"], functions["stop"]["parameters"]["properties"]) == ("Give up.", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "why"),
+    [
+        ("tool_call", called({"name": "wait"}), "no tool 'wait'. The tools are: click, press, stop.$"),
+        ("browsergym", "noop()", "noop cannot be called. The functions are: click, press, keyboard_press, send_msg_to"),
+    ],
+)
+def test_what_there_is_not_is_refused(name: str, message: str, why: str) -> None:
+    with pytest.raises(InvalidAction, match=why):
+        make_grammar(name, web_grammars(FEW)).parse(message)
 
 
 @pytest.mark.parametrize("bit", [*SIGNS, "`", " ", "1", "a", "fill('1', '"])

@@ -134,6 +134,42 @@ def test_the_same_actions_lead_to_the_same_text(env: MiniWoBEnv, page: str) -> N
     assert played[0] == played[1] and len(played[0]) > 3
 
 
+def test_a_model_is_told_only_of_what_can_be_done() -> None:
+    for grammar in MiniWoBEnv.grammars:
+        with closing(MiniWoBEnv(grammar=grammar)) as env:
+            assert "give up: the task counts as failed." in env.instructions and "N/A" not in env.instructions
+            assert not any(absent in env.instructions for absent in ("goto", "go_back", "tab_focus", "close"))
+
+
+@pytest.mark.slow
+def test_what_is_to_be_copied_is_told_with_the_spaces_around_it(env: MiniWoBEnv) -> None:
+    observation, _ = begin(env, "copy-paste", 1)
+    text = js(env, "document.querySelector('#area textarea').value")
+    assert text.endswith(" ") and f"textbox '' value: '{text}'" in observation
+    env.step(f"type [{find(env, 'textbox', '') + 1}] [{text}] [0]")
+    *_, info = env.step(f"click [{find(env, 'button')}]")
+    assert info["success"]
+
+
+@pytest.mark.slow
+def test_what_only_places_and_pictures_show_is_told(env: MiniWoBEnv) -> None:
+    observation, _ = begin(env, "tic-tac-toe")
+    assert "button 'row 1 column 1: empty'" in observation and "button 'row 3 column 2: empty'" in observation
+    observation, *_ = env.step(f"click [{find(env, 'button', 'row 2 column 3')}]")
+    assert "button 'row 2 column 3: X'" in observation and observation.count(": O'") == 1
+    observation, _ = begin(env, "click-dialog")
+    assert "button 'x'" in observation and "Close'" not in observation
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["click-menu", "click-menu-2", "use-autocomplete"])
+def test_what_holds_the_items_of_a_menu_is_no_target(env: MiniWoBEnv, page: str) -> None:
+    begin(env, page)
+    env.step(env.oracle().__next__())
+    items = [e for e in elements(env.session.view.tree) if e.role == "menuitem"]
+    assert items and not any("clickable" in e.properties for e in elements(env.session.view.tree))
+
+
 def test_a_wrong_click_is_worth_nothing(env: MiniWoBEnv) -> None:
     begin(env, "click-test-2")
     _, reward, terminated, _, info = env.step(f"click [{find(env, 'button', 'TWO')}]")
@@ -172,7 +208,8 @@ def test_there_is_nowhere_else_to_go(env: MiniWoBEnv, command: str) -> None:
     if env.task is None or env.status()["stop_reason"] is not None:
         begin(env, "focus-text")
     *_, info = env.step(command)
-    assert "one page" in info["invalid_action"] and js(env, "'agentgymSeed' in core")
+    assert "cannot be done here. The actions are: click, type" in info["invalid_action"]
+    assert js(env, "'agentgymSeed' in core")
 
 
 @pytest.mark.slow

@@ -5,7 +5,9 @@ from functools import partial
 
 import gymnasium as gym
 import pytest
+from hypothesis import settings
 
+from agentgym_envs.webarena.official import env as official
 from tests import contract
 from tests.webarena.stub_sites import Stubs
 from tests.webarena.test_official_env import DATA
@@ -16,6 +18,17 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def sites() -> Iterator[Stubs]:
     yield Stubs()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def less_to_do() -> Iterator[None]:
+    """An action takes a tenth of a second, since sites over a network are waited for; these are next door."""
+    settings.register_profile("few", settings.get_profile("suite"), max_examples=20)
+    settings.load_profile("few")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(official, "_QUIET", 0.1)
+        yield
+    settings.load_profile("suite")
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)

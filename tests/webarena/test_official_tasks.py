@@ -11,6 +11,7 @@ import pytest
 from agentgym_envs.errors import MissingExtra, TaskTableError, UnknownTask, UsageError
 from agentgym_envs.task import TaskTable
 from agentgym_envs.webarena.browser.sites import LocalSites
+from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL
 from agentgym_envs.webarena.official import tasks as official
 from agentgym_envs.webarena.official.readiness import check
 from agentgym_envs.webarena.official.scoring import evaluators_of
@@ -22,6 +23,7 @@ from agentgym_envs.webarena.official.tasks import (
     find_tasks,
     needed_sites,
     needs_judge,
+    never_right,
     open_tasks,
     read_tasks,
     split_of,
@@ -83,17 +85,21 @@ def test_tasks_of_one_template_share_a_split() -> None:
 
 
 def test_only_what_can_be_played_is_drawn_taken_and_counted(table: TaskTable) -> None:
-    tasks = WebArenaTasks(table, ["webarena/0", "webarena/2"])
+    def only(*numbers: int) -> WebArenaTasks:
+        played = {f"webarena/{number}" for number in numbers}
+        return WebArenaTasks(table, {task.id: "needs a map" for task in table if task.id not in played})
+
+    tasks = only(0, 2)
     assert {tasks.draw(ticket, split=None).id for ticket in range(9)} == {"webarena/0", "webarena/2"}
     assert [task.id for task in tasks.take(split="test")] == ["webarena/2"]
     assert tasks.counts()["shopping"] == {"train": 1, "validation": 0, "test": 1}
     assert tasks.groups == ("shopping",)
-    assert WebArenaTasks(table, [f"webarena/{number}" for number in (11, 6, 2, 14)]).groups == GROUPS
+    assert only(11, 6, 2, 14).groups == GROUPS
     assert tasks.get("webarena/8").group == "shopping" and len(tasks) == 16
-    with pytest.raises(UsageError, match="no task of the group maps can be played; their sites have no address"):
+    with pytest.raises(UsageError, match=r"no task of group 'maps' .*; 'webarena/11', for example, needs a map"):
         tasks.draw(0, split="train", groups=("maps",))
-    with pytest.raises(UsageError, match="no task of split 'test' and group shopping can be played"):
-        WebArenaTasks(table, ["webarena/0"]).draw(0, split="test", groups=("shopping",))
+    with pytest.raises(UsageError, match="no task of split 'test' and group 'shopping' can be played"):
+        only(0).draw(0, split="test", groups=("shopping",))
     with pytest.raises(UnknownTask, match="no group"):
         tasks.draw(0, groups=("golf",))
 
@@ -121,6 +127,10 @@ def test_what_is_no_file_of_tasks(tmp_path: Path) -> None:
     (tmp_path / "object.json").write_text("{}", encoding="utf-8")
     with pytest.raises(TaskTableError, match="no list"):
         open_tasks(tmp_path / "object.json")
+    with pytest.raises(TaskTableError, match=r"empty\.json holds no tasks .* is empty"):
+        open_tasks(written(tmp_path / "empty.json"))
+    with pytest.raises(TaskTableError, match=r"twice\.json .* uses an id more than once"):
+        open_tasks(written(tmp_path / "twice.json", row(), row()))
     with pytest.raises(UsageError, match="cannot be read"):
         open_tasks(tmp_path / "none.json")
     with pytest.raises(UsageError, match="'original' or 'verified'"):
@@ -219,7 +229,7 @@ def test_readiness_counts_the_tasks_that_wait(table: TaskTable) -> None:
     stubs.forum.broken = 503
     nobody = LocalSites()
     sites = Sites.of({**stubs.urls, "shopping_admin": f"http://{nobody.address}", "wikipedia": "http://127.0.0.1:1"})
-    found = check(table, sites)
+    found = check(table, sites, judge=True)
     states = {state.site: (state.problem, state.tasks) for state in found.sites}
     assert states == {
         "shopping": ("", 8),
@@ -238,9 +248,33 @@ def test_readiness_counts_the_tasks_that_wait(table: TaskTable) -> None:
     }
     assert not found.ready and found.judge_tasks == 2
     lines = str(found).splitlines()
+    assert lines[-1] == "A judge is set; 2 of the tasks need it."
     assert lines[0].split() == ["site", "tasks", "address", "state"]
     assert lines[5].split(maxsplit=3) == ["map", "2", "-", "set WA_MAP or MAP"]
     assert "maps           0      2   map, wikipedia" in lines
+
+
+def test_tasks_that_wait_for_a_judge_are_not_ready(table: TaskTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(BASE_URL, raising=False)
+    monkeypatch.delenv(MODEL, raising=False)
+    shopping = [task for task in table if task.data["needs"] == ["shopping"]]
+    sites = Sites.of({"shopping": Stubs().urls["shopping"]})
+    found = check(shopping, sites)
+    assert found.groups == (("shopping", len(shopping) - 2, len(shopping), ("a judge",)),) and not found.ready
+    assert str(found).endswith(f"No judge is set; 2 of the tasks wait for one: set {BASE_URL} and {MODEL}.")
+    monkeypatch.setenv(BASE_URL, "http://127.0.0.1:1/v1")
+    monkeypatch.setenv(MODEL, "m")
+    assert check(shopping, sites).ready
+
+
+def test_what_nobody_can_do_right_is_counted_apart(tmp_path: Path, table: TaskTable) -> None:
+    rows = json.loads(VERIFIED.read_text(encoding="utf-8"))
+    verified = read_tasks(written(tmp_path / "tasks.json", *({**rows[0], "task_id": number} for number in (1, 319))))
+    assert [task.id for task in verified if never_right(task)] == ["webarena/319"]
+    found = check(verified, Sites.of({"shopping": Stubs().urls["shopping"]}))
+    assert found.groups == (("shopping", 1, 1, ()),) and found.ready and found.sites[0].tasks == 1
+    assert str(found).endswith("Tasks that can never be scored as right, and are not drawn: 1.")
+    assert not any(map(never_right, table))
 
 
 def test_a_site_that_was_told_another_address_is_found(table: TaskTable) -> None:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from agentgym_envs.webarena.browser.snapshot import Box, Layout, Thing, take_layout
 from agentgym_envs.webarena.browser.tab import ContextLost, Tab, script_value
-from agentgym_envs.webarena.browser.view import View, ViewOptions, quoted, squeezed
+from agentgym_envs.webarena.browser.view import View, ViewOptions, quoted, spaced, squeezed
 
 _LONGEST_NAME, _LONGEST_TEXT, _LONGEST_VALUE, _LONGEST_CLICKABLE = 200, 10_000, 1_000, 80
 _MOST_OPTIONS, _MOST_FRAMES, _TRIES = 50, 20, 5
@@ -66,6 +66,10 @@ class CdpBackend:
 
     def __init__(self) -> None:
         self._seen: WeakKeyDictionary[Tab, tuple[float, set[int]]] = WeakKeyDictionary()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What was seen stays with its tabs."""
+        return type(self), ()
 
     async def observe(self, tab: Tab, options: ViewOptions) -> View:
         """See `Backend`."""
@@ -408,6 +412,6 @@ def _value(node: _Node, tag: str) -> str:
     if node.value in (None, "") or not (node.role in _VALUED or (tag in _VALUED_TAGS and node.role != "button")):
         return ""
     value = f"{node.value:g}" if isinstance(node.value, float) else str(node.value)
-    lines = [squeezed(line, _LONGEST_VALUE) for line in value[: 4 * _LONGEST_VALUE].split("\n")]
-    text = "\n".join(lines)
-    return f" value: {quoted(text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + '…')}"
+    text = "\n".join(map(spaced, value[: 4 * _LONGEST_VALUE].split("\n")))
+    told = quoted(text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…")
+    return f" value: {told}" if text else ""

@@ -143,9 +143,11 @@ async def _go_back_inside(session: Session, url: str) -> None:
 
 async def _on(session: Session, element: int, function: str, *arguments: Any) -> Any:
     """What a function returns for an element. Raises InvalidAction if there is no such element on the page."""
+    if session.tab is not session.seen:
+        raise InvalidAction("The tab that you saw is gone, so nothing was done. `wait` shows the one that you are on.")
     reply = await session.backend.call(session.tab, element, function, *arguments)
     if reply is None:
-        raise InvalidAction(f"There is no element [{element}] on the page as you last saw it. Use an id that you see.")
+        raise InvalidAction(f"There is no element [{element}] on the page. Use an id that you see; `wait` looks again.")
     return reply
 
 
@@ -273,7 +275,13 @@ async def _go_through_history(session: Session, step: int, none: str) -> None:
 
 
 async def _wait(session: Session, action: actions.Wait) -> None:
-    """Nothing but what settling waits for."""
+    """Some pages change a while after an action, by a timer."""
+    with contextlib.suppress(ContextLost):
+        await session.tab.run("most => agentgym.changed(most)", 1e3 * session.options.patience.most)
+
+
+async def _stop(session: Session, action: actions.Stop) -> None:
+    """Nothing is left to be done."""
 
 
 _DEEDS: dict[type, Callable[[Session, Any], Awaitable[None]]] = {
@@ -289,5 +297,5 @@ _DEEDS: dict[type, Callable[[Session, Any], Awaitable[None]]] = {
     actions.GoBack: _go_back,
     actions.GoForward: _go_forward,
     actions.Wait: _wait,
-    actions.Stop: _wait,
+    actions.Stop: _stop,
 }

@@ -143,6 +143,13 @@
 
   agentgym.press = element => { element.click(); };
 
+  // Wait until something changes, for `most` ms at most.
+  agentgym.changed = async most => {
+    const began = performance.timeOrigin + performance.now();
+    for (let waited = 0; waited < most && agentgym.page.changed < began; waited += 20)
+      await new Promise(resolve => setTimeout(resolve, 20));
+  };
+
   // Pages learn that they were scrolled with the next picture of them.
   agentgym.shown = () => new Promise(done => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 100); });
 

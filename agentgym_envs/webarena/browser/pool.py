@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright
 
 LAUNCH_SECONDS = 60.0
+CONTEXT_SECONDS = 20.0
+"""To make one and to close one, which takes milliseconds unless the browser or its driver hangs."""
 CLOSE_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 
@@ -91,22 +93,33 @@ class BrowserPool:
         chromium.episodes += 1
         chromium.served += 1
         chromium.retired = chromium.retired or chromium.served >= self.options.recycle_after
+        made = asyncio.ensure_future(chromium.browser.new_context(**arguments))
         try:
-            async with asyncio.timeout(LAUNCH_SECONDS):
-                return chromium, await chromium.browser.new_context(**arguments)
+            async with asyncio.timeout(CONTEXT_SECONDS):
+                return chromium, await asyncio.shield(made)
         except BaseException as error:
             chromium.retired = chromium.retired or isinstance(error, Exception)
+            made.add_done_callback(_close_late)
             await self.leave(chromium, None)
             if isinstance(error, Exception):
                 raise _NoContext(f"the browser gave no context: {_why(error)}") from error
             raise
 
     async def leave(self, chromium: Chromium, context: BrowserContext | None) -> None:
-        """Close a context. A retired browser ends with its last one."""
+        """Close a context. A retired browser ends with its last one.
+
+        A page can keep Playwright's driver so busy that it answers nobody any more: it is ended then, with all
+        browsers, since new episodes would wait for it, too.
+        """
         if context is not None:
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(CLOSE_SECONDS):
+            try:
+                async with asyncio.timeout(CONTEXT_SECONDS):
                     await context.close()
+            except TimeoutError:
+                _log.warning("a context does not close within %s s; every browser is replaced", CONTEXT_SECONDS)
+                await _engine.stop()
+            except Exception as error:  # it is gone already
+                _log.debug("a context was lost: %s", error)
         chromium.episodes -= 1
         if chromium.retired and chromium.episodes == 0:
             self._all.discard(chromium)
@@ -148,6 +161,7 @@ class _Engine:
     def __init__(self) -> None:
         self.pools: dict[BrowserOptions, BrowserPool] = {}
         self._driver: Playwright | None = None
+        self._manager: Any = None
         self._starting: asyncio.Lock | None = None
 
     async def launch(self, options: BrowserOptions) -> Browser:
@@ -172,7 +186,8 @@ class _Engine:
         self._starting = self._starting or asyncio.Lock()
         async with self._starting:
             if self._driver is None:
-                self._driver = await async_playwright().start()
+                self._manager = async_playwright()
+                self._driver = await self._manager.start()
             return self._driver
 
     async def stop(self) -> None:
@@ -181,14 +196,37 @@ class _Engine:
             await pool.close()
         driver, self._driver = self._driver, None
         if driver is not None:
-            with contextlib.suppress(Exception):
+            try:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await driver.stop()
+            except Exception:
+                _kill(self._manager, driver)
 
     async def rest(self) -> None:
         """End the driver if no pool has a browser."""
         if not any(pool._all for pool in self.pools.values()):
             await self.stop()
+
+
+def _close_late(made: asyncio.Future[BrowserContext]) -> None:
+    """Close a context that nobody waits for any more, should it come."""
+    if not made.cancelled() and made.exception() is None:
+        closing = asyncio.ensure_future(made.result().close())
+        closing.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
+def _kill(manager: Any, driver: Any) -> None:
+    """End a driver that does not answer; browsers end when their pipe to it breaks.
+
+    Playwright has no word for it, and its versions keep the process in different places.
+    """
+    owners = getattr(manager, "_client", None), getattr(driver._impl_obj, "_connection", None)
+    found = [getattr(getattr(owner, "_transport", None), "_proc", None) for owner in owners]
+    for process in filter(None, found):
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    if not any(found):
+        _log.warning("a driver that does not answer could not be ended")
 
 
 def _why(error: Exception) -> str:

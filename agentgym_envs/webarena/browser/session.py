@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_TABS = 10
 _WINDOW_SECONDS = 0.3
 """After so long without a window it is asked whether one is on its way."""
-_MOST_DIALOG = 300
+_MOST_DIALOG, _MOST_NOTES = 300, 5
 _FIRST = asyncio.FIRST_COMPLETED
 _EXPECTED = EnvError | OSError | TimeoutError | ContextLost | ScriptFailed
 _log = logging.getLogger(__name__)
@@ -66,6 +66,8 @@ class Session:
         """The one that the agent is on."""
         self.view = View("", "", "", 0)
         """What was seen last."""
+        self.seen: Tab | None = None
+        """Where it was seen: ids are of that tab."""
         self.kept: dict[str, Any] = {}
         """What an environment keeps of this episode."""
         self.notes: list[str] = []
@@ -124,12 +126,14 @@ class Session:
         """
         self.notes = []
         await self.guarded(doing.act(self, action))
-        return " ".join(dict.fromkeys(self.notes))
+        notes = list(dict.fromkeys(self.notes))
+        more = [f"And {len(notes) - _MOST_NOTES} more such notes."] if len(notes) > _MOST_NOTES else []
+        return " ".join([*notes[:_MOST_NOTES], *more])
 
     async def look(self) -> View:
         """What is on the page now; kept as `view`. Raises EnvError."""
         self.view = await self.guarded(self.backend.observe(self.tab, self.options.view))
-        self.tab.title = self.view.title
+        self.seen, self.tab.title = self.tab, self.view.title
         return self.view
 
     async def evaluate(self, expression: str) -> Any:

@@ -77,8 +77,11 @@ function valueOf(e) {
 
 const fieldValue = e => e.type === 'file' ? [...e.files].map(file => file.name).join(', ') : e.value;
 
+/** What can be read of a line of a field, with all its spaces: they are to be copied, too. */
+const spaced = line => line.replace(/\s/g, ' ').replace(UNREADABLE, '');
+
 function quotedValue(e) {
-  const value = valueOf(e).slice(0, 4 * MOST_VALUE).split('\n').map(squeeze).join('\n');
+  const value = valueOf(e).slice(0, 4 * MOST_VALUE).split('\n').map(spaced).join('\n');
   return value ? quote(value.length > MOST_VALUE ? value.slice(0, MOST_VALUE) + '…' : value) : null;
 }
 

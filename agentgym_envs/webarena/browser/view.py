@@ -78,7 +78,11 @@ def unquoted(text: str) -> str:
 
 def squeezed(text: str, most: int) -> str:
     """A text on one line, without characters that cannot be read, with an ellipsis if it is longer than `most`."""
-    spaced = " ".join(text[: 4 * most].split())
-    readable = "".join(c for c in spaced if " " <= c <= "~" or unicodedata.category(c) not in _UNREADABLE)
-    clean = " ".join(readable.split())
+    clean = " ".join(spaced(" ".join(text[: 4 * most].split())).split())
     return clean if len(clean) <= most else clean[:most].strip() + "…"
+
+
+def spaced(line: str) -> str:
+    """A line without characters that cannot be read, with all its spaces."""
+    plain = (" " if c.isspace() else c for c in line)
+    return "".join(c for c in plain if " " <= c <= "~" or unicodedata.category(c) not in _UNREADABLE)

@@ -48,7 +48,7 @@ class MiniWoBEnv(WebEnv):
     """Small tasks on small web pages: MiniWoB++ 1.1.0, without its coordinates and its clock.
 
     ## Description
-    Of MiniWoB++'s 130 pages the 92 that text alone can solve, in twelve groups: "click", "choose", "type", "form",
+    Of MiniWoB++'s 130 pages the 91 that text alone can solve, in twelve groups: "click", "choose", "type", "form",
     "read", "unfold", "adjust", "email", "social", "search", "date" and "play"; `miniwob.pages` lists them, and says why
     the others are left out. A task is `miniwob/<page>/<seed>`. The page makes its task from the seed and says in words
     what to do, which is the objective; `task.data` holds `page`, `seed` and `mode`. Five pages keep wordings or numbers

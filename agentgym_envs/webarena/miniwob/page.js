@@ -16,6 +16,9 @@ function hurry({ fx, ui }) {
   if (ui?.menu) ui.menu.prototype.delay = 0;
 }
 
+// Items take clicks, and not what holds them, which would be told as something to click.
+const plainMenus = $ => $('.ui-menu').removeAttr('tabindex').find('li').addBack().css('cursor', 'default');
+
 function set(element, name, value) {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
@@ -27,7 +30,7 @@ function tell(names, states) {
     for (const element of document.querySelectorAll(selector)) found.set(element, [role, name]);
   for (const [element, [role, name]] of found) {
     set(element, 'role', role);
-    set(element, 'aria-label', name?.startsWith('@') ? element.getAttribute(name.slice(1)) : name);
+    set(element, 'aria-label', name);
   }
   for (const [selector, attribute, so] of states)
     for (const element of document.querySelectorAll(selector)) set(element, attribute, String(element.matches(so)));
@@ -77,6 +80,7 @@ async function begin({ seed, mode, names, states, before, after }) {
   Function(before)();
   start(seed, mode);
   Function(after)();
+  if (window.jQuery) plainMenus(window.jQuery);
   keepTelling(names, states);
   core.agentgymPictures = pictures();  // kept, so that they stay in memory
   await Promise.all([...core.agentgymPictures, ...document.images].map(arrived));

@@ -82,7 +82,7 @@ GROUP_PAGES: dict[str, tuple[str, ...]] = {
         "click-tab-2-medium",
         "navigate-tree",
     ),
-    "adjust": ("scroll-text-2", "text-editor", "use-slider", "use-slider-2", "use-spinner"),
+    "adjust": ("scroll-text-2", "use-slider", "use-slider-2", "use-spinner"),
     "email": (
         "email-inbox",
         "email-inbox-delete",
@@ -148,6 +148,7 @@ LEFT_OUT: dict[str, str] = {
     "right-angle": _PLACE,
     "simon-says": _TIME,
     "stock-market": _TIME,
+    "text-editor": "asks for a selection, which no text tells",
     "use-colorwheel": "pays nearly in full for any colour",
     "use-colorwheel-2": _COLOUR,
     "visual-addition": "asks to count drawn blocks that no text tells",
@@ -161,6 +162,11 @@ HIDDEN = (
 """What MiniWoB puts beside a task (the last reward, the marks of clicks, the cover that starts another episode), and a
 little that is told otherwise."""
 
+_BOARD = tuple(
+    (f"#ttt-{place}{mark}", "button", f"row {place // 3 + 1} column {place % 3 + 1}: {holds}")
+    for place in range(9)
+    for mark, holds in (("", "empty"), (".mark-x", "X"), (".mark-o", "O"))
+)
 NAMES: tuple[tuple[str, str, str | None], ...] = (
     (".alink, #contact a", "link", None),
     (".final, .ui-submit", "button", None),
@@ -181,9 +187,8 @@ NAMES: tuple[tuple[str, str, str | None], ...] = (
     ("#divWheel text", "menuitem", None),
     (".card", "button", None),
     (".card.hidden", "button", "hidden card"),
-    (".ttt-row > span", "button", "empty"),
-    (".ttt-row > .mark-x", "button", "X"),
-    (".ttt-row > .mark-o", "button", "O"),
+    *_BOARD,
+    (".ui-menu", "none", None),
     (".ui-slider-handle", "slider", "slider"),
     (".ui-autocomplete .ui-menu-item", "menuitem", None),
     (".ui-datepicker-prev, .ui-datepicker-next", "button", None),
@@ -197,19 +202,12 @@ NAMES: tuple[tuple[str, str, str | None], ...] = (
     (".ui-icon-print", "img", "printer"),
     (".ui-icon-zoomin", "img", "magnifying glass with a plus"),
     (".ui-icon-zoomout", "img", "magnifying glass with a minus"),
-    ("button.ql-bold", "button", "bold"),
-    ("button.ql-italic", "button", "italic"),
-    ("button.ql-underline", "button", "underline"),
-    (".ql-picker-label", "button", "color"),
-    (".ql-picker-item", "button", "@data-value"),
-    (".ql-editor", "textbox", "editor"),
     (".selectric", "combobox", "dropdown"),
     (".selectric-items li", "option", None),
 )
 """What the pages show by pictures, styles or listeners only: selector, role and, where no text stands there, a name.
 
-Of the rows that an element matches, the last counts. A name that begins with @ is that of the attribute that holds it.
-It is what a blind user's screen reader would need.
+Of the rows that an element matches, the last counts. It is what a blind user's screen reader would need.
 """
 STATES: tuple[tuple[str, str, str], ...] = (
     (".controls > .reply, .controls > .retweet, .controls > .like, .controls > .share", "aria-pressed", ".active"),
@@ -229,10 +227,12 @@ Raphael.animation = (aim, time, ...more) => make(aim, 0, ...more);
 """
 BEFORE: dict[str, str] = {"click-pie": _STILL_WHEEL, "click-pie-nodelay": _STILL_WHEEL}
 """JavaScript that a page needs before its task is made."""
+_CROSS = "$('.ui-dialog-titlebar-close').contents().last().replaceWith('x')"
 AFTER: dict[str, str] = {
+    # The button that is asked for as the x, and is drawn so.
+    "click-dialog": _CROSS,
+    "click-dialog-2": _CROSS,
     # A cursor that blinks, and a focus that comes late.
     "terminal": "clearInterval(flicker); $('#input-flicker').hide(); $('#terminal-target').focus()",
-    # It notes what is selected a tenth of a second late.
-    "text-editor": "document.addEventListener('selectionchange', () => editor.selection.update())",
 }
 """And afterwards."""

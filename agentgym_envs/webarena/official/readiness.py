@@ -65,7 +65,7 @@ class Readiness:
         judge = f"A judge is set; {self.judge_tasks} of the tasks need it."
         if not self.judge:
             judge = f"No judge is set; {self.judge_tasks} of the tasks wait for one: set {BASE_URL} and {MODEL}."
-        never = f"{self.never_right} more tasks can never be scored as right, and are not drawn."
+        never = f"Tasks that can never be scored as right, and are not drawn: {self.never_right}."
         return [*([judge] if self.judge_tasks else []), *([never] if self.never_right else [])]
 
 

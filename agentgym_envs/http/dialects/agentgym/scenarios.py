@@ -435,10 +435,12 @@ class WebArena(Scenario):
         return {"task": f"webarena/{index}"}
 
     async def act(self, slot: Slot, action: str, call: Call) -> Mapping[str, Any]:
-        """A client sends all that the model wrote. The first pair of triple backticks counts, as on AgentGym's server;
-        our grammar takes the last, so that it is given nothing behind the first.
+        """A client sends all that its model wrote, and the first pair of triple backticks counts, as in AgentGym.
+
+        For the environment's own grammar it is the last, so what follows the first is left out.
         """
-        return await super().act(slot, "```".join([*action.split("```", 2)[:2], ""]) if "```" in action else action, call)
+        *kept, rest = action.split("```", 2)
+        return await super().act(slot, "```".join([*kept, "" if len(kept) == 2 else rest]), call)
 
     def began(self, slot: Slot) -> Any:
         """`object` is the intent."""

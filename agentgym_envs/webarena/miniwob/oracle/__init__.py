@@ -10,7 +10,6 @@ from agentgym_envs.webarena.miniwob.oracle import (
     choosing,
     clicking,
     dating,
-    editing,
     entering,
     forms,
     mailing,
@@ -29,7 +28,6 @@ SOLVERS: dict[str, Solver] = {
     **choosing.SOLVERS,
     **clicking.SOLVERS,
     **dating.SOLVERS,
-    **editing.SOLVERS,
     **entering.SOLVERS,
     **forms.SOLVERS,
     **mailing.SOLVERS,
@@ -43,7 +41,6 @@ SOLVERS: dict[str, Solver] = {
 PEEKS: dict[str, str] = {
     **adjusting.PEEKS,
     **choosing.PEEKS,
-    **editing.PEEKS,
     **entering.PEEKS,
     **forms.PEEKS,
     **mailing.PEEKS,

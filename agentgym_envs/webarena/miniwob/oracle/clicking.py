@@ -38,12 +38,6 @@ def link(sight: Sight) -> Action:
     return click(sight.one("link", text))
 
 
-def dialog_button(sight: Sight) -> Action:
-    """A button of a dialog; the x is named Close."""
-    (label,) = sight.asks('"(.+)"')
-    return click(sight.one("button", "Close" if label == "x" else label))
-
-
 def widget(sight: Sight) -> Action:
     """A form's element of a kind."""
     (kind,) = sight.asks('"(.+)"')
@@ -59,8 +53,8 @@ def textbox(sight: Sight) -> Action:
 SOLVERS: dict[str, Solver] = {
     "click-button": quoted_button,
     "click-button-sequence": one_then_two,
-    "click-dialog": dialog_button,
-    "click-dialog-2": dialog_button,
+    "click-dialog": quoted_button,
+    "click-dialog-2": quoted_button,
     "click-link": link,
     "click-test": only_button,
     "click-test-2": named_button,

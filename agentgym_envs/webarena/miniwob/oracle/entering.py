@@ -37,10 +37,11 @@ def captcha(sight: Sight) -> Action:
 
 
 def copy(sight: Sight) -> Action:
-    """What a text area holds, into the field. Peeks at the space that ends it: an agent copies and pastes by keys."""
-    texts, copied, field = sight.peek
-    text = texts[number(sight.goal) - 1 if len(texts) > 1 else 0]
-    return click(sight.one("button", "Submit")) if copied == text else write(sight.fields[field], text)
+    """What a text area holds, into the field. Peeks at which that is: at first the only one that is empty."""
+    areas = sight.fields
+    field = areas.pop(sight.peek)
+    text = areas[number(sight.goal) - 1 if len(areas) > 1 else 0].properties["value"]
+    return fill([(field, text)], sight.one("button", "Submit"))
 
 
 def suggestion(sight: Sight) -> Action:
@@ -90,10 +91,5 @@ SOLVERS: dict[str, Solver] = {
     "use-autocomplete": suggestion,
     "use-autocomplete-nodelay": suggestion,
 }
-_FIELDS = """
-(fields => {
-  const target = fields.findIndex(field => field.tagName === 'INPUT');
-  return [fields.filter(field => field.tagName === 'TEXTAREA').map(field => field.value), fields[target].value, target];
-})([...document.querySelectorAll('#area textarea, #area input')])
-"""
-PEEKS = {"copy-paste": _FIELDS, "copy-paste-2": _FIELDS}
+_FIELD = "[...document.querySelectorAll('#area textarea, #area input')].findIndex(each => each.tagName === 'INPUT')"
+PEEKS = {"copy-paste": _FIELD, "copy-paste-2": _FIELD}
