@@ -106,5 +106,12 @@ def test_an_action_after_a_mistake(fresh: Agent) -> None:
     assert fresh.click("button", "Go") == ""
 
 
+@pytest.mark.slow
+def test_notes_have_an_end(fresh: Agent) -> None:
+    fresh.show('<button onclick="for (let i = 0; i < 30; i++) alert(i)">Go</button>')
+    note = fresh.click("button", "Go")
+    assert note.count("A dialog said") == 5 and note.endswith("And 25 more such notes.")
+
+
 def test_options_are_equal_if_they_say_the_same() -> None:
     assert SessionOptions() == SessionOptions()

@@ -165,6 +165,33 @@ def test_answers_that_change_the_page(agent: Agent, script: str, seconds: float)
     assert "StaticText 'Some data'" in agent.tree and agent.session.settled
 
 
+def test_the_body_of_an_answer_is_waited_for(agent: Agent) -> None:
+    agent.show(
+        button(
+            "const r = new Response(new ReadableStream({ start: c => setTimeout(() => c.close(), 300) }));"
+            " r.text().then(() => { out.textContent = 'read' })"
+        )
+    )
+    agent.click("button", "Go")
+    assert "StaticText 'read'" in agent.tree
+
+
+def test_waiting_waits_for_what_a_timer_does(agent: Agent) -> None:
+    agent.show(button("setTimeout(() => { out.textContent = 'late' }, 400)"))
+    agent.click("button", "Go")
+    assert "late" not in agent.tree
+    agent.act(Wait())
+    assert "StaticText 'late'" in agent.tree
+
+
+def test_a_page_that_writes_to_the_console_is_not_listened_to(agent: Agent) -> None:
+    agent.show(button("for (let i = 0; i < 3000; i++) console.log(i, 'x'.repeat(1000)); out.textContent = 'done'"))
+    written: list[object] = []
+    agent.session.context.on("console", lambda line: written.append(line))
+    agent.click("button", "Go")
+    assert "StaticText 'done'" in agent.tree and not written
+
+
 def test_a_failing_request_is_over_too(agent: Agent) -> None:
     agent.show(button("fetch('http://nowhere.test/').catch(() => out.append('Failed'))"))
     agent.click("button", "Go")

@@ -1,6 +1,7 @@
 """The base class, through a small scenario: a counter to bring to a number, by clicks."""
 
 import asyncio
+import contextlib
 import copy
 import gc
 import os
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 
 from agentgym_envs.core import StopReason
-from agentgym_envs.errors import NoOracle, UsageError
+from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError
 from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.vector.lanes import Lane
 from agentgym_envs.vector.vector_env import TextVectorEnv
@@ -175,6 +176,61 @@ def test_a_page_that_hangs_is_an_env_error(env: CounterEnv) -> None:
     start(env)
     assert "StaticText '1'" in env.step(click(env, "More"))[0]
     other.close()
+
+
+@pytest.mark.slow
+def test_what_fails_leaves_no_page_open(env: CounterEnv) -> None:
+    start(env)
+    holder = weakref.ref(env.session)
+    context = env.session.context
+    assert env.step(click(env, "Hang"))[-1]["stop_reason"] == "env_error"
+    until(lambda: context not in context.browser.contexts)
+    assert holder() is None or not env._open_sessions
+
+
+@pytest.mark.slow
+def test_resets_that_are_given_up_leave_no_page_open() -> None:
+    env = CounterEnv()
+    start(env)
+    browser = env.session.context.browser
+
+    async def give_up(seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await env.areset(seed=0, options={"task": "counter/1"})
+
+    for number in range(12):
+        asyncio.run(give_up(0.01 * number))
+    env.close()
+    until(lambda: not browser.contexts)
+
+
+@pytest.mark.slow
+def test_a_step_that_is_given_up_ends_the_episode(env: CounterEnv) -> None:
+    start(env)
+
+    async def give_up() -> None:
+        async with asyncio.timeout(0.3):
+            await env.astep(click(env, "Hang"))
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(give_up())
+    until(lambda: env.status()["stop_reason"] == "closed")
+    with pytest.raises(EpisodeOver):
+        env.step("wait")
+    assert start(env)[1]["stop_reason"] is None
+
+
+@pytest.mark.slow
+def test_a_copy_with_chromes_own_tree() -> None:
+    env = CounterEnv(obs_backend="cdp")
+    start(env)
+    other = pickle.loads(pickle.dumps(env))
+    try:
+        assert other.step(click(other, "More"))[0] == env.step(click(env, "More"))[0]
+    finally:
+        env.close()
+        other.close()
 
 
 @pytest.mark.slow

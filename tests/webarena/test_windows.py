@@ -5,8 +5,9 @@ import time
 import pytest
 
 from agentgym_envs.errors import InvalidAction
-from agentgym_envs.webarena.actions import Action, CloseTab, GoBack, GoForward, NewTab, TabFocus
+from agentgym_envs.webarena.actions import Action, Click, CloseTab, GoBack, GoForward, NewTab, TabFocus, Wait
 from agentgym_envs.webarena.browser.session import MOST_TABS
+from tests.waiting import until
 from tests.webarena.conftest import Agent, Reply, html
 
 pytestmark = pytest.mark.slow
@@ -114,6 +115,19 @@ def test_the_only_tab_that_closes_itself(agent: Agent) -> None:
     assert len(agent.session.tabs) == 1
     agent.show("<p>Still here</p>", "/2")
     assert "Still here" in agent.tree
+
+
+def test_ids_are_of_the_tab_that_was_seen(fresh: Agent) -> None:
+    fresh.site.put("/next", Reply(html("<button>Agree</button><script>setTimeout(close, 300)</script>", title="Next")))
+    fresh.show("<a href=/next target=_blank>Next</a><button onclick=\"document.title = 'bought'\">Buy</button>")
+    fresh.click("link", "Next")
+    agree = fresh.find("button", "Agree")
+    until(lambda: len(fresh.session.tabs) == 1)
+    assert "The tab that you saw is gone" in refused(fresh, Click(agree))
+    fresh.act(Wait())
+    assert "bought" not in fresh.tree
+    fresh.click("button", "Buy")
+    assert "bought" in fresh.tree
 
 
 def test_tabs(agent: Agent) -> None:
