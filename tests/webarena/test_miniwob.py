@@ -212,6 +212,17 @@ def test_there_is_nowhere_else_to_go(env: MiniWoBEnv, command: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("layer", ["page", "site"])
+def test_what_is_typed_runs_no_script(env: MiniWoBEnv, layer: str) -> None:
+    begin(env, "terminal", 5)
+    if layer == "site":  # as a page would that is less careful than the terminal is made here
+        js(env, "generateTerminalLine = text => $('#terminal-contents, body').first().prepend(`<b>${text}</b>`)")
+    attack = "<img src=x onerror='core.endEpisode(1)'>"
+    *_, info = env.step(f"type [{find(env, 'textbox')}] [{attack}]")
+    assert info["score"] == 0.0 and info["stop_reason"] is None
+
+
+@pytest.mark.slow
 def test_keys_do_not_load_the_page_anew(env: MiniWoBEnv) -> None:
     begin(env, "enter-text")
     for keys in ("F5", "Control+r", "Control+Shift+r", "Alt+ArrowLeft", "Alt+Home", "Escape"):

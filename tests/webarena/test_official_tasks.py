@@ -168,7 +168,8 @@ def test_addresses_come_from_either_variable(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("MAP", "yes")
     with pytest.raises(UsageError, match=r"MAP must be an address.*'yes'"):
         Sites.of()
-    for wrong in ({"shop": "http://x.test"}, {"shopping": "x.test"}, "http://x.test"):
+    more = ("http://u:p@x.test", "http://x.test/?a=b", "http://x.test/#c")
+    for wrong in ({"shop": "http://x.test"}, {"shopping": "x.test"}, "http://x.test", *({"map": url} for url in more)):
         with pytest.raises(UsageError):
             Sites.of(wrong)  # type: ignore[arg-type]
 

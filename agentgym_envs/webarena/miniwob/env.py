@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -20,7 +20,7 @@ from agentgym_envs.webarena.actions import FORMS, Form, write
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import Session, SessionOptions
-from agentgym_envs.webarena.browser.sites import local_sites
+from agentgym_envs.webarena.browser.sites import App, local_sites
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
 from agentgym_envs.webarena.grammars import web_grammars
@@ -219,4 +219,19 @@ def _site() -> Any:
     folder = pages_folder()
     if not (folder / "miniwob").is_dir():
         raise EnvError(f"the installed package miniwob holds no pages ({folder})")
-    return Starlette(routes=[Mount("/", StaticFiles(directory=folder))])
+    return _without_handlers(Starlette(routes=[Mount("/", StaticFiles(directory=folder))]))
+
+
+def _without_handlers(app: App) -> App:
+    """The pages, with no script in attributes: they have none of their own, and what an agent types could hold one."""
+
+    async def serve(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        async def sent(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                policy = (b"content-security-policy", b"script-src-attr 'none'")
+                message["headers"] = [*message.get("headers", []), policy]
+            await send(message)
+
+        await app(scope, receive, sent)
+
+    return serve

@@ -225,7 +225,15 @@ wheelnavItem.prototype.hoverEffect = () => {};
 const make = Raphael.animation;
 Raphael.animation = (aim, time, ...more) => make(aim, 0, ...more);
 """
-BEFORE: dict[str, str] = {"click-pie": _STILL_WHEEL, "click-pie-nodelay": _STILL_WHEEL}
+_PLAIN_LINES = """for (const name of ['generateTerminalLine', 'generateTerminalOutput']) {
+  const write = window[name];
+  window[name] = text => write($('<i>').text(text).html());
+}"""
+BEFORE: dict[str, str] = {
+    "click-pie": _STILL_WHEEL,
+    "click-pie-nodelay": _STILL_WHEEL,
+    "terminal": _PLAIN_LINES,  # which put what was typed into the page as HTML, scripts included
+}
 """JavaScript that a page needs before its task is made."""
 _CROSS = "$('.ui-dialog-titlebar-close').contents().last().replaceWith('x')"
 AFTER: dict[str, str] = {

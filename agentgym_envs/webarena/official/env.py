@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from agentgym_envs.core import StopReason
 from agentgym_envs.errors import EnvError, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
@@ -233,7 +232,6 @@ class WebArenaOfficialEnv(WebEnv):
         others = (known() for known in _ENVIRONMENTS.valuerefs())  # a copy, since other threads make environments
         playing = (env for env in others if env is not None and env is not self and env._stop is None)
         if any(own & set(env.sites.urls.values()) for env in playing):
-            self._stop = StopReason.CLOSED
             raise UsageError(
                 "another environment is in the middle of an episode on these sites, and a reset would take it away; "
                 "give each its own sites, or pass reset=None"

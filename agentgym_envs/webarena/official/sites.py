@@ -66,4 +66,6 @@ def _checked(url: str, where: str) -> str:
     parts = urlsplit(url.strip()) if isinstance(url, str) else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"{where} must be an address that begins with http:// or https://, got {url!r}")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise UsageError(f"{where} must be an address without a user, a query and a fragment, got {url!r}")
     return url.strip().rstrip("/")
