@@ -7,7 +7,7 @@ import contextlib
 import random
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -148,10 +148,23 @@ class WebEnv(TextEnv):
         return await loop.awaited(self._begin_episode(task, rng))
 
     def _act(self, command: str) -> Transition:
-        return loop.wait_for(self._carry_out(read(command, self.forms)))
+        action = read(command, self.forms)
+        with self._given_up():
+            return loop.wait_for(self._carry_out(action))
 
     async def _act_async(self, command: str) -> Transition:
-        return await loop.awaited(self._carry_out(read(command, self.forms)))
+        action = read(command, self.forms)
+        with self._given_up():
+            return await loop.awaited(self._carry_out(action))
+
+    @contextlib.contextmanager
+    def _given_up(self) -> Iterator[None]:
+        """Nobody knows how far a step came that was interrupted: its episode does not go on."""
+        try:
+            yield
+        except (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+            self._stop = StopReason.CLOSED
+            raise
 
     async def _begin_episode(self, task: Task, rng: np.random.Generator) -> str:
         self._leave()
@@ -185,12 +198,9 @@ class WebEnv(TextEnv):
             note = await session.act(action)
             verdict = await self._after(session, self.task)
             await session.look()
-        except EnvError:
-            self._leave()
-            raise
-        except asyncio.CancelledError:  # nobody knows how far it came
-            self._leave()
-            self._stop = StopReason.CLOSED
+        except (EnvError, asyncio.CancelledError):
+            if session in self._open_sessions:  # else a reset has begun another
+                self._leave()
             raise
         told = self._tell(session, write(action), note)
         return Transition(told) if verdict is None else self._end(verdict, write(action), told)

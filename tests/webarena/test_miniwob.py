@@ -10,7 +10,7 @@ from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.miniwob.env import MiniWoBEnv
-from agentgym_envs.webarena.miniwob.oracle import PEEKS
+from agentgym_envs.webarena.miniwob.oracle.solvers import PEEKS
 from agentgym_envs.webarena.miniwob.pages import PAGES
 
 CARDS = "[...document.querySelectorAll('.card-value')].map(card => Number(card.textContent))"

@@ -6,7 +6,7 @@ import pytest
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import SPLITS
 from agentgym_envs.webarena.miniwob.env import pages_folder
-from agentgym_envs.webarena.miniwob.oracle import PEEKS, SOLVERS
+from agentgym_envs.webarena.miniwob.oracle.solvers import PEEKS, SOLVERS
 from agentgym_envs.webarena.miniwob.pages import AFTER, BEFORE, GROUP_OF, GROUP_PAGES, LEFT_OUT, PAGES
 from agentgym_envs.webarena.miniwob.tasks import MINIWOB, SEEDS, MiniWoBTasks
 

@@ -183,8 +183,10 @@ def test_what_fails_leaves_no_page_open(env: CounterEnv) -> None:
     start(env)
     holder = weakref.ref(env.session)
     context = env.session.context
+    assert context.browser is not None
+    browser = context.browser
     assert env.step(click(env, "Hang"))[-1]["stop_reason"] == "env_error"
-    until(lambda: context not in context.browser.contexts)
+    until(lambda: context not in browser.contexts)
     assert holder() is None or not env._open_sessions
 
 
@@ -193,6 +195,7 @@ def test_resets_that_are_given_up_leave_no_page_open() -> None:
     env = CounterEnv()
     start(env)
     browser = env.session.context.browser
+    assert browser is not None
 
     async def give_up(seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

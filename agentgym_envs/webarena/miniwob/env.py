@@ -24,7 +24,8 @@ from agentgym_envs.webarena.browser.sites import App, local_sites
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
 from agentgym_envs.webarena.grammars import web_grammars
-from agentgym_envs.webarena.miniwob.oracle import PEEKS, SOLVERS, Sight
+from agentgym_envs.webarena.miniwob.oracle.sight import Sight
+from agentgym_envs.webarena.miniwob.oracle.solvers import PEEKS, SOLVERS
 from agentgym_envs.webarena.miniwob.pages import AFTER, BEFORE, HIDDEN, NAMES, STATES
 from agentgym_envs.webarena.miniwob.tasks import MiniWoBTasks
 from agentgym_envs.webarena.web_env import WebEnv
