@@ -8,24 +8,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import threading
 from collections.abc import Coroutine
-from functools import cache
 from typing import Any, TypeVar
+
+from agentgym_envs.webarena.browser.once import once_a_process
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
+@once_a_process
 def loop() -> asyncio.AbstractEventLoop:
     """The loop, begun when it is first needed."""
-    with _lock:
-        return _begun()
-
-
-@cache
-def _begun() -> asyncio.AbstractEventLoop:
     made = asyncio.new_event_loop()
     made.set_exception_handler(_note)
     threading.Thread(target=made.run_forever, name="agentgym-browser", daemon=True).start()
@@ -59,15 +54,3 @@ def begin(work: Coroutine[Any, Any, Any]) -> None:
     """Have `work` done on the loop without waiting for it."""
     with contextlib.suppress(RuntimeError):  # the interpreter is ending
         asyncio.run_coroutine_threadsafe(work, loop())
-
-
-def _forget() -> None:
-    """In the child of a fork, where the loop's thread does not exist."""
-    global _lock
-    _lock = threading.Lock()
-    _begun.cache_clear()
-
-
-_lock = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from functools import cache
 from typing import Any
 
 from agentgym_envs.errors import EnvError
+from agentgym_envs.webarena.browser.once import once_a_process
 
 App = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[MutableMapping[str, Any]], Awaitable[None]]],
@@ -54,14 +53,9 @@ class LocalSites:
         await app(scope, receive, send)
 
 
+@once_a_process
 def local_sites() -> LocalSites:
     """The server of this process, begun when it is first needed."""
-    with _lock:
-        return _started()
-
-
-@cache
-def _started() -> LocalSites:
     return LocalSites()
 
 
@@ -69,15 +63,3 @@ async def _nobody(scope: MutableMapping[str, Any], receive: Any, send: Any) -> N
     """The answer of a host that nobody serves."""
     await send({"type": "http.response.start", "status": 404, "headers": [(b"content-type", b"text/plain")]})
     await send({"type": "http.response.body", "body": b"There is no such site."})
-
-
-def _forget() -> None:
-    """In the child of a fork, where the server's thread does not exist."""
-    global _lock
-    _lock = threading.Lock()
-    _started.cache_clear()
-
-
-_lock = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)

@@ -84,7 +84,8 @@ class MiniWoBEnv(WebEnv):
 
     ## Rewards
     MiniWoB's raw reward where it is above 0, else 0, when the page ends the task. Most pages give 1 or -1; these give
-    parts: click-checkboxes-soft, find-greatest, odd-or-even and phone-book. It does not depend on the time taken.
+    parts: the four named click-checkboxes, find-greatest, odd-or-even and phone-book, some of them to who submits at
+    once. It does not depend on the time taken.
 
     ## Termination
     The page ends the task when something decides it, mostly the button that submits. `stop` ends it too. There is no
