@@ -164,7 +164,7 @@ class TextEnv(gym.Env[str, str], ABC):
             self._observation = self._begin(task, rng)
         except EnvError as error:
             return self._failed_reset(error)
-        except BaseException:
+        except UsageError:
             self._stop = StopReason.CLOSED  # no episode has begun
             raise
         return self._observation, self._info(self._details())
@@ -178,7 +178,7 @@ class TextEnv(gym.Env[str, str], ABC):
             self._observation = await self._begin_async(task, rng)
         except EnvError as error:
             return self._failed_reset(error)
-        except BaseException:
+        except UsageError:
             self._stop = StopReason.CLOSED  # no episode has begun
             raise
         return self._observation, self._info(self._details())

@@ -282,4 +282,4 @@ def test_hostile_messages_take_no_time(name: str, bit: str) -> None:
     for text in (bit * (50_000 // len(bit)), f"<tool_call>{bit * 10_000}</tool_call>", f"fill('1', {bit * 10_000}"):
         with pytest.raises(InvalidAction):
             parse(name, text)
-    assert time.perf_counter() - began < 1.0
+    assert time.perf_counter() - began < 10.0  # what is quadratic takes minutes

@@ -187,7 +187,11 @@ def test_waiting_waits_for_what_a_timer_does(agent: Agent) -> None:
 def test_a_page_that_writes_to_the_console_is_not_listened_to(agent: Agent) -> None:
     agent.show(button("for (let i = 0; i < 3000; i++) console.log(i, 'x'.repeat(1000)); out.textContent = 'done'"))
     written: list[object] = []
-    agent.session.context.on("console", lambda line: written.append(line))
+
+    async def listen() -> None:
+        agent.session.context.on("console", lambda line: written.append(line))
+
+    agent.run(listen())
     agent.click("button", "Go")
     assert "StaticText 'done'" in agent.tree and not written
 
