@@ -84,7 +84,6 @@ class WebEnv(TextEnv):
         self.call_seconds = float(call_seconds)
         self._backend: Backend = BACKENDS[obs_backend]()
         self._chromium = chromium
-        self._objective = ""
         self._done: list[Action] = []
         self._ended = ""
         self._open_sessions: list[Session] = []
@@ -111,7 +110,8 @@ class WebEnv(TextEnv):
         fields = [e.id for e in seen if e.id is not None and e.role in _FIELDS]
         targets = [e.id for e in seen if e.id is not None and e.role in _TARGETS]
         if fields and rng.random() < 0.2:
-            return write(Type(rng.choice(fields), rng.choice(self._objective.split() or ["?"]), rng.random() < 0.5))
+            words = self.session.kept["objective"].split() or ["?"]
+            return write(Type(rng.choice(fields), rng.choice(words), rng.random() < 0.5))
         if targets and rng.random() < 0.8:
             return write(Click(rng.choice(targets)))
         others: list[Action] = [Scroll("down"), Scroll("up"), GoBack()]
@@ -183,7 +183,6 @@ class WebEnv(TextEnv):
         except BaseException:
             await session.close()
             raise
-        self._objective = session.kept["objective"]
         return session
 
     async def _carry_out(self, action: Action) -> Transition:
