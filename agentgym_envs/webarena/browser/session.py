@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -70,6 +70,8 @@ class Session:
         """Where it was seen: ids are of that tab."""
         self.kept: dict[str, Any] = {}
         """What an environment keeps of this episode."""
+        self.at_close: list[Callable[[], None]] = []
+        """What to call when the session closes."""
         self.notes: list[str] = []
         """What happened unasked since the last look."""
         self.settled = True
@@ -159,6 +161,8 @@ class Session:
         self._closed = True
         self.fail("the session was closed")
         self._chromium.browser.remove_listener("disconnected", self._on_disconnect)
+        for call in self.at_close:
+            call()
         await self._pool.leave(self._chromium, self.context)
 
     async def guarded(self, work: Coroutine[Any, Any, _T]) -> _T:

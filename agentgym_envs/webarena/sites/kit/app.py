@@ -1,0 +1,178 @@
+"""The one application behind all five sites: finds the episode, reads the request, answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_envs.webarena.browser.sites import App
+from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
+from agentgym_envs.webarena.sites.kit import signing_in
+from agentgym_envs.webarena.sites.kit.answers import Answer, Data, Forbidden, Missing, Page, Redirect, SignInFirst
+from agentgym_envs.webarena.sites.kit.fields import Fields
+from agentgym_envs.webarena.sites.kit.rendering import render
+from agentgym_envs.webarena.sites.kit.site import ORIGINS, Handler, Site, site
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+MOST_BODY = 100_000
+"""Characters of a form; more is refused."""
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; frame-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors {}"
+)
+_NO_EPISODE = Data("There is no such page.", status=404)
+_log = logging.getLogger(__name__)
+
+Find = Callable[["Request"], Episode | None]
+"""Finds the episode that a request is of."""
+
+
+def by_header(request: Request) -> Episode | None:
+    """The episode that the request's header names."""
+    return episodes().find(request.headers.get(HEADER, ""))
+
+
+def make_app(find: Find = by_header, origins: Mapping[str, str] = ORIGINS, framed_by: str = "'none'") -> App:
+    """The Starlette application of the sites, each under its origin's host.
+
+    `origins` are the addresses of those to serve; `find` tells whose request one is; `framed_by` is the origin that may
+    show the sites in frames.
+    """
+    from starlette.applications import Starlette
+    from starlette.routing import Host, Mount, Route, Router
+    from starlette.staticfiles import StaticFiles
+
+    policy = _POLICY.format(framed_by)
+    hosts = []
+    for name, origin in origins.items():
+        made = site(name)
+        answer = partial(_Endpoint, site=made, find=find, origins=dict(origins), policy=policy)
+        routes: list[Any] = [
+            Mount("/static", StaticFiles(directory=made.folder / "static")),
+            Mount("/kit", StaticFiles(directory=Path(__file__).parent / "static")),
+        ]
+        routes += [Route(r.path, answer(r.handler), methods=[r.method]) for r in (*made.routes, *signing_in.ROUTES)]
+        routes.append(Route("/{path:path}", answer(_nowhere), methods=["GET", "POST"]))
+        host = origin.partition("://")[2].partition(":")[0]
+        hosts.append(Host(host, Router(routes, redirect_slashes=False)))
+    return Starlette(routes=hosts)
+
+
+class _Endpoint:
+    """An ASGI application around a handler."""
+
+    def __init__(self, handler: Handler, *, site: Site, find: Find, origins: Mapping[str, str], policy: str) -> None:
+        self.handler, self.site, self.find, self.origins, self.policy = handler, site, find, origins, policy
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.requests import Request
+
+        request = Request(scope, receive)
+        body = await _body(request)
+        episode = self.find(request)
+        response = self._unknown(body) if episode is None or body is None else self._answer(request, body, episode)
+        response.headers["content-security-policy"] = self.policy
+        response.headers["cache-control"] = "no-store"
+        response.headers["x-content-type-options"] = "nosniff"
+        response.headers["referrer-policy"] = "same-origin"
+        await response(scope, receive, send)
+
+    def _unknown(self, body: bytes | None) -> Response:
+        return _plain(Data("That is too much for one form.", status=413) if body is None else _NO_EPISODE)
+
+    def _answer(self, request: Request, body: bytes, episode: Episode) -> Response:
+        """While it is made, nobody else uses the episode's database."""
+        with episode.lock:
+            if episode.closed:
+                return _plain(_NO_EPISODE)
+            visit = self._visit(request, body, episode)
+            try:
+                return self._respond(visit, self._handle(visit, request.path_params))
+            except Exception as error:
+                _log.exception("%s %s failed", visit.method, visit.path)
+                episode.failures.append(f"{visit.method} {visit.path[:200]}: {type(error).__name__}: {error}")
+                return _plain(Data("Something went wrong on our side.", status=500))
+
+    def _visit(self, request: Request, body: bytes, episode: Episode) -> Visit:
+        account = signing_in.account_of(self.site, episode.database, request.cookies.get(signing_in.COOKIE))
+        return Visit(
+            self.site.name,
+            "POST" if request.method == "POST" else "GET",
+            request.url.path,
+            Fields.parse(request.scope["query_string"]),
+            Fields.parse(body),
+            episode.database,
+            account,
+            self.origins,
+            request.headers.get("referer", ""),
+            episode.world.seed,
+        )
+
+    def _handle(self, visit: Visit, path: Mapping[str, Any]) -> Answer:
+        """A handler's answer. What it writes is kept whole or not at all."""
+        try:
+            return _in_transaction(visit, partial(self.handler, visit, **path))
+        except (Missing, OverflowError) as error:  # a number that SQLite cannot hold is no row's
+            reason = "" if isinstance(error, OverflowError) else str(error)
+            return Page("error.html", {"heading": "Page not found", "reason": reason}, 404)
+        except Forbidden as error:
+            return Page("error.html", {"heading": "Not allowed", "reason": str(error)}, 403)
+        except SignInFirst:
+            after = visit.here if visit.method == "GET" else "/"
+            return Redirect("/sign-in" + Fields().changed(after=after))
+
+    def _respond(self, visit: Visit, answer: Answer) -> Response:
+        from starlette.responses import HTMLResponse, RedirectResponse
+
+        response: Response
+        match answer:
+            case Page():
+                response = HTMLResponse(render(self.site, visit, answer), answer.status)
+            case Redirect():
+                response = RedirectResponse(answer.to, 303)
+            case Data():
+                response = _plain(answer)
+        for name, value in visit.cookies.items():
+            response.set_cookie(name, value, httponly=True, samesite="lax")
+        return response
+
+
+def _in_transaction(visit: Visit, work: Callable[[], Answer]) -> Answer:
+    if visit.method == "GET":
+        return work()
+    visit.database.execute("BEGIN")
+    try:
+        answer = work()
+    except BaseException:
+        visit.database.execute("ROLLBACK")
+        raise
+    visit.database.execute("COMMIT")
+    return answer
+
+
+async def _body(request: Request) -> bytes | None:
+    """What the request carries; None if it is too much."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_BODY:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _plain(answer: Data) -> Response:
+    from starlette.responses import Response
+
+    return Response(answer.body, answer.status, media_type=answer.kind)
+
+
+def _nowhere(visit: Visit, path: str) -> Answer:
+    raise Missing

@@ -1,0 +1,60 @@
+"""Who is signed in. A browser without a cookie is the owner's, so that an episode begins signed in everywhere."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+
+from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
+from agentgym_envs.webarena.sites.kit.site import PASSWORD, Route, Site, site
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+COOKIE = "session"
+_NOBODY = "out"
+
+
+def account_of(where: Site, database: sqlite3.Connection, cookie: str | None) -> int:
+    """The number of the account that a cookie stands for, 0 for nobody."""
+    if cookie is None:
+        return where.owner(database)
+    query = "SELECT account FROM web_logins WHERE token = ? AND site = ?"
+    found = database.execute(query, (cookie, where.name)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def sign_in_page(visit: Visit) -> Answer:
+    """The form."""
+    return visit.page("sign_in.html", after=_local(visit.query.text("after")))
+
+
+def sign_in(visit: Visit) -> Answer:
+    """Sign in by name and password."""
+    name, after = visit.form.text("user", most=200), _local(visit.form.text("after"))
+    account = site(visit.site).account(visit.database, name) if name else 0
+    if not account or visit.form.text("password") != PASSWORD:
+        wrong = "The name and the password do not belong together. Please try again."
+        return visit.page("sign_in.html", after=after, name=name, wrong=wrong, status=401)
+    token = secrets.token_urlsafe(18)
+    visit.write("INSERT INTO web_logins (token, site, account) VALUES (?, ?, ?)", token, visit.site, account)
+    visit.cookies[COOKIE] = token
+    return Redirect(after)
+
+
+def sign_out(visit: Visit) -> Answer:
+    """Sign out."""
+    visit.cookies[COOKIE] = _NOBODY
+    visit.say("You have signed out.", "notice")
+    return Redirect("/")
+
+
+ROUTES = (
+    Route("GET", "/sign-in", sign_in_page),
+    Route("POST", "/sign-in", sign_in),
+    Route("POST", "/sign-out", sign_out),
+)
+"""What every site has."""
+
+
+def _local(path: str) -> str:
+    """A path of this site; "/" for anything that leads elsewhere."""
+    return path if path.startswith("/") and path[1:2] not in ("/", "\\") else "/"

@@ -1,0 +1,7 @@
+"""Tasks of the group cms."""
+
+from __future__ import annotations
+
+from agentgym_envs.webarena.tasks.template import Template
+
+TEMPLATES: tuple[Template, ...] = ()

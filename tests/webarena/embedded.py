@@ -1,0 +1,89 @@
+"""What the tests of the embedded sites share: sites that answer without a browser, and tasks played with one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from agentgym_envs.errors import NoOracle
+from agentgym_envs.task import Task, TaskTable
+from agentgym_envs.webarena.actions import Stop, read
+from agentgym_envs.webarena.env import WebArenaEnv
+from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
+from agentgym_envs.webarena.sites.kit.app import make_app
+from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.world import world
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.table import instances_of
+from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
+
+MOST_TURNS = 40
+
+
+def client(site: str, seed: int = 1, *, app: Any = None) -> tuple[Any, Episode]:
+    """A client of one site, httpx's of Starlette, which does not follow redirects; and the episode that it is in."""
+    from starlette.testclient import TestClient
+
+    episode = episodes().open(world(seed))
+    origin = ORIGINS[site]
+    made = TestClient(
+        app or make_app(origins={site: origin}),
+        base_url=origin,
+        headers={HEADER: episode.token},
+        follow_redirects=False,
+    )
+    return made, episode
+
+
+def tasks_for_tests(template: Template, seed: int, count: int) -> list[Task]:
+    """Some instances of a template in a world, whatever its splits."""
+    return [_task(template, seed, n, params) for n, params in enumerate(instances_of(template, world(seed))[:count])]
+
+
+def _task(template: Template, seed: int, number: int, params: Params) -> Task:
+    data = {"template": template.name, "world": seed, "params": dict(params), "start": template.start(params)}
+    goal = intent_of(template, number, params)
+    return Task(f"webarena/{template.name}/{seed}/{number}", "train", template.group, goal, data)
+
+
+def bench(tasks: Sequence[Task], **options: Any) -> WebArenaEnv:
+    """The environment with tasks of one's own."""
+
+    class Bench(WebArenaEnv):
+        pass
+
+    Bench.tasks = TaskTable("webarena", 0, [*tasks])
+    return Bench(split=None, **options)
+
+
+def follow(env: WebArenaEnv, task: Task, template: Template, params: Params | None = None) -> tuple[float, list[str]]:
+    """Play the oracle's way to `params` (by default the task's own) in a task: the score, and what was done."""
+    return play(env, task, lambda sight: template.oracle(sight, params or task.data["params"]))
+
+
+def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
+    """Play a generator of commands that goes by a `Sight`; it raises AssertionError for an action that is refused."""
+    env.reset(seed=0, options={"task": task.id})
+    sight, done = Sight(), list[str]()
+    commands: Iterator[str] | None = None
+    while len(done) < MOST_TURNS:
+        sight.look(env.session.view.tree, env.session.view.url)
+        commands = policy(sight) if commands is None else commands
+        try:
+            command = next(commands)
+        except NoOracle as error:
+            raise AssertionError(f"{task.goal!r}: after {done}: {error}\n{env.session.view.tree}") from error
+        done.append(command)
+        _, _, terminated, truncated, info = env.step(command)
+        assert info["invalid_action"] is None, (task.goal, done, info["invalid_action"])
+        assert not truncated, (task.goal, done, info)
+        if terminated:
+            assert isinstance(read(command), Stop)
+            return info["score"], done
+    raise AssertionError(f"{task.goal!r} does not come to an end: {done}")
+
+
+def sibling(template: Template, task: Task) -> Params | None:
+    """Another instance of the same world."""
+    others = (p for p in instances_of(template, world(task.data["world"])) if p != task.data["params"])
+    return next(others, None)
