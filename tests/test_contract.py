@@ -49,6 +49,12 @@ THERE = [
     for case in cases
 ]
 there = pytest.mark.parametrize(("url", "env_id", "options"), THERE, indirect=["url"])
+CHECKED_THERE = [
+    pytest.param(check, *there.values, id=f"{check.__name__}-{there.id}", marks=there.marks)
+    for check in contract.CHECKS
+    for there in THERE
+    if check in contract.THERE_TOO or there.values[1] not in contract.TAKES_LONG
+]
 
 
 @pytest.mark.parametrize(("env_id", "options"), HERE, ids=NAMES)
@@ -64,8 +70,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield address
 
 
-@there
-@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(("check", "url", "env_id", "options"), CHECKED_THERE, indirect=["url"])
 def test_contract_of_the_remote_twin(
     check: Callable[[contract.Make], None], env_id: str, options: dict[str, Any], url: str
 ) -> None:

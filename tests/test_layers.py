@@ -48,7 +48,7 @@ THIRD_PARTY = {
     "cli": {"httpx", "rich", "typer", "click"},
     "multiagent": {"pettingzoo"},
 }
-MAY_NAME = {"multiagent": {"textcraft"}, "http": {"babyai", "sciworld", "search"}, "cli": {"search"}}
+MAY_NAME = {"multiagent": {"textcraft"}, "http": {"babyai", "sciworld", "search"}, "cli": {"search", "webarena"}}
 """Parts that know a scenario by name: the cooperative form of one, and the translation of AgentGym's task numbers."""
 
 

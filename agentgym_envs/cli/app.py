@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import agentgym_envs
-from agentgym_envs.cli import bench, demos, evaluation, list_envs, play, plugins, search, serve, solve
+from agentgym_envs.cli import bench, demos, evaluation, list_envs, play, plugins, search, serve, solve, webarena
 from agentgym_envs.cli.common import Interrupted
 from agentgym_envs.errors import AgentGymError, UsageError
 
@@ -31,6 +31,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 }
 _GROUPS: dict[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "search": ("Make an index of a corpus, ask it, serve it.", search.COMMANDS),
+    "webarena": ("Look at the sites of WebArena-v0 yourself.", webarena.COMMANDS),
 }
 _SPACE = {
     errno.ENOSPC: "the disk is full",

@@ -140,7 +140,7 @@ def run_server(
     app = make_app(list(dict.fromkeys(ids)), token=place.token, mounts=mounts, **settings)
     server = make_server(app, place.host, place.address[1])
     sessions: Sessions = app.state.server.sessions
-    with _listen(place) as listener, _log_with_tracebacks():
+    with listen(place) as listener, _log_with_tracebacks():
 
         async def everything() -> None:
             url, described = _url(place.host, listener), await _describe(sessions)
@@ -151,7 +151,7 @@ def run_server(
             stdout().print(f"[dim]{_terms(sessions, place.token, names)}[/]", soft_wrap=True)
             await server.serve(sockets=[listener])
 
-        _run(everything, server.config.get_loop_factory())
+        run(everything, server.config.get_loop_factory())
 
 
 def find_place(host: str, port: int, token: str | None, token_file: Path | None, insecure: bool) -> Place:
@@ -228,7 +228,8 @@ def _check_reach(host: str, address: str, token: str | None, insecure: bool) -> 
         )
 
 
-def _listen(place: Place) -> socket.socket:
+def listen(place: Place) -> socket.socket:
+    """A socket that listens there. Raises UsageError if it cannot."""
     try:
         return socket.create_server(place.address, family=place.family)
     except OSError as error:
@@ -321,7 +322,7 @@ def _log_with_tracebacks() -> Iterator[None]:
         logger.handlers = before
 
 
-def _run(everything: Callable[[], Any], loop_factory: Any) -> None:
+def run(everything: Callable[[], Any], loop_factory: Any) -> None:
     """Run until a signal: SIGTERM is success, Ctrl-C ends in `Interrupted`.
 
     uvicorn ends in good order at either, and then hands the signal on to the handler that was there before it.

@@ -17,14 +17,13 @@ from agentgym_envs.webarena.browser.once import once_a_process
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import Session, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict, score_all
+from agentgym_envs.webarena.evaluators.base import Verdict, score_all
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.kit.app import make_app
 from agentgym_envs.webarena.sites.kit.site import HOSTS, ORIGINS
-from agentgym_envs.webarena.sites.world import world
+from agentgym_envs.webarena.tasks.scoring import evaluators_for, finished, template_of, world_of
 from agentgym_envs.webarena.tasks.sight import Sight
-from agentgym_envs.webarena.tasks.table import load, templates
-from agentgym_envs.webarena.tasks.template import evaluators_of
+from agentgym_envs.webarena.tasks.table import load
 from agentgym_envs.webarena.web_env import WebEnv
 
 _RULES = """The sites are:
@@ -33,9 +32,9 @@ _RULES = """The sites are:
 - {forum} a forum;
 - {code} code hosting;
 - {maps} a map.
-You are signed in on all of them, and there are no other sites. Use `stop` when the task is done: with the answer, in as \
-few words as will do, if something was asked; else on the page that was asked for, or once what was asked for is done. \
-Do nothing that was not asked for. If a task cannot be done, the answer is "N/A"."""
+You are signed in on all of them, and there are no other sites. Use `stop` when the task is done: with the answer, in \
+as few words as will do, if something was asked; else on the page that was asked for, or once what was asked for is \
+done. Do nothing that was not asked for. If a task cannot be done, the answer is "N/A"."""
 
 
 class WebArenaEnv(WebEnv):
@@ -146,15 +145,13 @@ class WebArenaEnv(WebEnv):
         self.rules = f"{self.rules}\n\n{_RULES.format(**ORIGINS)}"
 
     def _browser_options(self) -> BrowserOptions:
-        address = _address()
-        hosts = HostRules.of(mapped=dict.fromkeys(HOSTS.values(), address))
-        return BrowserOptions(chromium=self._chromium, hosts=hosts)
+        return browser_options(self._chromium)
 
     def _session_options(self, task: Task) -> SessionOptions:
-        return replace(super()._session_options(task), record=templates()[task.data["template"]].records)
+        return replace(super()._session_options(task), record=template_of(task).records)
 
     async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
-        episode = session.kept["episode"] = episodes().open(world(task.data["world"]))
+        episode = session.kept["episode"] = episodes().open(world_of(task))
         session.at_close.append(partial(episodes().close, episode))
         await session.guarded(session.context.set_extra_http_headers({HEADER: episode.token}))
         await session.goto(task.data["start"])
@@ -167,21 +164,18 @@ class WebArenaEnv(WebEnv):
     async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
         episode: Episode = session.kept["episode"]
         _check(episode)
-        finished = Finished(
-            intent=task.goal,
-            answer=answer,
-            url=session.url,
-            read=session.read,
-            requests=await session.har(),
-            database=episode.copy(),
-            before=episode.world.database,
-            urls=ORIGINS,
-        )
-        template = templates()[task.data["template"]]
-        return await score_all(evaluators_of(template, episode.world, task.data["params"]), finished)
+        requests = await session.har()
+        ended = finished(task, episode, answer=answer, url=session.url, read=session.read, requests=requests)
+        return await score_all(evaluators_for(task), ended)
 
     async def _solve(self, session: Session, task: Task) -> str:
         return next_command(session, task)
+
+
+def browser_options(chromium: str | None) -> BrowserOptions:
+    """A browser that reaches the five sites, which are served from now on, and nothing else."""
+    hosts = HostRules.of(mapped=dict.fromkeys(HOSTS.values(), _address()))
+    return BrowserOptions(chromium=chromium, hosts=hosts)
 
 
 def next_command(session: Session, task: Task) -> str:
@@ -193,7 +187,7 @@ def next_command(session: Session, task: Task) -> str:
         if session.view.url != task.data["start"]:
             return write(Goto(task.data["start"]))
         sight = session.kept["sight"] = Sight()
-        session.kept["oracle"] = templates()[task.data["template"]].oracle(sight, task.data["params"])
+        session.kept["oracle"] = template_of(task).oracle(sight, task.data["params"])
     session.kept["sight"].look(session.view.tree, session.view.url)
     try:
         command: str = next(session.kept["oracle"])

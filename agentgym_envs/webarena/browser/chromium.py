@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 def check_packages() -> None:
     """Raise MissingExtra if a package that the browser needs is not installed."""
-    for package in ("playwright", "starlette", "uvicorn"):
+    for package in ("jinja2", "playwright", "starlette", "uvicorn"):
         if importlib.util.find_spec(package) is None:
             raise missing_extra("A web environment", package, "webarena")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentgym_envs.webarena.evaluators.base import Finished, Verdict
-from agentgym_envs.webarena.evaluators.strings import includes, shown
+from agentgym_envs.webarena.evaluators.strings import OR, includes, shown
 from agentgym_envs.webarena.evaluators.values import clean, quantities_in, read_quantity
 
 NOT_ACHIEVABLE = "N/A"
@@ -16,7 +16,7 @@ NOT_ACHIEVABLE = "N/A"
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """The answer includes each of `wanted`, and none of `others` that is not part of one that is wanted.
+    """The answer includes each of `wanted`, and none of `others`.
 
     Each is a text, in which " |OR| " stands between alternatives, or a number. Where one number is wanted, the answer
     may hold no other of its kind, so that a list of guesses is none.
@@ -27,16 +27,23 @@ class Says:
 
     async def __call__(self, episode: Finished) -> Verdict:
         """See `Evaluator`."""
+        named = self._named(clean(episode.answer))
         for reference in self.wanted:
-            if not includes(episode.answer, reference):
+            if not named & {*reference.split(OR)}:
                 return Verdict(0.0, f"the answer {shown(episode.answer)} does not include {shown(reference)}")
-        left = episode.answer
-        for reference in sorted(self.wanted, key=len, reverse=True):
-            left = re.sub(re.escape(reference), " ", left, flags=re.IGNORECASE)
-        for other in self.others:
-            if includes(left, other) and other not in self.wanted:
-                return Verdict(0.0, f"the answer {shown(episode.answer)} also includes {shown(other)}")
+        if wrong := sorted(named - {name for reference in self.wanted for name in reference.split(OR)}):
+            return Verdict(0.0, f"the answer {shown(episode.answer)} also includes {shown(wrong[0])}")
         return self._one_number(episode.answer)
+
+    def _named(self, left: str) -> set[str]:
+        """What of all that counts is in an answer, where a part of a longer name does not count as a name."""
+        names = {name for reference in (*self.wanted, *self.others) for name in reference.split(OR)}
+        found = set()
+        for name in sorted(names, key=lambda name: (-len(name), name)):
+            if includes(left, name):
+                found.add(name)
+                left = left.replace(clean(name), " ")
+        return found
 
     def _one_number(self, answer: str) -> Verdict:
         """Another number of the same kind beside the only one that is wanted makes a guess of it."""

@@ -1,0 +1,162 @@
+"""Every template of tasks: sound as a table, solved by its oracle, and by nothing less."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from agentgym_envs.task import Task
+from agentgym_envs.webarena.sites.kit.site import HOSTS, ORIGINS
+from agentgym_envs.webarena.sites.world import world
+from agentgym_envs.webarena.tasks import table
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.table import WORLDS, instances_of, load, templates
+from agentgym_envs.webarena.tasks.template import GROUPS, Template
+from tests.webarena.embedded import bench, follow, play, sibling, tasks_for_tests
+
+NAMES = sorted(templates())
+SAMPLE = random.Random(9).sample(NAMES, 6)
+MOST_ACTIONS = 15
+_FIELD = re.compile(r"\{(\w+)")
+
+
+def _marked(names: list[str]) -> list[Any]:
+    """For daily use a few."""
+    return [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+def test_there_are_enough_of_every_kind() -> None:
+    every = templates().values()
+    assert len(every) >= 120
+    assert Counter(site for one in every for site in one.sites[:1]).keys() == HOSTS.keys()
+    assert sum(len(one.sites) > 1 for one in every) >= 6
+    assert {one.group for one in every} == set(GROUPS)
+    kinds = Counter(one.kind for one in every)
+    assert min(kinds[kind] for kind in ("information", "navigation", "change")) >= len(every) // 10
+    levels = Counter(one.difficulty for one in every)
+    assert min(levels[level] for level in ("easy", "medium", "hard")) >= len(every) // 8
+    assert sum(one.held_out for one in every) >= 15
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_intents_say_the_same_in_several_ways(name: str) -> None:
+    template = templates()[name]
+    assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)+", name)
+    assert (type(template).__doc__ or "").strip()
+    assert len(set(template.intents)) >= 3
+    fields = {frozenset(_FIELD.findall(intent)) for intent in template.intents}
+    assert len(fields) == 1, "each wording tells all parameters"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", [1, 21])
+def test_instances_are_what_the_intent_tells(name: str, seed: int) -> None:
+    template = templates()[name]
+    instances = instances_of(template, world(seed))
+    assert instances, "a world in which there is nothing to do"
+    assert instances == instances_of(template, world(seed))
+    told = set(_FIELD.findall(template.intents[0]))
+    for params in instances[:50]:
+        assert json.loads(json.dumps(params)) == params
+        assert set(params) == told
+        assert template.start(params).startswith(tuple(f"{origin}/" for origin in ORIGINS.values()))
+
+
+def test_the_table_is_large_enough_and_its_worlds_are_apart() -> None:
+    tasks = load()
+    sizes = Counter(task.split for task in tasks)
+    assert sizes["train"] >= 5_000 and sizes["test"] >= 500 and sizes["validation"] >= 100
+    places: dict[str, set[int]] = {}
+    for task in tasks:
+        places.setdefault(task.split, set()).add(task.data["world"])
+        assert not (task.data["held_out"] and task.split != "test")
+    assert places == {split: set(seeds) for split, seeds in WORLDS.items()}
+    assert sum(task.data["held_out"] for task in tasks) >= 100
+
+
+@pytest.mark.slow
+def test_the_table_is_what_templates_and_worlds_make() -> None:
+    frozen = files("agentgym_envs.webarena.tasks.data").joinpath("tasks.jsonl.gz").read_bytes()
+    assert gzip.decompress(frozen) == gzip.decompress(table.packed())
+
+
+@pytest.fixture(scope="module")
+def worlds() -> Iterator[dict[str, Any]]:
+    """Environments by the templates whose tasks they hold."""
+    made: dict[str, Any] = {}
+    yield made
+    for env in made.values():
+        env.close()
+
+
+@pytest.mark.parametrize("name", _marked(NAMES))
+def test_the_oracle_solves_it_and_nothing_less_does(name: str, worlds: dict[str, Any]) -> None:
+    template = templates()[name]
+    (task,) = tasks_for_tests(template, (1, 21)[len(name) % 2], 1)
+    worlds[name] = env = bench([task])
+    score, done = follow(env, task, template)
+    assert score == 1.0, (task.goal, done)
+    assert len(done) <= MOST_ACTIONS, done
+    assert play(env, task, lambda sight: iter([sight.stop()]))[0] == 0.0, "nothing was done"
+    assert _wrong(env, task, template) == 0.0, "something else was done"
+    assert _meddled(env, task, template) == 0.0, "something was done besides"
+
+
+def _wrong(env: Any, task: Task, template: Template) -> float:
+    """The score of a plausible mistake: the template's own, or what another instance asks for."""
+    if template.wrong(Sight(), task.data["params"]) is not None:
+        return play(env, task, lambda sight: template.wrong(sight, task.data["params"]))[0]
+    other = sibling(template, task)
+    assert other is not None, "there is nothing to take it for: write `wrong`"
+    return follow(env, task, template, other)[0]
+
+
+def _meddled(env: Any, task: Task, template: Template) -> float:
+    """The score of who solves it, and changes a setting of the shop besides."""
+
+    def meddling(sight: Sight) -> Iterator[str]:
+        episode = env.session.kept["episode"]
+        with episode.lock:
+            episode.database.execute("UPDATE shop_settings SET value = value || '!' WHERE id = 1")
+        yield from template.oracle(sight, task.data["params"])
+
+    return play(env, task, meddling)[0]
+
+
+@pytest.mark.slow
+def test_every_frozen_task_asks_for_what_its_template_would() -> None:
+    """Some of them, from all splits, by the environment's own oracle."""
+    from agentgym_envs.webarena.env import WebArenaEnv
+
+    env = WebArenaEnv(split=None)
+    for task in load().take(40, seed=3):
+        env.reset(options={"task": task.id})
+        for command in env.oracle():
+            *_, info = env.step(command)
+        assert info["success"], (task.id, task.goal, info)
+    env.close()
+
+
+def test_two_oracles_at_once_do_not_see_each_other() -> None:
+    changes = [templates()[name] for name in NAMES if templates()[name].kind == "change"]
+    pairs = [(one, tasks_for_tests(one, 1, 1)[0]) for one in random.Random(4).sample(changes, 3)]
+
+    def solve(pair: tuple[Template, Task]) -> float:
+        template, task = pair
+        env = bench([task])
+        try:
+            return follow(env, task, template)[0]
+        finally:
+            env.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(solve, pairs + pairs)) == [1.0] * 6
