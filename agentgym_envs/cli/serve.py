@@ -151,7 +151,7 @@ def run_server(
             stdout().print(f"[dim]{_terms(sessions, place.token, names)}[/]", soft_wrap=True)
             await server.serve(sockets=[listener])
 
-        run(everything, server.config.get_loop_factory())
+        run(everything, server.config.get_loop_factory(), "every session is closed")
 
 
 def find_place(host: str, port: int, token: str | None, token_file: Path | None, insecure: bool) -> Place:
@@ -322,8 +322,8 @@ def _log_with_tracebacks() -> Iterator[None]:
         logger.handlers = before
 
 
-def run(everything: Callable[[], Any], loop_factory: Any) -> None:
-    """Run until a signal: SIGTERM is success, Ctrl-C ends in `Interrupted`.
+def run(everything: Callable[[], Any], loop_factory: Any, done: str) -> None:
+    """Run until a signal: SIGTERM is success, Ctrl-C ends in `Interrupted`, which says what is `done` by then.
 
     uvicorn ends in good order at either, and then hands the signal on to the handler that was there before it.
     """
@@ -332,6 +332,6 @@ def run(everything: Callable[[], Any], loop_factory: Any) -> None:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             runner.run(everything())
     except KeyboardInterrupt:
-        raise Interrupted("interrupted; every session is closed") from None
+        raise Interrupted(f"interrupted; {done}") from None
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -39,7 +39,7 @@ def sites_command(
         if not no_browser:
             webbrowser.open(app.origin)
         server = make_server(app)
-        serve.run(lambda: server.serve(sockets=[listener]), server.config.get_loop_factory())
+        serve.run(lambda: server.serve(sockets=[listener]), server.config.get_loop_factory(), "the desk is closed")
 
 
 def _desk(task_id: str | None, seed: int) -> Any:

@@ -205,25 +205,27 @@ def _table_differences(
 ) -> Iterator[Change]:
     ignored = {name.partition(".")[2] for name in free if name.partition(".")[0] == table}
     (old_names, old), (new_names, new) = _rows(before, table), _rows(after, table)
-    lost = {key: dict(zip(old_names, row, strict=True)) for key, *row in old - new}
-    gained = {key: dict(zip(new_names, row, strict=True)) for key, *row in new - old}
+    if (old_names, old) == (new_names, new):  # most tables are as they were, and comparing costs less than hashing
+        return
+    lost = {key: dict(zip(old_names, row, strict=True)) for key, *row in set(old).difference(new)}
+    gained = {key: dict(zip(new_names, row, strict=True)) for key, *row in set(new).difference(old)}
     for key in sorted(lost.keys() | gained.keys(), key=_sortable):
         change = _compare(table, key, lost.get(key), gained.get(key), ignored)
         if change is not None:
             yield change
 
 
-def _rows(database: sqlite3.Connection, table: str) -> tuple[list[str], set[tuple[Any, ...]]]:
+def _rows(database: sqlite3.Connection, table: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """The names of a table's columns, and its rows, each with its key put before; none if there is no such table."""
     columns = _described(database, table)
     if not columns:
-        return [], set()
+        return [], []
     key = [column[1] for column in sorted(columns, key=lambda column: int(column[5])) if column[5]]
     names = [column[1] for column in columns]
     cursor = database.cursor()
     cursor.row_factory = None  # plain tuples, whatever the site has set
     wanted = ", ".join(map(_quoted, names))
-    return names, set(cursor.execute(f"SELECT {_key(key)}, {wanted} FROM {_quoted(table)}"))
+    return names, cursor.execute(f"SELECT {_key(key)}, {wanted} FROM {_quoted(table)}").fetchall()
 
 
 def _key(columns: Sequence[str]) -> str:

@@ -1,0 +1,262 @@
+"""The embedded sites of `AgentGym/WebArena-v0`: rendering, resetting, and oracles that play them.
+
+    python -m benchmarks.sites [--out docs/benchmark-sites.json] [--episodes 100] [--soak 2000] [--quick]
+
+A page's render is the CPU time of this process from the request to the last byte of the answer, without a socket and
+without a browser. The database is restored in three ways that take turns: from the image, as the sites do it; by
+SQLite's backup; and from a copy of a file. A reset is all of `env.reset`: database, browser context, first page, first
+observation. Oracles play tasks of all templates, many at a time in one browser; one that does not score 1 counts as
+flaky. `--soak` plays that many. `--quick` only shows that everything runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import shutil
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import agentgym_envs
+from agentgym_envs.task import Task
+from agentgym_envs.webarena.env import WebArenaEnv, next_command
+from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
+from agentgym_envs.webarena.sites.kit.app import make_app
+from agentgym_envs.webarena.sites.kit.site import HOSTS
+from agentgym_envs.webarena.sites.world import opened, world
+from agentgym_envs.webarena.tasks.table import load
+from benchmarks.common import machine
+
+AT_ONCE = 6
+TARGETS = {"render": 5.0, "restore": 1.0, "reset": 200.0}
+"""Milliseconds."""
+
+
+async def render(app: Any, host: str, path: str, episode: Episode) -> int:
+    """Have a page made; its status."""
+    path, _, query = path.partition("?")
+    headers = [(b"host", host.encode()), (HEADER.encode(), episode.token.encode())]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": headers,
+        "server": (host, 80),
+        "client": ("127.0.0.1", 1),
+        "http_version": "1.1",
+        "root_path": "",
+    }
+    status = 0
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        nonlocal status
+        status = message.get("status", status)
+
+    await app(scope, receive, send)
+    return status
+
+
+def pages_of(host: str, app: Any, episode: Episode, most: int) -> list[str]:
+    """Pages of a site as a crawler finds them from its first one."""
+    from starlette.testclient import TestClient
+
+    client = TestClient(app, base_url=f"http://{host}", headers={HEADER: episode.token}, follow_redirects=False)
+    found, waiting = dict.fromkeys(["/"]), ["/"]
+    while waiting and len(found) < most:
+        answer = client.get(waiting.pop(0))
+        for link in re.findall(r'<a [^>]*href="(/[^"#]*)"', answer.text):
+            path = link.replace("&amp;", "&")
+            if path not in found and len(found) < most:
+                found[path] = None
+                waiting.append(path)
+    return [path for path in found if client.get(path).status_code == 200]
+
+
+def render_figures(pages: int, repeats: int) -> dict[str, Any]:
+    """Milliseconds of CPU a page, for each site: median, the ninetieth percentile and the slowest page."""
+    app, episode, figures = make_app(), episodes().open(world(1)), {}
+    for name, host in HOSTS.items():
+        taken = {path: cpu_ms(app, host, path, episode, repeats) for path in pages_of(host, app, episode, pages)}
+        ordered = sorted(taken.values())
+        slowest = max(taken, key=lambda path: taken[path])
+        figures[name] = {
+            "pages": len(ordered),
+            "median": statistics.median(ordered),
+            "p90": ordered[int(0.9 * (len(ordered) - 1))],
+            "slowest": [slowest, taken[slowest]],
+        }
+    episodes().close(episode)
+    return figures
+
+
+def cpu_ms(app: Any, host: str, path: str, episode: Episode, repeats: int) -> float:
+    """The median of how long a page takes to be made."""
+
+    async def measure() -> float:
+        taken = []
+        for _ in range(repeats):
+            began = time.process_time()
+            await render(app, host, path, episode)
+            taken.append(1e3 * (time.process_time() - began))
+        return statistics.median(taken)
+
+    return asyncio.run(measure())
+
+
+def restore_figures(repeats: int) -> dict[str, Any]:
+    """Milliseconds to bring a world back, by turns."""
+    place = world(1)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "world.db"
+        with sqlite3.connect(file) as stored:
+            place.database.backup(stored)
+        ways = {"image": lambda: opened(place.image), "backup": lambda: backed_up(place.database)}
+        ways["file"] = lambda: copied(file)
+        taken: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(repeats):
+            for name, restore in ways.items():
+                taken[name].append(wall_ms(restore))
+    figures: dict[str, Any] = {name: statistics.median(values) for name, values in taken.items()}
+    return {"megabytes": len(place.image) / 1e6, **figures}
+
+
+def backed_up(database: sqlite3.Connection) -> sqlite3.Connection:
+    """A copy in memory by SQLite's backup."""
+    made = sqlite3.connect(":memory:")
+    database.backup(made)
+    return made
+
+
+def copied(file: Path) -> sqlite3.Connection:
+    """A copy of the file, opened."""
+    made = sqlite3.connect(shutil.copy(file, file.with_suffix(".copy")))
+    made.execute("SELECT COUNT(*) FROM sqlite_master")
+    return made
+
+
+def wall_ms(restore: Callable[[], sqlite3.Connection]) -> float:
+    """How long a restoration takes."""
+    began = time.perf_counter()
+    made = restore()
+    taken = 1e3 * (time.perf_counter() - began)
+    made.close()
+    return taken
+
+
+def reset_figures(repeats: int) -> dict[str, float]:
+    """Milliseconds of a reset, one at a time."""
+    env, taken = WebArenaEnv(), []
+    env.reset(seed=0)
+    for seed in range(repeats):
+        began = time.perf_counter()
+        env.reset(seed=seed)
+        taken.append(1e3 * (time.perf_counter() - began))
+    env.close()
+    return {"median": statistics.median(taken), "p90": sorted(taken)[int(0.9 * (repeats - 1))]}
+
+
+def oracle_figures(count: int, at_once: int) -> dict[str, Any]:
+    """Episodes that oracles play, how fast, and which of them failed."""
+    tasks = load().take(count, seed=11) if count <= len(load()) else load().take()
+    waiting, failed, steps = iter(track(tasks, "oracles")), list[list[str]](), [0]
+    began = time.perf_counter()
+    asyncio.run(play_all(waiting, failed, steps, at_once))
+    seconds = time.perf_counter() - began
+    return {
+        "episodes": len(tasks),
+        "steps": steps[0],
+        "seconds": seconds,
+        "episodes_a_minute": 60 * len(tasks) / seconds,
+        "failed": failed,
+    }
+
+
+async def play_all(waiting: Iterator[Task], failed: list[list[str]], steps: list[int], at_once: int) -> None:
+    """Several environments, each of which takes the next task until there are no more."""
+
+    async def player() -> None:
+        env = WebArenaEnv(split=None)
+        for task in waiting:
+            why, actions = await solve(env, task)
+            steps[0] += actions
+            if why:
+                failed.append([task.id, why])
+        env.close()
+
+    await asyncio.gather(*(player() for _ in range(at_once)))
+
+
+async def solve(env: WebArenaEnv, task: Task) -> tuple[str, int]:
+    """Why a task was not solved by its oracle ("" if it was), and how many actions that took."""
+    _, info = await env.areset(options={"task": task.id})
+    while info["stop_reason"] is None:
+        *_, info = await env.astep(next_command(env.session, task))
+    return ("" if info["success"] else str(info.get("reason") or info.get("error"))), int(info["turn"])
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print the tables."""
+    table = Table(title="CPU of a page", title_justify="left")
+    for name in ("site", "pages", "median ms", "p90 ms", "slowest ms", "which"):
+        table.add_column(name, justify="left" if name in ("site", "which") else "right")
+    for name, row in result["render"].items():
+        path, worst = row["slowest"]
+        table.add_row(name, str(row["pages"]), f"{row['median']:.2f}", f"{row['p90']:.2f}", f"{worst:.2f}", path[:60])
+    console, restore, reset, oracle = Console(), result["restore"], result["reset"], result["oracle"]
+    console.print(table)
+    console.print(
+        f"restore of {restore['megabytes']:.1f} MB: {restore['image']:.2f} ms (target {TARGETS['restore']:g}); backup "
+        f"{restore['backup'] / restore['image']:.1f} times as long, file {restore['file'] / restore['image']:.1f} times"
+    )
+    console.print(f"reset: median {reset['median']:.0f} ms (target {TARGETS['reset']:g}), p90 {reset['p90']:.0f} ms")
+    console.print(
+        f"oracles: {oracle['episodes']} episodes, {oracle['steps']} steps, {oracle['episodes_a_minute']:.0f} a minute, "
+        f"{len(oracle['failed'])} failed"
+    )
+    for task_id, why in oracle["failed"]:
+        console.print(f"  {task_id}: {why}", markup=False)
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
+    parser.add_argument("--episodes", type=int, default=100, help="how many tasks the oracles play (default: 100)")
+    parser.add_argument("--soak", type=int, help="play so many instead")
+    parser.add_argument("--at-once", type=int, default=AT_ONCE, help=f"episodes at a time (default: {AT_ONCE})")
+    parser.add_argument("--quick", action="store_true", help="only show that everything runs")
+    arguments = parser.parse_args()
+    agentgym_envs.register_all()
+    pages, repeats = (4, 2) if arguments.quick else (60, 15)
+    count = 2 if arguments.quick else arguments.soak or arguments.episodes
+    result = {
+        "machine": machine(),
+        "render": render_figures(pages, repeats),
+        "restore": restore_figures(10 * repeats),
+        "reset": reset_figures(2 * repeats),
+        "oracle": oracle_figures(count, arguments.at_once),
+    }
+    show(result)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""`AgentGym/WebArena-v0`: episodes on the embedded sites."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from agentgym_envs.core import StopReason
+from agentgym_envs.errors import NoOracle
+from agentgym_envs.task import Task
+from agentgym_envs.webarena.browser import loop
+from agentgym_envs.webarena.env import WebArenaEnv
+from agentgym_envs.webarena.sites.episodes import episodes
+from agentgym_envs.webarena.sites.kit.site import HOSTS, ORIGINS
+from agentgym_envs.webarena.tasks.table import load
+from agentgym_envs.webarena.tasks.template import GROUPS
+
+
+def a_task(kind: str, site: str = "shop") -> Task:
+    """The first of a kind that begins on a site."""
+    tasks = (t for t in load() if t.data["kind"] == kind and t.data["sites"] == [site])
+    return next(tasks)
+
+
+@pytest.fixture
+def env() -> Iterator[WebArenaEnv]:
+    made = WebArenaEnv(split=None)
+    yield made
+    made.close()
+
+
+def until_written(env: WebArenaEnv, plan: list[str]) -> list[str]:
+    """Step until something was written; what is left of the plan."""
+    while not env.session.kept["episode"].database.total_changes:
+        env.step(plan.pop(0))
+    return plan
+
+
+def test_it_is_registered_with_the_groups_of_the_paper() -> None:
+    env: Any = gym.make("AgentGym/WebArena-v0")
+    assert env.unwrapped.tasks.groups == GROUPS
+    assert all(origin in env.unwrapped.instructions for origin in ORIGINS.values())
+    env.close()
+
+
+@pytest.mark.parametrize("site", HOSTS)
+def test_an_episode_begins_on_its_site(env: WebArenaEnv, site: str) -> None:
+    task = next(t for t in load() if t.data["sites"][0] == site)
+    observation, info = env.reset(options={"task": task.id})
+    assert f"URL: {task.data['start']}" in observation
+    assert f"OBJECTIVE: {task.goal}" in observation
+    assert info["url"].startswith(f"{ORIGINS[site]}/") and not info["cut"]
+    assert env.session.kept["episode"].failures == []
+
+
+def test_only_the_five_sites_can_be_visited(env: WebArenaEnv) -> None:
+    env.reset(seed=0)
+    for url in ("http://example.com/", "http://127.0.0.1/", "http://shop.test:8080/", "file:///etc/passwd"):
+        assert env.step(f"goto [{url}]")[4]["invalid_action"]
+    for origin in ORIGINS.values():
+        assert env.step(f"goto [{origin}/]")[4]["url"] == f"{origin}/"
+
+
+def test_episodes_end_with_their_environments(env: WebArenaEnv) -> None:
+    before = len(episodes())
+    env.reset(seed=0)
+    env.reset(seed=1)
+    list(env.oracle())
+    env.close()
+    for _ in range(200):
+        if len(episodes()) == before:
+            break
+        loop.wait_for(asyncio.sleep(0.01))
+    assert len(episodes()) == before
+
+
+def test_the_oracle_finds_back_from_anywhere(env: WebArenaEnv) -> None:
+    task = a_task("information")
+    env.reset(options={"task": task.id})
+    env.step(f"goto [{ORIGINS['forum']}/]")
+    env.step("new_tab")
+    for command in env.oracle():
+        *_, info = env.step(command)
+    assert info["success"]
+
+
+def test_once_something_was_written_the_oracle_says_so(env: WebArenaEnv) -> None:
+    task = a_task("change")
+    env.reset(options={"task": task.id})
+    rest = until_written(env, list(env.oracle()))
+    with pytest.raises(NoOracle, match="have changed since"):
+        env.oracle()
+    for command in rest:
+        *_, info = env.step(command)
+    assert info["success"]
+
+
+def test_another_reset_brings_the_world_back(env: WebArenaEnv) -> None:
+    task = a_task("change")
+    first, _ = env.reset(options={"task": task.id})
+    plan = list(env.oracle())
+    until_written(env, [*plan])
+    assert env.reset(options={"task": task.id})[0] == first
+    for command in plan:
+        *_, info = env.step(command)
+    assert info["success"]
+
+
+def test_a_site_that_fails_ends_the_episode_without_a_reward(env: WebArenaEnv) -> None:
+    env.reset(options={"task": a_task("information").id})
+    episode = env.session.kept["episode"]
+    with episode.lock:
+        for (table,) in episode.database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'forum_%'").fetchall():
+            episode.database.execute(f"DROP TABLE IF EXISTS {table}")
+    _, reward, terminated, truncated, info = env.step(f"goto [{ORIGINS['forum']}/]")
+    assert (reward, terminated, truncated, info["stop_reason"]) == (0.0, False, True, StopReason.ENV_ERROR)
+    assert "a site failed" in info["error"] and "OperationalError" in info["error"]
+
+
+def test_a_written_world_survives_pickling(env: WebArenaEnv) -> None:
+    task = a_task("change")
+    env.reset(options={"task": task.id})
+    rest = until_written(env, list(env.oracle()))
+    copy = pickle.loads(pickle.dumps(env))
+    for command in rest:
+        *_, info = copy.step(command)
+    copy.close()
+    assert info["success"]
+
+
+def test_reasons_say_what_was_missing(env: WebArenaEnv) -> None:
+    env.reset(options={"task": a_task("information").id})
+    *_, info = env.step("stop [no idea]")
+    assert "no idea" in info["reason"] and info["score"] == 0.0
+    env.reset(options={"task": a_task("change").id})
+    *_, info = env.step("stop")
+    assert info["reason"].startswith("missing: ")

@@ -1,0 +1,132 @@
+"""Every page and every form of the embedded sites, and whatever a stranger may put into them."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from agentgym_envs.webarena.sites.episodes import Episode, episodes
+from agentgym_envs.webarena.sites.kit.site import HOSTS
+from tests.webarena.crawling import Form, Page, Paths, crawl
+from tests.webarena.embedded import client
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(1)>",
+    "'; DROP TABLE shop_orders; --",
+    "{{ 7 * 7 }}{% raw %}",
+    "\x00\x1b[2J\u202e",
+    "A" * 9_000,
+    "-1",
+    "999999999999999999999999",
+    "1e308",
+    "NaN",
+    "0",
+    "../../../../etc/passwd",
+    "javascript:alert(1)",
+    "http://evil.test/\r\nSet-Cookie: a=b",
+    "%00%ff",
+    "🙂" * 40,
+    "2026-02-31",
+    "",
+]
+UNESCAPED = re.compile(r"<script>alert|<img src=x|<[^>]+\son\w+=alert")
+LEFT_OUT = {"/sign-out", "/sign-in"}
+
+
+@pytest.fixture(params=list(HOSTS))
+def visited(request: pytest.FixtureRequest) -> Iterator[tuple[str, Any, Episode]]:
+    answers, episode = client(request.param)
+    yield request.param, answers, episode
+    episodes().close(episode)
+
+
+def forms_of(answers: Any, name: str) -> list[Form]:
+    """A few forms of every kind, from pages of every kind."""
+    found: dict[Any, list[Form]] = {}
+    paths = Paths(name)
+    for url, html in crawl(answers, name):
+        for form in Page(url, html).forms:
+            kind = form.method, paths.route(form.method.upper(), form.action), tuple(n for _, n, _ in form.fields)[:6]
+            found.setdefault(kind, []).append(form)
+    return [form for same in found.values() for form in same[:2]]
+
+
+def test_no_page_links_to_what_is_not_there(visited: tuple[str, Any, Episode]) -> None:
+    name, answers, episode = visited
+    missing, links = list[tuple[str, str]](), set[str]()
+    for url, html in crawl(answers, name, each=3):
+        for link in Page(url, html).links:
+            if link not in links and len(links) < 1_500:
+                links.add(link)
+                if not link.startswith(("/static/", "/kit/")) and answers.get(link).status_code >= 400:
+                    missing.append((url, link))
+    assert missing == [] and episode.failures == []
+    assert len(links) > 20
+
+
+def test_every_form_goes_somewhere_and_every_change_has_a_form(visited: tuple[str, Any, Episode]) -> None:
+    name, answers, _ = visited
+    paths = Paths(name)
+    forms = forms_of(answers, name)
+    lost = {(form.method, form.action) for form in forms if paths.route(form.method.upper(), form.action) is None}
+    assert lost == set()
+    reached = {paths.route("POST", form.action) for form in forms if form.method == "post"}
+    assert paths.all("POST") - reached - LEFT_OUT == set(), "nobody can send these"
+
+
+def test_every_field_has_a_name_that_is_told(visited: tuple[str, Any, Episode]) -> None:
+    """A field that people see has a label: by `for`, around it, or by aria-label."""
+    name, answers, _ = visited
+    unnamed = set()
+    for url, html in crawl(answers, name, each=1):
+        labelled = set(re.findall(r'<label[^>]*\sfor="([^"]+)"', html))
+        wrapped = "".join(re.findall(r"<label(?:(?!</label>).)*</label>", html, re.DOTALL))
+        for tag in re.findall(r"<(?:input|select|textarea)\b[^>]*>", html):
+            kind = (re.search(r'type="(\w+)"', tag) or ["", ""])[1]
+            known = (re.search(r'\sid="([^"]+)"', tag) or ["", ""])[1] in labelled
+            if kind not in ("hidden", "submit") and not (known or "aria-label" in tag or tag in wrapped):
+                unnamed.add((url, tag))
+    assert unnamed == set()
+
+
+@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+def test_hostile_forms_leave_the_site_answering(visited: tuple[str, Any, Episode], turn: int) -> None:
+    name, answers, episode = visited
+    rng = random.Random(f"{name}/{turn}")
+    forms = forms_of(answers, name)
+    rng.shuffle(forms)
+    for form in forms:
+        for sent in _attacks(form, rng):
+            if form.method == "post":
+                answer = answers.post(form.action, content=urlencode(sent, errors="replace"), headers=_FORM)
+            else:
+                answer = answers.get(f"{form.action.partition('?')[0]}?{urlencode(sent, errors='replace')}")
+            assert answer.status_code < 500, (form, sent, episode.failures)
+            assert not UNESCAPED.search(answer.text), (form, sent)
+    assert episode.failures == []
+    answers.cookies.clear()  # whoever is signed in now: the owner again
+    for url, html in crawl(answers, name, each=2, most=150):
+        assert not UNESCAPED.search(html), url
+    assert episode.failures == []
+    assert answers.get("/").status_code == 200
+    assert episode.database.execute("SELECT COUNT(*) FROM shop_orders").fetchone()[0] > 100
+
+
+_FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+def _attacks(form: Form, rng: random.Random) -> Iterator[list[tuple[str, str]]]:
+    """What is typed is hostile; then what is chosen and hidden is, too; then nothing is sent at all."""
+    typed = ("text", "search", "textarea", "email", "number", "date", "tel", "url", "password")
+    one = rng.choice(HOSTILE)
+    yield [(name, one if kind in typed else value) for kind, name, value in form.fields if kind != "option"]
+    yield [(name, rng.choice(HOSTILE)) for _, name, _ in form.fields]
+    chosen = {name: value for _, name, value in form.fields}
+    yield [(name, rng.choice([value, rng.choice(HOSTILE)])) for name, value in chosen.items()]
+    yield []
