@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlencode
 
@@ -35,7 +36,6 @@ HOSTILE = [
     "2026-02-31",
     "",
 ]
-UNESCAPED = re.compile(r"<script>alert|<img src=x|<[^>]+\son\w+=alert")
 LEFT_OUT = {"/sign-out", "/sign-in"}
 
 
@@ -44,6 +44,28 @@ def visited(request: pytest.FixtureRequest) -> Iterator[tuple[str, Any, Episode]
     answers, episode = client(request.param)
     yield request.param, answers, episode
     episodes().close(episode)
+
+
+class Foreign(HTMLParser):
+    """Elements that no template has: scripts of a page's own, handlers in attributes, pictures from nowhere."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        script = tag == "script" and not given.get("src", "").startswith(("/kit/", "/static/"))
+        handler = any(name.startswith("on") for name in given)
+        picture = tag == "img" and not given.get("src", "").startswith(("data:image/", "/"))
+        link = given.get("href", "").lower().strip().startswith(("javascript:", "data:text"))
+        if script or handler or picture or link:
+            self.found.append(self.get_starttag_text() or tag)
+
+
+def foreign(html: str) -> list[str]:
+    return Foreign(html).found
 
 
 def forms_of(answers: Any, name: str) -> list[Form]:
@@ -108,11 +130,11 @@ def test_hostile_forms_leave_the_site_answering(visited: tuple[str, Any, Episode
             else:
                 answer = answers.get(f"{form.action.partition('?')[0]}?{urlencode(sent, errors='replace')}")
             assert answer.status_code < 500, (form, sent, episode.failures)
-            assert not UNESCAPED.search(answer.text), (form, sent)
+            assert not foreign(answer.text), (form, sent)
     assert episode.failures == []
     answers.cookies.clear()  # whoever is signed in now: the owner again
     for url, html in crawl(answers, name, each=2, most=150):
-        assert not UNESCAPED.search(html), url
+        assert not foreign(html), url
     assert episode.failures == []
     assert answers.get("/").status_code == 200
     assert episode.database.execute("SELECT COUNT(*) FROM shop_orders").fetchone()[0] > 100

@@ -132,7 +132,7 @@ def test_signing_out_and_in(forum: tuple[Any, Episode]) -> None:
     answers, episode = forum
     owner = answers.get("/whoami").text
     assert owner != "0"
-    name = episode.database.execute("SELECT name FROM forum_accounts WHERE id = ?", (owner,)).fetchone()[0]
+    name = episode.database.execute("SELECT name FROM forum_users WHERE id = ?", (owner,)).fetchone()[0]
     assert answers.post("/sign-out").headers["location"] == "/"
     assert answers.get("/whoami").text == "0"
     assert answers.get("/mine").headers["location"] == "/sign-in?after=%2Fmine"
@@ -150,7 +150,7 @@ def test_signing_out_and_in(forum: tuple[Any, Episode]) -> None:
 @pytest.mark.parametrize("after", ["//evil.test/", "http://evil.test/", "/\\evil.test", "javascript:alert(1)"])
 def test_signing_in_leads_nowhere_else(after: str) -> None:
     answers, episode = client("forum")
-    name = episode.database.execute("SELECT name FROM forum_accounts WHERE id = 1").fetchone()[0]
+    name = episode.database.execute("SELECT name FROM forum_users WHERE id = 1").fetchone()[0]
     data = {"user": name, "password": PASSWORD, "after": after}
     assert answers.post("/sign-in", data=data).headers["location"] == "/"
     episodes().close(episode)
