@@ -68,11 +68,11 @@ def foreign(html: str) -> list[str]:
     return Foreign(html).found
 
 
-def forms_of(answers: Any, name: str) -> list[Form]:
+def forms_of(answers: Any, name: str, *, each: int = 4) -> list[Form]:
     """A few forms of every kind, from pages of every kind."""
     found: dict[Any, list[Form]] = {}
     paths = Paths(name)
-    for url, html in crawl(answers, name):
+    for url, html in crawl(answers, name, each=each, most=1_200):
         for form in Page(url, html).forms:
             kind = form.method, paths.route(form.method.upper(), form.action), tuple(n for _, n, _ in form.fields)[:6]
             found.setdefault(kind, []).append(form)
@@ -95,7 +95,7 @@ def test_no_page_links_to_what_is_not_there(visited: tuple[str, Any, Episode]) -
 def test_every_form_goes_somewhere_and_every_change_has_a_form(visited: tuple[str, Any, Episode]) -> None:
     name, answers, _ = visited
     paths = Paths(name)
-    forms = forms_of(answers, name)
+    forms = forms_of(answers, name, each=25)
     lost = {(form.method, form.action) for form in forms if paths.route(form.method.upper(), form.action) is None}
     assert lost == set()
     reached = {paths.route("POST", form.action) for form in forms if form.method == "post"}

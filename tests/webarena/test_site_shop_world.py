@@ -1,0 +1,114 @@
+"""The world of the shop: the same for everybody, coherent, varied, with a history of the owner's."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from agentgym_envs.webarena.sites.shop.goods import departments, first_for, said
+from agentgym_envs.webarena.sites.shop.money import discount_of, totals
+from agentgym_envs.webarena.sites.shop.pictures import picture
+from agentgym_envs.webarena.sites.world import world
+
+
+def test_a_world_is_the_same_in_every_process() -> None:
+    code = "from agentgym_envs.webarena.sites import world; world.FILLED = ('shop',); print(world.world(7).digest)"
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("seed", [1, 21])
+def test_orders_add_up_and_follow_one_another(seed: int) -> None:
+    found = world(seed)
+    assert not found.rows("SELECT 1 FROM shop_orders WHERE total <> subtotal - discount + shipping + tax OR total <= 0")
+    assert not found.rows(
+        "SELECT 1 FROM shop_orders o WHERE subtotal <> "
+        "(SELECT SUM(price * quantity) FROM shop_order_lines l WHERE l.order_id = o.id)"
+    )
+    assert not found.rows(
+        "SELECT 1 FROM shop_orders o JOIN shop_customers c ON c.id = o.customer WHERE c.joined > o.moment"
+    )
+    assert not found.rows(
+        "SELECT 1 FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id "
+        "JOIN shop_products p ON p.id = l.product WHERE p.created > o.moment"
+    )
+    for table, earlier in (("invoices", "orders"), ("shipments", "invoices"), ("refunds", "shipments")):
+        key = "e.id = t.order_id" if earlier == "orders" else "e.order_id = t.order_id"
+        assert not found.rows(f"SELECT 1 FROM shop_{table} t JOIN shop_{earlier} e ON {key} WHERE e.moment > t.moment")
+        assert found.value(f"SELECT MAX(moment) FROM shop_{table}") < "2026-03-16 10:30:00"
+    complete = "SELECT COUNT(*) FROM shop_orders WHERE status IN ('complete', 'closed')"
+    assert found.value(complete) == found.value("SELECT COUNT(*) FROM shop_shipments")
+    numbers = [row[0] for row in found.rows("SELECT number FROM shop_orders ORDER BY moment, id")]
+    assert numbers == sorted(numbers) and len(numbers) == 600
+
+
+@pytest.mark.parametrize("seed", [1, 21])
+def test_reviews_come_after_the_product_and_from_who_has_it(seed: int) -> None:
+    found = world(seed)
+    assert found.value("SELECT COUNT(*) FROM shop_reviews") == 1300
+    assert not found.rows(
+        "SELECT 1 FROM shop_reviews r JOIN shop_products p ON p.id = r.product WHERE r.moment < p.created"
+    )
+    assert not found.rows(
+        "SELECT 1 FROM shop_reviews r WHERE customer IS NOT NULL AND NOT EXISTS (SELECT 1 FROM shop_orders o "
+        "JOIN shop_order_lines l ON l.order_id = o.id WHERE l.product = r.product AND o.customer = r.customer "
+        "AND o.moment < r.moment)"
+    )
+    texts = found.value("SELECT COUNT(DISTINCT text) FROM shop_reviews")
+    assert texts > 1150, "people do not all say the same"
+    assert not found.rows("SELECT 1 FROM shop_reviews WHERE text LIKE '%{%' OR text LIKE '%@%' OR title LIKE '%@%'")
+
+
+@pytest.mark.parametrize("seed", [1, 21])
+def test_the_owner_has_a_history(seed: int) -> None:
+    found = world(seed)
+    query = "SELECT status, COUNT(*) FROM shop_orders WHERE customer = 1 GROUP BY status"
+    statuses = {row[0]: row[1] for row in found.rows(query)}
+    assert sum(statuses.values()) == 25 and statuses["pending"] == statuses["processing"] == 1
+    assert statuses["canceled"] == 4 and statuses["closed"] == 1
+    assert found.value("SELECT COUNT(*) FROM shop_addresses WHERE customer = 1") == 2
+    assert found.value("SELECT COUNT(*) FROM shop_wishes WHERE customer = 1") == 6
+    assert found.value("SELECT COUNT(*) FROM shop_reviews WHERE customer = 1") >= 1
+    assert found.value("SELECT COUNT(DISTINCT date(moment)) FROM shop_orders WHERE customer = 1") == 25
+    assert found.value("SELECT email FROM shop_customers WHERE id = 1").endswith("@mail.test")
+
+
+def test_products_differ_in_name_and_price() -> None:
+    found = world(1)
+    assert found.value("SELECT COUNT(DISTINCT name) FROM shop_products") == 420
+    assert not found.rows(
+        "SELECT 1 FROM shop_products GROUP BY category, COALESCE(special_price, price) HAVING COUNT(*) > 1"
+    )
+    assert not found.rows("SELECT 1 FROM shop_products WHERE special_price >= price OR cost >= price OR cost <= 0")
+    names = {row[0] for row in found.rows("SELECT name FROM shop_products")}
+    assert len(names & {row[0] for row in world(21).rows("SELECT name FROM shop_products")}) < 10
+
+
+def test_there_is_enough_to_say_of_every_thing() -> None:
+    for department in departments():
+        assert len(department.shelves) == 4
+        for shelf in department.shelves:
+            assert picture(1, re.sub("[^a-z]+", "-", shelf.name.lower())) != picture(1, "another"), shelf.name
+            for thing in shelf.things:
+                lists = shelf.good, shelf.bad, shelf.facts
+                assert all(len(said(entries, thing)) >= 2 for entries in lists) and said(shelf.uses, thing), thing
+                assert all(values.of(thing) for values in first_for(shelf.attributes + shelf.options, thing)), thing
+
+
+def test_what_an_order_costs() -> None:
+    settings = {"tax_percent": "7", "standard_rate": "500", "express_rate": "1500", "free_shipping_from": "5000"}
+    percent = {"kind": "percent", "amount": 15, "minimum": 3000}
+    fixed = {"kind": "fixed", "amount": 9000, "minimum": 0}
+    assert discount_of(percent, 2999) == 0 and discount_of(percent, 3010) == 452
+    assert totals(5500, [percent], "Standard Shipping", settings) == (5500, 825, 500, 327)
+    assert totals(6000, [percent], "Standard Shipping", settings).shipping == 0
+    assert totals(6000, [fixed], "Express Shipping", settings).total == 1500
+    assert totals(6000, [], "", settings).total == 6420
