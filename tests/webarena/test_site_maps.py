@@ -82,26 +82,30 @@ def maps() -> Iterator[Map]:
 # --- the world -------------------------------------------------------------------------------------------------------
 
 
+_DIGEST = """
+import hashlib, random
+from importlib.resources import files
+from agentgym_envs.webarena.sites import country, people, world
+from agentgym_envs.webarena.sites.maps.data import fill
+database = world.connect()
+database.executescript(files("agentgym_envs.webarena.sites.maps").joinpath("schema.sql").read_text())
+land = country.make_country(random.Random("country/5"))
+fill(database, world.Seeds(land, people.make_people(random.Random("people/5"), land), random.Random("maps/5")))
+print(hashlib.sha256("\\n".join(database.iterdump()).encode()).hexdigest())
+"""
+
+
 def test_a_world_is_the_same_in_every_process() -> None:
-    code = (
-        "import random, hashlib; from importlib.resources import files\n"
-        "from agentgym_envs.webarena.sites import world as w, country as c, people as p\n"
-        "from agentgym_envs.webarena.sites.maps.data import fill\n"
-        "d = w.connect(); d.executescript(files('agentgym_envs.webarena.sites.maps').joinpath('schema.sql').read_text())\n"
-        "k = c.make_country(random.Random('country/5')); q = p.make_people(random.Random('people/5'), k)\n"
-        "fill(d, w.Seeds(k, q, random.Random('maps/5'))); print(hashlib.sha256('\\n'.join(d.iterdump()).encode()).hexdigest())"
-    )
     environments = [{**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2")]
-    runs = [subprocess.Popen([sys.executable, "-c", code], env=one, stdout=subprocess.PIPE) for one in environments]
+    runs = [subprocess.Popen([sys.executable, "-c", _DIGEST], env=one, stdout=subprocess.PIPE) for one in environments]
     assert len({run.communicate()[0] for run in runs}) == 1
     assert all(run.returncode == 0 for run in runs)
 
 
 def test_every_reference_leads_somewhere() -> None:
     database = world(1).database
-    tables = [
-        row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'map\\_%' ESCAPE '\\'")
-    ]
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'map!_%' ESCAPE '!'"
+    tables = [row[0] for row in database.execute(query)]
     for table in tables:
         assert database.execute(f"PRAGMA foreign_key_check({table})").fetchall() == [], table
 
@@ -131,7 +135,8 @@ def test_what_is_told_has_an_order_in_time() -> None:
         "SELECT max(m) FROM (SELECT max(moment) AS m FROM map_changes UNION SELECT max(moment) FROM map_note_comments)"
     )
     assert place.value(latest) <= "2026-03-16 10:30:00"
-    versions = "SELECT COUNT(*) FROM map_places p WHERE version != 1 + (SELECT COUNT(*) FROM map_changes c WHERE c.place = p.id)"
+    edits = "(SELECT COUNT(*) FROM map_changes c WHERE c.place = p.id)"
+    versions = f"SELECT COUNT(*) FROM map_places p WHERE version != 1 + {edits}"
     assert place.value(versions) == 0
 
 
@@ -228,15 +233,16 @@ def test_positions_survive_being_told_in_degrees() -> None:
 # --- pages -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/", "/?at=town-1", "/?lat=47.1&lon=-31.0&zoom=9", "/?zoom=99&lat=x", "/about", "/places?open=1&stars=3&page=99",
-     "/search", "/search?q=%25", "/search?q=near+", "/nearby", "/nearby?near=Nowhere", "/directions", "/directions?from=Home",
-     "/directions?from=place-0&to=town-99999999999", "/towns?sort=population&region=2", "/town/1", "/region/1", "/road/1",
-     "/place/1", "/place/1/history", "/place/1/edit", "/places/new", "/notes?whose=opened", "/note/1", "/notes/new?at=zzz",
-     "/lists", "/lists/public", "/lists/new", "/list/1", "/list/1/edit", "/traces?sort=longest&mode=foot", "/trace/1",
-     "/trace/1/edit", "/history?town=1", "/contributors?sort=name", "/settings", "/drawing?zoom=3"],
-)  # fmt: skip
+PATHS = """
+/ /?at=town-1 /?lat=47.1&lon=-31.0&zoom=9 /?zoom=99&lat=x /about /places?open=1&stars=3&page=99 /search /search?q=%25
+/search?q=near+ /nearby /nearby?near=Nowhere /directions /directions?from=Home /towns?sort=population&region=2 /town/1
+/directions?from=place-0&to=town-99999999999 /region/1 /road/1 /place/1 /place/1/history /place/1/edit /places/new
+/notes?whose=opened /note/1 /notes/new?at=zzz /lists /lists/public /lists/new /list/1 /list/1/edit /trace/1
+/traces?sort=longest&mode=foot /trace/1/edit /history?town=1 /contributors?sort=name /settings /drawing?zoom=3
+"""
+
+
+@pytest.mark.parametrize("path", PATHS.split())
 def test_pages_answer_with_whatever_query(maps: Map, path: str) -> None:
     maps.get(path)
 
@@ -305,11 +311,8 @@ def test_nearby_is_sorted_by_distance_over_all_pages(maps: Map) -> None:
 
 
 def test_directions_have_one_address_however_they_are_asked_for(maps: Map) -> None:
-    rows = maps.episode.database.execute(
-        "SELECT p.id, p.name, t.name AS town FROM map_places p JOIN map_towns t ON t.id = p.town WHERE category = 'hotel' "
-        "ORDER BY p.id LIMIT 2"
-    ).fetchall()
-    first, second = rows
+    query = "SELECT p.id, p.name, t.name AS town FROM map_places p JOIN map_towns t ON t.id = p.town"
+    first, second = maps.world.rows(f"{query} WHERE category = 'hotel' ORDER BY p.id LIMIT 2")
     expected = f"/directions?from=place-{first['id']}&to=place-{second['id']}&mode=car"
     for start in (first["name"], first["name"].upper(), f"{first['name']}, {first['town']}", f"place-{first['id']}"):
         answer = maps.asks.get("/directions", params={"from": start, "to": second["name"], "mode": "car"})
@@ -333,16 +336,15 @@ def test_units_are_ones_own(maps: Map) -> None:
 
 def test_an_edit_changes_a_place_and_is_logged(maps: Map) -> None:
     row = dict(maps.world.rows("SELECT * FROM map_places WHERE id = 7")[0])
-    form = {name: row[name] or "" for name in ("name", "hours", "website", "operator", "wheelchair", "internet")}
+    form: dict[str, Any] = {
+        name: row[name] or "" for name in ("name", "hours", "website", "operator", "wheelchair", "internet")
+    }
     assert maps.post("/place/7/edit", phone="099 555 1234", comment="Asked them", **form) == "/place/7"
     log, change = maps.changed()
     assert log[0] == "map_changes" and log[2]["comment"] == "Asked them" and log[2]["version"] == row["version"] + 1
-    assert change[2] == {
-        "changed": "2026-03-16 10:30:00",
-        "editor": 1,
-        "phone": "099 555 1234",
-        "version": row["version"] + 1,
-    } or (row["editor"] == 1 and "editor" not in change[2])
+    assert change[2].items() >= {"changed": "2026-03-16 10:30:00", "phone": "099 555 1234"}.items()
+    assert set(change[2]) <= {"changed", "phone", "version", "editor"}
+    assert maps.value("SELECT editor FROM map_places WHERE id = 7") == 1
     maps.post("/place/7/edit", phone="099 555 1234", comment="Again", **form)
     assert len(maps.changed()) == 2, "nothing differed"
 
@@ -351,7 +353,13 @@ def test_an_edit_changes_a_place_and_is_logged(maps: Map) -> None:
     ("field", "value"), [("name", ""), ("hours", "nine to five"), ("website", "javascript:alert(1)"), ("comment", "")]
 )
 def test_a_bad_edit_is_shown_again(maps: Map, field: str, value: str) -> None:
-    form = {"name": "Kept as typed", "hours": "24/7", "website": "https://a.example", "comment": "x", field: value}
+    form: dict[str, Any] = {
+        "name": "Kept as typed",
+        "hours": "24/7",
+        "website": "https://a.example",
+        "comment": "x",
+        field: value,
+    }
     page = maps.post("/place/7/edit", 422, **form)
     assert 'role="alert"' in page and (field == "name" or "Kept as typed" in page)
     assert maps.changed() == []
@@ -359,11 +367,16 @@ def test_a_bad_edit_is_shown_again(maps: Map, field: str, value: str) -> None:
 
 def test_a_place_may_be_added_at_an_address(maps: Map) -> None:
     town, street = maps.value("SELECT name FROM map_towns WHERE id = 1"), _street(maps)
-    form = {"name": "The Test Tube", "category": "cafe", "hours": "Mo-Fr 09:00-17:00", "comment": "New here"}
+    form: dict[str, Any] = {
+        "name": "The Test Tube",
+        "category": "cafe",
+        "hours": "Mo-Fr 09:00-17:00",
+        "comment": "New here",
+    }
     assert "Please give one address" in maps.post("/places/new", 422, where="Atlantis", **form)
     assert "what kind of place" in maps.post("/places/new", 422, where="x", **{**form, "category": "volcano"})
     place = maps.post("/places/new", where=f"12 {street}, {town}", **form)
-    added = dict((table, after) for table, before, after in maps.changed() if before is None)
+    added = {table: after for table, before, after in maps.changed() if before is None}
     assert set(added) == {"map_places", "map_changes"} and added["map_places"]["house"] == 12
     assert f"12 {street}" in maps.get(place) and "The Test Tube" in maps.get("/search?q=test tube")
 
@@ -399,7 +412,7 @@ def test_lists_are_kept(maps: Map) -> None:
     assert maps.value("SELECT note FROM map_saved WHERE id = ?", saved) == "Better"
     maps.post(f"/saved/{saved}/remove")
     maps.post(f"{made}/edit", name="Dry days", about="", visibility="private")
-    assert [after for _, _, after in maps.changed()][0]["visibility"] == "private"
+    assert next(after for _, _, after in maps.changed())["visibility"] == "private"
     maps.post(f"{made}/delete")
     assert maps.changed() == []
 
@@ -432,16 +445,14 @@ def test_traces_are_edited_with_their_tags_and_deleted(maps: Map) -> None:
 
 
 def test_addresses_are_settings(maps: Map) -> None:
-    town, street = maps.value("SELECT name FROM map_towns WHERE id = 2"), None
+    town = maps.value("SELECT name FROM map_towns WHERE id = 2")
     street = maps.value("SELECT name FROM map_roads WHERE town = 2 AND kind = 'residential'")
     assert "one address" in maps.post("/settings/addresses", 422, home="Atlantis", work="")
     work = f"7 {street}, {town}"
     home = re.search(r'name="home"[^>]*value="([^"]*)"', maps.get("/settings"))
     assert home is not None
     maps.post("/settings/addresses", home=home[1], work=work)
-    assert [(table, set(after)) for table, _, after in maps.changed()] == [("map_addresses", {"house", "road"})] or (
-        len(maps.changed()) == 1
-    )
+    assert [table for table, _, _ in maps.changed()] == ["map_addresses"]
     assert f'value="{work}"' in maps.get("/settings")
     maps.post("/settings/addresses", home=home[1], work="")
     assert maps.value("SELECT COUNT(*) FROM map_addresses WHERE account = 1") == 1
@@ -450,7 +461,7 @@ def test_addresses_are_settings(maps: Map) -> None:
 def test_hostile_text_stays_text(maps: Map) -> None:
     note = maps.post("/notes/new", where="Home", text=HOSTILE)
     made = maps.post("/lists/new", name=HOSTILE[:60], about=HOSTILE)
-    form = {"name": HOSTILE[:80], "comment": HOSTILE, "phone": "<b>1</b>"}
+    form: dict[str, Any] = {"name": HOSTILE[:80], "comment": HOSTILE, "phone": "<b>1</b>"}
     maps.post("/place/3/edit", **form)
     maps.post("/settings", about=HOSTILE, units="km", mode="car")
     paths = [note, made, "/place/3", "/place/3/history", "/?at=place-3&zoom=9", "/notes", "/lists", "/history"]

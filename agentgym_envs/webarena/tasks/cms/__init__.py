@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from agentgym_envs.webarena.tasks.cms import (
+    browsing,
+    content,
+    customers,
+    fulfilling,
+    marketing,
+    orders,
+    products,
+    reports,
+    reviews,
+)
 from agentgym_envs.webarena.tasks.template import Template
 
-TEMPLATES: tuple[Template, ...] = ()
+_MODULES = (orders, browsing, fulfilling, products, customers, reviews, marketing, content, reports)
+TEMPLATES: tuple[Template, ...] = tuple(template for module in _MODULES for template in module.TEMPLATES)

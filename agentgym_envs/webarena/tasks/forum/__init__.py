@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentgym_envs.webarena.tasks.forum import reading
 from agentgym_envs.webarena.tasks.template import Template
 
-TEMPLATES: tuple[Template, ...] = ()
+TEMPLATES: tuple[Template, ...] = (*reading.TEMPLATES,)

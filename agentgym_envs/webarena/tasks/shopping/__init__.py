@@ -2,6 +2,27 @@
 
 from __future__ import annotations
 
+from agentgym_envs.webarena.tasks.shopping import (
+    account,
+    browsing,
+    cart,
+    catalogue,
+    combined,
+    facts,
+    ordering,
+    orders,
+    reviews,
+)
 from agentgym_envs.webarena.tasks.template import Template
 
-TEMPLATES: tuple[Template, ...] = ()
+TEMPLATES: tuple[Template, ...] = (
+    *catalogue.TEMPLATES,
+    *browsing.TEMPLATES,
+    *facts.TEMPLATES,
+    *reviews.TEMPLATES,
+    *orders.TEMPLATES,
+    *cart.TEMPLATES,
+    *ordering.TEMPLATES,
+    *account.TEMPLATES,
+    *combined.TEMPLATES,
+)

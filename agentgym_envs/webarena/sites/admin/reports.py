@@ -1,0 +1,98 @@
+"""Reports over a span of time: counted by day, month or year, or over all of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentgym_envs.webarena.sites.admin.days import HINT, LENGTHS, PERIODS, day_after, first_of_month, parse_day
+from agentgym_envs.webarena.sites.admin.grid import Choices, Column
+from agentgym_envs.webarena.sites.admin.order_rules import STATUS_CHOICES
+from agentgym_envs.webarena.sites.clock import TODAY
+from agentgym_envs.webarena.sites.kit.answers import Page
+from agentgym_envs.webarena.sites.kit.fields import Fields
+from agentgym_envs.webarena.sites.kit.paging import Paging
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+SIZE = 20
+ORDER_STATUSES: Choices = (("", "Any but canceled"), ("any", "Any"), *STATUS_CHOICES)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report.
+
+    `source` is a query of orders `o`; "{interval}" in it stands for the part of the moment that it is counted by,
+    "{where}" for the conditions of the form. `sums` are the columns that have a total.
+    """
+
+    title: str
+    source: str
+    columns: Sequence[Column]
+    sums: Sequence[str] = ()
+    periods: bool = True
+
+    def page(self, visit: Visit) -> Page:
+        """The form and what it asks for."""
+        asked = Asked(visit.query, self.periods)
+        query = self.source.format(interval=f"substr(o.moment, 1, {LENGTHS[asked.period]})", where=asked.where)
+        rows = visit.rows(query, *asked.arguments)
+        paging = Paging.of(visit.query, len(rows), SIZE)
+        shown = rows[paging.skipped : paging.skipped + SIZE]
+        choices: dict[str, Any] = {"periods": PERIODS, "order_statuses": ORDER_STATUSES}
+        values: dict[str, Any] = {
+            "report": self,
+            "asked": asked,
+            "rows": shown,
+            "sums": self._sums(rows),
+            "paging": paging,
+        }
+        return visit.page("report.html", **values, **choices)
+
+    def _sums(self, rows: Sequence[sqlite3.Row]) -> dict[str, str]:
+        """Each total as its column tells it."""
+        summed = {key: sum(row[key] for row in rows) for key in self.sums}
+        return {column.key: column.told(summed) for column in self.columns if column.key in summed}
+
+
+@dataclass(slots=True)
+class Asked:
+    """What the form of a report says, as SQL; a day that is none is told and left out."""
+
+    query: Fields
+    periods: bool
+    period: str = "month"
+    conditions: list[str] = field(default_factory=list)
+    arguments: list[Any] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    start: str = ""
+    end: str = ""
+    status: str = ""
+
+    def __post_init__(self) -> None:
+        if self.periods:
+            self.period = self.query.choice("period", [key for key, _ in PERIODS], "month")
+        self.start = self.query.text("from", first_of_month(11).isoformat(), most=40)
+        self.end = self.query.text("to", TODAY.isoformat(), most=40)
+        self.status = self.query.choice("status", [key for key, _ in ORDER_STATUSES])
+        self._limit(self.start, "From", "o.moment >= ?")
+        self._limit(self.end, "To", "o.moment < ?")
+        if self.status != "any":
+            self.conditions.append("o.status = ?" if self.status else "o.status <> ?")
+            self.arguments.append(self.status or "canceled")
+
+    @property
+    def where(self) -> str:
+        """All conditions."""
+        return " AND ".join(["1", *self.conditions])
+
+    def _limit(self, text: str, label: str, condition: str) -> None:
+        day = parse_day(text)
+        if day is None:
+            if text:
+                self.wrong.append(f"{label}: “{text}” is not a day ({HINT}), so it was left out.")
+            return
+        self.conditions.append(condition)
+        self.arguments.append(day.isoformat() if label == "From" else day_after(day))

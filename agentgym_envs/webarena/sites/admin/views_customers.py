@@ -1,0 +1,140 @@
+"""Customers."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from agentgym_envs.webarena.sites.admin.forms import Checked, choices
+from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
+from agentgym_envs.webarena.sites.admin.views_orders import ADDRESS, read_address
+from agentgym_envs.webarena.sites.clock import stamp
+from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+routes = Routes()
+GROUPS = ("General", "Wholesale", "Retailer")
+FIELDS = ("first", "last", "email", "customer_group")
+_SOURCE = """
+SELECT c.id, c.first || ' ' || c.last AS name, c.email, c.customer_group, c.joined, a.phone, a.zip, a.town, a.region
+FROM shop_customers c LEFT JOIN shop_addresses a ON a.id = c.address
+"""
+CUSTOMERS = Grid(
+    title="Customers",
+    source=_SOURCE,
+    columns=(
+        Column("id", "ID"),
+        Column("name", "Name"),
+        Column("email", "E-mail"),
+        Column("customer_group", "Group"),
+        Column("phone", "Phone"),
+        Column("zip", "ZIP"),
+        Column("region", "State/Region"),
+        Column("joined", "Customer Since", "day"),
+    ),
+    filters=(
+        Filter("name", "Name"),
+        Filter("email", "E-mail"),
+        Filter("customer_group", "Group", "choice", choices(GROUPS)),
+        Filter("phone", "Phone"),
+        Filter("zip", "ZIP"),
+        Filter("town", "City"),
+        Filter("region", "State/Region"),
+        Filter("joined", "Customer since", "day"),
+    ),
+    order="id",
+    falling=False,
+    path="/customers/{id}",
+)
+_ORDERED = """
+SELECT COUNT(*) AS orders, COALESCE(SUM(total), 0) AS spent, MAX(moment) AS last FROM shop_orders
+WHERE customer = ? AND status <> 'canceled'
+"""
+
+
+@routes.get("/customers")
+def customers(visit: Visit) -> Answer:
+    """All customers."""
+    return CUSTOMERS.page(visit, "grid.html")
+
+
+@routes.get("/customers/{id:int}")
+def customer(visit: Visit, id: int) -> Answer:
+    """The form, and what is known of a customer."""
+    row = visit.one("SELECT * FROM shop_customers WHERE id = ?", id)
+    return _page(visit, row, {name: row[name] for name in FIELDS})
+
+
+def _page(visit: Visit, row: sqlite3.Row, values: dict[str, str], wrong: list[str] | None = None) -> Answer:
+    id = row["id"]
+    reviews = """SELECT r.*, p.name AS product_name FROM shop_reviews r JOIN shop_products p ON p.id = r.product
+        WHERE r.customer = ? ORDER BY r.moment DESC, r.id DESC LIMIT 6"""
+    found: dict[str, Any] = {
+        "groups": choices(GROUPS),
+        "totals": visit.one(_ORDERED, id),
+        "orders": visit.rows("SELECT * FROM shop_orders WHERE customer = ? ORDER BY moment DESC, id DESC LIMIT 8", id),
+        "order_count": visit.value("SELECT COUNT(*) FROM shop_orders WHERE customer = ?", id),
+        "addresses": visit.rows("SELECT * FROM shop_addresses WHERE customer = ? ORDER BY id", id),
+        "reviews": visit.rows(reviews, id),
+        "review_count": visit.value("SELECT COUNT(*) FROM shop_reviews WHERE customer = ?", id),
+        "subscription": visit.value("SELECT status FROM shop_subscribers WHERE customer = ?", id),
+    }
+    return visit.page("customer.html", 422 if wrong else 200, customer=row, values=values, wrong=wrong or [], **found)
+
+
+@routes.post("/customers/{id:int}")
+def save(visit: Visit, id: int) -> Answer:
+    """Change names, e-mail and group."""
+    row, sent = visit.one("SELECT * FROM shop_customers WHERE id = ?", id), Checked(visit)
+    first, last = sent.text("first", "First Name", most=60), sent.text("last", "Last Name", most=60)
+    email, group = sent.email("email", "E-mail"), sent.choice("customer_group", "Group", GROUPS)
+    if visit.value("SELECT 1 FROM shop_customers WHERE email = ? COLLATE NOCASE AND id <> ?", email, id):
+        sent.refuse("A customer with this e-mail exists already.")
+    if sent.wrong:
+        return _page(visit, row, sent.as_sent(*FIELDS), sent.wrong)
+    update = "UPDATE shop_customers SET first = ?, last = ?, email = ?, customer_group = ? WHERE id = ?"
+    visit.write(update, first, last, email, group, id)
+    visit.say("You saved the customer.")
+    return Redirect(f"/customers/{id}")
+
+
+@routes.post("/customers/{id:int}/newsletter")
+def newsletter(visit: Visit, id: int) -> Answer:
+    """Subscribe a customer, or the other way round."""
+    row = visit.one("SELECT * FROM shop_customers WHERE id = ?", id)
+    status = visit.form.choice("status", ("subscribed", "unsubscribed"), "unsubscribed")
+    if visit.value("SELECT 1 FROM shop_subscribers WHERE customer = ?", id):
+        visit.write("UPDATE shop_subscribers SET status = ? WHERE customer = ?", status, id)
+    else:
+        visit.write("DELETE FROM shop_subscribers WHERE email = ?", row["email"])  # as a guest
+        insert = "INSERT INTO shop_subscribers (email, customer, status, moment) VALUES (?, ?, ?, ?)"
+        visit.write(insert, row["email"], id, status, stamp())
+    visit.say(f"The customer is {status} now.")
+    return Redirect(f"/customers/{id}")
+
+
+@routes.get("/customers/{id:int}/addresses/{address:int}")
+def address_form(visit: Visit, id: int, address: int) -> Answer:
+    """The form for an address of a customer."""
+    found = visit.one("SELECT * FROM shop_addresses WHERE id = ? AND customer = ?", address, id)
+    return _address_form(visit, id, {name: found[name] for name in ADDRESS}, [])
+
+
+def _address_form(visit: Visit, id: int, values: dict[str, str], wrong: list[str]) -> Answer:
+    row = visit.one("SELECT * FROM shop_customers WHERE id = ?", id)
+    return visit.page("customer_address.html", 422 if wrong else 200, customer=row, values=values, wrong=wrong)
+
+
+@routes.post("/customers/{id:int}/addresses/{address:int}")
+def save_address(visit: Visit, id: int, address: int) -> Answer:
+    """Change it, of this customer only."""
+    visit.one("SELECT id FROM shop_addresses WHERE id = ? AND customer = ?", address, id)
+    sent = Checked(visit)
+    values = read_address(sent)
+    if sent.wrong:
+        return _address_form(visit, id, sent.as_sent(*ADDRESS), sent.wrong)
+    update = f"UPDATE shop_addresses SET {', '.join(f'{name} = ?' for name in ADDRESS)} WHERE id = ?"
+    visit.write(update, *values.values(), address)
+    visit.say("You saved the customer's address.")
+    return Redirect(f"/customers/{id}")

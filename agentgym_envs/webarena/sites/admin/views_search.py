@@ -1,0 +1,38 @@
+"""The search in the header: orders, customers and products at once."""
+
+from __future__ import annotations
+
+from agentgym_envs.webarena.sites.kit.answers import Answer
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+routes = Routes()
+MOST = 10
+_ORDERS = """
+SELECT o.id, o.number, o.moment, o.status, o.total, c.first || ' ' || c.last AS customer
+FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
+WHERE instr(o.number, ?) ORDER BY o.number = ? DESC, o.moment DESC, o.id DESC LIMIT ?
+"""
+_CUSTOMERS = """
+SELECT id, first || ' ' || last AS name, email, customer_group FROM shop_customers
+WHERE instr(lower(first || ' ' || last || ' ' || email), lower(?)) ORDER BY last, first, id LIMIT ?
+"""
+_PRODUCTS = """
+SELECT id, name, sku, price FROM shop_products WHERE instr(lower(name || ' ' || sku), lower(?))
+ORDER BY name, id LIMIT ?
+"""
+
+
+@routes.get("/search")
+def search(visit: Visit) -> Answer:
+    """What was found, at most ten of each kind."""
+    asked = visit.query.text("q", most=200)
+    number = asked.lstrip("#")
+    found = bool(asked)
+    return visit.page(
+        "search.html",
+        asked=asked,
+        orders=visit.rows(_ORDERS, number, number.zfill(9), MOST) if number.isdigit() else [],
+        customers=visit.rows(_CUSTOMERS, asked, MOST) if found else [],
+        products=visit.rows(_PRODUCTS, asked, MOST) if found else [],
+    )

@@ -1,0 +1,130 @@
+"""What issues and merge requests have in common: assignee, milestone, labels, days; choosing and changing them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentgym_envs.webarena.sites.code.access import Project
+from agentgym_envs.webarena.sites.code.members import people_of
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+KINDS = {"issues": "issue", "merge_requests": "merge_request"}
+"""By the word in addresses: the word in tables and columns."""
+_DETAILS = """
+SELECT i.*, a.name AS author_name, a.user AS author_user, a.colour AS author_colour, s.name AS assignee_name,
+    s.user AS assignee_user, m.title AS milestone_title, e.name AS ended_by_name
+FROM code_{kind}s i JOIN code_accounts a ON a.id = i.author LEFT JOIN code_accounts s ON s.id = i.assignee
+LEFT JOIN code_milestones m ON m.id = i.milestone LEFT JOIN code_accounts e ON e.id = i.{end}
+WHERE i.project = ? AND i.number = ?
+"""
+_CLOSES = re.compile(r"\b(?:clos(?:e|es|ed)|fix(?:es|ed)?|resolv(?:e|es|ed)) #(\d{1,9})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What can be chosen in a project."""
+
+    people: Sequence[sqlite3.Row]
+    milestones: Sequence[sqlite3.Row]
+    labels: Sequence[sqlite3.Row]
+
+
+def choices(visit: Visit, project: Project) -> Choices:
+    """The people, open milestones and labels of a project."""
+    return Choices(
+        people_of(visit, project),
+        visit.rows(
+            "SELECT * FROM code_milestones WHERE project = ? AND state = 'open' ORDER BY due IS NULL, due, id",
+            project.id,
+        ),
+        visit.rows("SELECT * FROM code_labels WHERE project = ? ORDER BY name COLLATE NOCASE", project.id),
+    )
+
+
+def details(visit: Visit, project: Project, kind: str, number: int) -> sqlite3.Row:
+    """An issue or a merge request with the names of whom and what it refers to; raises Missing."""
+    end = {"issue": "closed_by", "merge_request": "ended_by"}[kind]
+    found = visit.one(_DETAILS.format(kind=kind, end=end), project.id, number)
+    if kind == "issue" and found["confidential"]:
+        visit.must(
+            project.is_at_least("Reporter") or visit.account in (found["author"], found["assignee"]),
+            "This issue is confidential.",
+        )
+    return found
+
+
+def labels_of(visit: Visit, kind: str, row: int) -> list[sqlite3.Row]:
+    """The labels of an issue or merge request."""
+    return visit.rows(
+        f"""SELECT l.* FROM code_{kind}_labels x JOIN code_labels l ON l.id = x.label
+        WHERE x.{kind} = ? ORDER BY l.name COLLATE NOCASE""",
+        row,
+    )
+
+
+def comments_of(visit: Visit, kind: str, row: int) -> list[sqlite3.Row]:
+    """What was said, in order."""
+    return visit.rows(
+        f"""SELECT c.*, a.user, a.name, a.colour FROM code_comments c JOIN code_accounts a ON a.id = c.author
+        WHERE c.{kind} = ? ORDER BY c.moment, c.id""",
+        row,
+    )
+
+
+def chosen(visit: Visit, project: Project, names: Sequence[str]) -> dict[str, Any]:
+    """Columns by these names as the form has them. Who or what does not belong to the project counts as none."""
+    form, values = visit.form, dict[str, Any]()
+    if "assignee" in names:
+        people = {row["id"] for row in people_of(visit, project)}
+        values["assignee"] = number if (number := form.number("assignee")) in people else None
+    if "milestone" in names:
+        query = "SELECT id FROM code_milestones WHERE id = ? AND project = ?"
+        values["milestone"] = visit.value(query, form.number("milestone"), project.id)
+    if "weight" in names:
+        values["weight"] = form.number("weight", -1, most=100) if form.number("weight", -1, most=100) >= 0 else None
+    if "due" in names:
+        values["due"] = form.text("due") if is_day(form.text("due")) else None
+    if "confidential" in names:
+        values["confidential"] = int(form.ticked("confidential"))
+    return values
+
+
+def update(visit: Visit, kind: str, row: int, values: Mapping[str, Any]) -> None:
+    """Set columns of an issue or merge request."""
+    if values:
+        settings = ", ".join(f"{name} = ?" for name in values)
+        visit.write(f"UPDATE code_{kind}s SET {settings} WHERE id = ?", *values.values(), row)
+
+
+def set_labels(visit: Visit, project: Project, kind: str, row: int) -> None:
+    """Give the labels that are ticked in the form, and no others."""
+    known = {label["id"] for label in visit.rows("SELECT id FROM code_labels WHERE project = ?", project.id)}
+    visit.write(f"DELETE FROM code_{kind}_labels WHERE {kind} = ?", row)
+    for label in sorted(known & set(visit.form.numbers("label"))):
+        visit.write(f"INSERT INTO code_{kind}_labels ({kind}, label) VALUES (?, ?)", row, label)
+
+
+def next_number(visit: Visit, kind: str, project: Project) -> int:
+    """The number of a project's next issue or merge request."""
+    query = f"SELECT COALESCE(MAX(number), 0) + 1 FROM code_{kind}s WHERE project = ?"
+    return int(visit.value(query, project.id))
+
+
+def closes(visit: Visit, project: Project, text: str) -> int | None:
+    """The issue that a merge request says it closes: "Closes #12"."""
+    found = _CLOSES.search(text)
+    query = "SELECT id FROM code_issues WHERE project = ? AND number = ?"
+    return visit.value(query, project.id, int(found[1])) if found else None
+
+
+def is_day(text: str) -> bool:
+    """Whether a text is a day, as in "2026-03-16"."""
+    try:
+        return datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

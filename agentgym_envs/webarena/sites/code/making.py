@@ -1,0 +1,133 @@
+"""How projects come and go: anew, as forks, with all that belongs to them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agentgym_envs.webarena.sites.clock import stamp
+from agentgym_envs.webarena.sites.code import repository
+from agentgym_envs.webarena.sites.code.access import Project
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+VISIBILITIES = (
+    ("private", "Private: only members can see it"),
+    ("internal", "Internal: everybody who is signed in can see it"),
+    ("public", "Public: everybody can see it"),
+)
+_SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_OF_ISSUES = "SELECT id FROM code_issues WHERE project = ?"
+_OF_REQUESTS = "SELECT id FROM code_merge_requests WHERE project = ?"
+_OF_BRANCHES = "SELECT id FROM code_branches WHERE project = ?"
+_BELONGINGS = (
+    ("code_todos", f"issue IN ({_OF_ISSUES})"),
+    ("code_todos", f"merge_request IN ({_OF_REQUESTS})"),
+    ("code_comments", f"issue IN ({_OF_ISSUES})"),
+    ("code_comments", f"merge_request IN ({_OF_REQUESTS})"),
+    ("code_issue_labels", f"issue IN ({_OF_ISSUES})"),
+    ("code_merge_request_labels", f"merge_request IN ({_OF_REQUESTS})"),
+    ("code_reviewers", f"merge_request IN ({_OF_REQUESTS})"),
+    ("code_merge_requests", "project = ?"),
+    ("code_issues", "project = ?"),
+    ("code_milestones", "project = ?"),
+    ("code_labels", "project = ?"),
+    ("code_releases", "tag IN (SELECT id FROM code_tags WHERE project = ?)"),
+    ("code_tags", "project = ?"),
+    ("code_commits", f"branch IN ({_OF_BRANCHES})"),
+    ("code_files", f"branch IN ({_OF_BRANCHES})"),
+    ("code_branches", "project = ?"),
+    ("code_members", "project = ?"),
+    ("code_stars", "project = ?"),
+    ("code_projects", "id = ?"),
+)
+"""What goes with a project, in this order."""
+
+
+def spaces(visit: Visit) -> list[tuple[int, str]]:
+    """Where the visitor may put projects: under their own name, and in groups whose maintainers they are."""
+    rows = visit.rows(
+        """SELECT n.id, n.path FROM code_namespaces n LEFT JOIN code_group_members g
+        ON g.namespace = n.id AND g.account = ?1 AND g.role IN ('Maintainer', 'Owner')
+        WHERE n.account = ?1 OR g.account IS NOT NULL ORDER BY n.account IS NULL, n.path""",
+        visit.account,
+    )
+    return [(row["id"], row["path"]) for row in rows]
+
+
+def slug_of(name: str) -> str:
+    """The address that a name suggests: "Tide Watch" is at tide-watch."""
+    return re.sub(r"[^a-z0-9_.]+", "-", name.lower()).strip("-.")
+
+
+def is_slug(text: str) -> bool:
+    """Whether a project, group or label can have this address."""
+    return _SLUG.fullmatch(text) is not None and not text.endswith(".")
+
+
+def problem(visit: Visit, name: str, slug: str, space: int) -> str:
+    """Why there cannot be such a project; "" if there can."""
+    if not name:
+        return "The project needs a name."
+    if not is_slug(slug):
+        return "The address may have letters, digits, dots, dashes and underscores only."
+    if space not in dict(spaces(visit)):
+        return "Choose where the project is to be."
+    query = "SELECT 1 FROM code_projects WHERE namespace = ? AND slug = ? COLLATE NOCASE"
+    return "There is already a project with this address." if visit.row(query, space, slug) else ""
+
+
+def create(visit: Visit, *, readme: bool, **values: Any) -> str:
+    """Add a project of the visitor's with these columns; returns the path of its page."""
+    number = _add_project(visit, **values, topics="", licence="", default_branch="main", forked_from=None)
+    visit.write(
+        "INSERT INTO code_branches (project, name, origin, started, protected) VALUES (?, 'main', NULL, ?, 1)",
+        number, stamp(),
+    )  # fmt: skip
+    branch = visit.one("SELECT * FROM code_branches WHERE project = ?", number)
+    if readme:
+        text = f"# {values['name']}\n\n{values['description']}".strip() + "\n"
+        repository.commit(visit, branch, "Initial commit", {"README.md": text})
+    return _address(visit, number)
+
+
+def fork(visit: Visit, project: Project, **values: Any) -> str:
+    """Add a copy of a project with what is on its default branch; returns the path of its page."""
+    kept = {name: project.row[name] for name in ("topics", "licence", "default_branch")}
+    number = _add_project(visit, **values, **kept, forked_from=project.id)
+    origin = visit.row("SELECT * FROM code_branches WHERE project = ? AND name = ?", project.id, project.default_branch)
+    visit.write(
+        "INSERT INTO code_branches (project, name, origin, started, protected) VALUES (?, ?, ?, ?, 1)",
+        number, project.default_branch, origin and origin["id"], stamp(),
+    )  # fmt: skip
+    if origin:
+        branch = visit.one("SELECT * FROM code_branches WHERE project = ?", number)
+        repository.copy_files(visit, origin["id"], branch["id"])
+    return _address(visit, number)
+
+
+def delete(visit: Visit, project: Project) -> None:
+    """Remove a project and all that is in it. Forks live on, without what was before them."""
+    query = (
+        f"UPDATE code_branches SET origin = NULL WHERE project <> ?1 AND origin IN ({_OF_BRANCHES.replace('?', '?1')})"
+    )
+    visit.write(query, project.id)
+    visit.write("UPDATE code_projects SET forked_from = NULL WHERE forked_from = ?", project.id)
+    for table, condition in _BELONGINGS:
+        visit.write(f"DELETE FROM {table} WHERE {condition}", project.id)
+
+
+def _add_project(visit: Visit, **values: Any) -> int:
+    values |= {"archived": 0, "created": stamp()}
+    marks = ", ".join("?" * len(values))
+    number = visit.write(f"INSERT INTO code_projects ({', '.join(values)}) VALUES ({marks})", *values.values())
+    visit.write(
+        "INSERT INTO code_members (project, account, role, since) VALUES (?, ?, 'Owner', ?)",
+        number, visit.account, stamp(),
+    )  # fmt: skip
+    return number
+
+
+def _address(visit: Visit, number: int) -> str:
+    query = "SELECT n.path, p.slug FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace WHERE p.id = ?"
+    path, slug = visit.one(query, number)
+    return f"/{path}/{slug}"

@@ -1,0 +1,236 @@
+"""What is in a project's repository: branches, files, history; and how a commit is made."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentgym_envs.webarena.sites.clock import stamp
+from agentgym_envs.webarena.sites.code.access import Project
+from agentgym_envs.webarena.sites.kit.answers import Missing
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+LINE = """
+WITH RECURSIVE line(branch, until) AS (
+    SELECT ?1, '9999'
+    UNION
+    SELECT b.origin, MIN(b.started, line.until) FROM line JOIN code_branches b ON b.id = line.branch
+    WHERE b.origin IS NOT NULL
+)
+"""
+"""Begins queries of the history of branch ?1: its own commits, and those of where it comes from."""
+_IN_LINE = "FROM line JOIN code_commits c ON c.branch = line.branch AND c.moment <= line.until"
+_COMMIT = f"""
+{LINE} SELECT c.*, a.user, a.name AS author_name, a.colour {_IN_LINE} JOIN code_accounts a ON a.id = c.author
+"""
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
+MOST_COMMITS = 400
+"""How far back pages look for the last commit of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder in a listing, with the last commit that changed something in it, if it is not too far back."""
+
+    name: str
+    path: str
+    folder: bool
+    commit: sqlite3.Row | None
+
+
+def is_name(text: str) -> bool:
+    """Whether a branch or tag may be called so."""
+    return len(text) <= 100 and _NAME.fullmatch(text) is not None and ".." not in text
+
+
+def is_path(text: str) -> bool:
+    """Whether a file may lie there."""
+    parts = text.split("/")
+    return 0 < len(text) <= 200 and all(part.strip() == part and part not in ("", ".", "..") for part in parts)
+
+
+def branches(visit: Visit, project: Project) -> list[sqlite3.Row]:
+    """All branches of a project, the default one first."""
+    query = "SELECT * FROM code_branches WHERE project = ? ORDER BY name <> ?, name"
+    return visit.rows(query, project.id, project.default_branch)
+
+
+def branch_named(visit: Visit, project: Project, name: str) -> sqlite3.Row:
+    """A branch by its name; raises Missing."""
+    return visit.one("SELECT * FROM code_branches WHERE project = ? AND name = ?", project.id, name)
+
+
+def branch_and_path(visit: Visit, project: Project, rest: str) -> tuple[sqlite3.Row, str]:
+    """A branch and a path in it, from the end of an address; raises Missing. Names of branches may have slashes."""
+    rest = rest.strip("/")
+    for branch in sorted(branches(visit, project), key=lambda branch: -len(branch["name"])):
+        if rest == branch["name"] or rest.startswith(f"{branch['name']}/"):
+            return branch, rest[len(branch["name"]) + 1 :]
+    raise Missing
+
+
+def files(visit: Visit, branch: int) -> dict[str, int]:
+    """The blobs at the head of a branch, by their paths."""
+    return dict(map(tuple, visit.rows("SELECT path, blob FROM code_files WHERE branch = ? ORDER BY path", branch)))
+
+
+def content(visit: Visit, blob: int | None) -> str:
+    """The text of a blob; "" for none."""
+    return str(visit.value("SELECT content FROM code_blobs WHERE id = ?", blob) or "")
+
+
+def listing(visit: Visit, branch: int, folder: str) -> list[Entry]:
+    """What lies in a folder, folders first; raises Missing if there is no such folder."""
+    prefix = f"{folder}/" if folder else ""
+    inside = [path for path in files(visit, branch) if path.startswith(prefix)]
+    if folder and not inside:
+        raise Missing
+    names = dict.fromkeys(path[len(prefix) :].partition("/")[::2] for path in inside)
+    kinds = {name: bool(rest) for name, rest in names}
+    last = _last_commits(visit, branch, {prefix + name for name in kinds})
+    entries = [Entry(name, prefix + name, is_folder, last.get(prefix + name)) for name, is_folder in kinds.items()]
+    return sorted(entries, key=lambda entry: (not entry.folder, entry.name))
+
+
+def history(
+    visit: Visit, branch: int, *, size: int, skipped: int = 0, author: str = "", search: str = "", path: str = ""
+) -> list[sqlite3.Row]:
+    """A part of a branch's commits, newest first: those of an author, with a text, or that changed a path."""
+    where = f"{_conditions()} ORDER BY c.moment DESC, c.id DESC LIMIT ?5 OFFSET ?6"
+    return visit.rows(f"{_COMMIT} {where}", branch, author, search, _in_json(path), size, skipped)
+
+
+def count_history(visit: Visit, branch: int, *, author: str = "", search: str = "", path: str = "") -> int:
+    """How many commits there are; see `history`."""
+    query = f"{LINE} SELECT COUNT(*) {_IN_LINE} JOIN code_accounts a ON a.id = c.author {_conditions()}"
+    return int(visit.value(query, branch, author, search, _in_json(path)))
+
+
+def contributors(visit: Visit, branch: int) -> list[sqlite3.Row]:
+    """Who wrote a branch: commits, additions and deletions of each, by the number of commits."""
+    return visit.rows(
+        f"""{LINE} SELECT a.user, a.name, a.email, a.colour, COUNT(*) AS commits, SUM(c.additions) AS additions,
+        SUM(c.deletions) AS deletions, MIN(c.moment) AS first, MAX(c.moment) AS last
+        {_IN_LINE} JOIN code_accounts a ON a.id = c.author GROUP BY a.id ORDER BY commits DESC, a.name""",
+        branch,
+    )
+
+
+def own_commits(visit: Visit, branch: int) -> list[sqlite3.Row]:
+    """The commits made on a branch itself, newest first."""
+    return visit.rows(
+        """SELECT c.*, a.user, a.name AS author_name, a.colour FROM code_commits c
+        JOIN code_accounts a ON a.id = c.author WHERE c.branch = ? ORDER BY c.moment DESC, c.id DESC""",
+        branch,
+    )
+
+
+def commit(visit: Visit, branch: sqlite3.Row, message: str, changes: Mapping[str, str | None]) -> str:
+    """Make a commit by the visitor: the new text of each file, None for one that goes. Returns its name."""
+    there, told = files(visit, branch["id"]), []
+    for path, text in changes.items():
+        before = there.get(path)
+        after = None if text is None else visit.write("INSERT INTO code_blobs (content) VALUES (?)", text)
+        _put(visit, branch["id"], path, after)
+        added, gone = counted(content(visit, before), text or "")
+        told.append([path, added, gone, before, after, 0])
+    return record(visit, branch["id"], message, told)
+
+
+def record(
+    visit: Visit, branch: int, message: str, changes: Sequence[Sequence[Any]], request: int | None = None
+) -> str:
+    """Add the row of a commit by the visitor; returns its name."""
+    number = visit.value("SELECT MAX(id) + 1 FROM code_commits")
+    name = hashlib.sha1(f"{number}/{branch}/{message}".encode(), usedforsecurity=False).hexdigest()
+    visit.write(
+        """INSERT INTO code_commits (branch, sha, author, message, moment, additions, deletions, changes, merge_request)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        branch, name, visit.account, message, stamp(), sum(change[1] for change in changes),
+        sum(change[2] for change in changes), json.dumps(list(changes), separators=(",", ":")), request,
+    )  # fmt: skip
+    return name
+
+
+def start_branch(visit: Visit, project: Project, name: str, origin: sqlite3.Row) -> sqlite3.Row:
+    """Add a branch with what another has."""
+    visit.write(
+        "INSERT INTO code_branches (project, name, origin, started, protected) VALUES (?, ?, ?, ?, 0)",
+        project.id, name, origin["id"], stamp(),
+    )  # fmt: skip
+    branch = branch_named(visit, project, name)
+    copy_files(visit, origin["id"], branch["id"])
+    return branch
+
+
+def copy_files(visit: Visit, origin: int, branch: int) -> None:
+    """Give a new branch the files of another."""
+    visit.write(
+        "INSERT INTO code_files (branch, path, blob) SELECT ?, path, blob FROM code_files WHERE branch = ? ORDER BY id",
+        branch, origin,
+    )  # fmt: skip
+
+
+def drop_branch(visit: Visit, branch: sqlite3.Row) -> None:
+    """Delete a branch with its own commits; those that came from it come from where it came from."""
+    visit.write("UPDATE code_branches SET origin = ? WHERE origin = ?", branch["origin"], branch["id"])
+    for table in ("code_files", "code_commits"):
+        visit.write(f"DELETE FROM {table} WHERE branch = ?", branch["id"])
+    visit.write("DELETE FROM code_branches WHERE id = ?", branch["id"])
+
+
+def put(visit: Visit, branch: int, blobs: Mapping[str, int | None]) -> None:
+    """Set what lies at some paths of a branch; None for nothing."""
+    for path, blob in blobs.items():
+        _put(visit, branch, path, blob)
+
+
+def counted(before: str, after: str) -> tuple[int, int]:
+    """How many lines came, and how many went."""
+    old, new = before.splitlines(), after.splitlines()
+    same = sum(block.size for block in difflib.SequenceMatcher(None, old, new, False).get_matching_blocks())
+    return len(new) - same, len(old) - same
+
+
+def _put(visit: Visit, branch: int, path: str, blob: int | None) -> None:
+    if blob is None:
+        visit.write("DELETE FROM code_files WHERE branch = ? AND path = ?", branch, path)
+        return
+    visit.write(
+        "INSERT INTO code_files (branch, path, blob) VALUES (?1, ?2, ?3) "
+        "ON CONFLICT (branch, path) DO UPDATE SET blob = ?3",
+        branch, path, blob,
+    )  # fmt: skip
+
+
+def _conditions() -> str:
+    return (
+        "WHERE (?2 = '' OR a.user = ?2 COLLATE NOCASE) AND (?3 = '' OR INSTR(LOWER(c.message), LOWER(?3)))"
+        " AND (?4 = '' OR INSTR(c.changes, ?4))"
+    )
+
+
+def _in_json(path: str) -> str:
+    """How the column `changes` begins what it says of a path."""
+    return f"[{json.dumps(path)}," if path else ""
+
+
+def _last_commits(visit: Visit, branch: int, paths: set[str]) -> dict[str, sqlite3.Row]:
+    """The last commit that changed each path or something in it."""
+    found: dict[str, sqlite3.Row] = {}
+    for row in history(visit, branch, size=MOST_COMMITS):
+        for change in json.loads(row["changes"]):
+            path = change[0]
+            while path:
+                if path in paths:
+                    found.setdefault(path, row)
+                path = path.rpartition("/")[0]
+        if len(found) == len(paths):
+            break
+    return found

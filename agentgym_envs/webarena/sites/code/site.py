@@ -1,0 +1,94 @@
+"""The site: its routes, who has an account, and what every page tells."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentgym_envs.webarena.sites.code import (
+    views_account,
+    views_branches,
+    views_commits,
+    views_discussion,
+    views_files,
+    views_groups,
+    views_home,
+    views_issues,
+    views_merging,
+    views_people,
+    views_planning,
+    views_projects,
+    views_releases,
+    views_requests,
+    views_search,
+    views_settings,
+)
+from agentgym_envs.webarena.sites.code.markdown import markdown
+from agentgym_envs.webarena.sites.kit import signing_in
+from agentgym_envs.webarena.sites.kit.site import Site
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+_VIEWS = (
+    views_home,
+    views_search,
+    views_account,
+    views_groups,
+    views_projects,
+    views_issues,
+    views_discussion,
+    views_planning,
+    views_requests,
+    views_merging,
+    views_files,
+    views_branches,
+    views_commits,
+    views_releases,
+    views_settings,
+    views_people,
+)
+"""Those with patterns for many paths come last; and the kit's own routes first, since `/{path}` fits them."""
+
+
+def _layout(visit: Visit) -> Mapping[str, Any]:
+    """The visitor, and what waits for them."""
+    if not visit.account:
+        return {"me": None}
+    me = visit.one(
+        """SELECT *,
+        (SELECT COUNT(*) FROM code_issues WHERE assignee = ?1 AND state = 'open') AS issues,
+        (SELECT COUNT(*) FROM code_merge_requests r WHERE r.state = 'open' AND (r.assignee = ?1 OR EXISTS
+            (SELECT 1 FROM code_reviewers v WHERE v.merge_request = r.id AND v.account = ?1))) AS requests,
+        (SELECT COUNT(*) FROM code_todos WHERE account = ?1 AND NOT done) AS todos
+        FROM code_accounts WHERE id = ?1""",
+        visit.account,
+    )
+    return {"me": me}
+
+
+def _pairs(rows: Sequence[Any], value: str, text: str) -> list[tuple[Any, Any]]:
+    """Two columns of rows, as options of a menu."""
+    return [(row[value], row[text]) for row in rows]
+
+
+def _sorts(orders: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
+    """The orders of a list, as options of a menu."""
+    return [(name, text) for name, (text, _) in orders.items()]
+
+
+def _account(database: sqlite3.Connection, name: str) -> int:
+    query = "SELECT id FROM code_accounts WHERE user = ?1 COLLATE NOCASE OR email = ?1 COLLATE NOCASE"
+    found = database.execute(query, (name,)).fetchone()
+    return int(found[0]) if found else 0
+
+
+SITE = Site(
+    name="code",
+    title="Hammerfold",
+    routes=(*signing_in.ROUTES, *(route for views in _VIEWS for route in views.routes.all)),
+    layout=_layout,
+    account=_account,
+    owner=lambda database: 1,
+    filters={"markdown": markdown, "from_json": json.loads, "pairs": _pairs, "sorts": _sorts},
+)

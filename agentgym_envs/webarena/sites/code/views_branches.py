@@ -1,0 +1,84 @@
+"""Branches of a project."""
+
+from __future__ import annotations
+
+from agentgym_envs.webarena.sites.code import repository
+from agentgym_envs.webarena.sites.code.access import Project, find_project
+from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
+from agentgym_envs.webarena.sites.kit.paging import Paging
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+routes = Routes()
+
+
+@routes.get("/{space}/{slug}/-/branches")
+def index(visit: Visit, space: str, slug: str) -> Answer:
+    """The branches with the last commit of each."""
+    project = find_project(visit, space, slug)
+    rows = visit.rows(
+        """SELECT b.*,
+        (SELECT c.message FROM code_commits c WHERE c.branch = b.id
+            ORDER BY c.moment DESC, c.id DESC LIMIT 1) AS message,
+        (SELECT MAX(c.moment) FROM code_commits c WHERE c.branch = b.id) AS moment,
+        (SELECT r.number FROM code_merge_requests r WHERE r.project = b.project AND r.source = b.name
+            AND r.state = 'open' LIMIT 1) AS request
+        FROM code_branches b WHERE b.project = ? ORDER BY b.name <> ?, moment DESC, b.name""",
+        project.id, project.default_branch,
+    )  # fmt: skip
+    paging = Paging.of(visit.query, len(rows), 12)
+    return visit.page("branches.html", project=project, rows=rows[paging.skipped :][: paging.size], paging=paging)
+
+
+@routes.get("/{space}/{slug}/-/branches/new")
+def new(visit: Visit, space: str, slug: str) -> Answer:
+    """The form for a new branch."""
+    return _form_page(visit, find_project(visit, space, slug, "Developer"))
+
+
+@routes.post("/{space}/{slug}/-/branches")
+def create(visit: Visit, space: str, slug: str) -> Answer:
+    """Start a branch where another is."""
+    project, name = find_project(visit, space, slug, "Developer"), visit.form.text("name", most=200)
+    origins = {row["name"]: row for row in repository.branches(visit, project)}
+    origin = origins.get(visit.form.text("origin"))
+    if not repository.is_name(name):
+        wrong = "A branch's name may have letters, digits, dots, dashes, underscores and slashes."
+        return _form_page(visit, project, wrong)
+    if any(other == name or f"{other}/".startswith(f"{name}/") or name.startswith(f"{other}/") for other in origins):
+        return _form_page(visit, project, f"There is already a branch '{name}', or one that is in its way.")
+    if origin is None:
+        return _form_page(visit, project, "Choose the branch to start from.")
+    repository.start_branch(visit, project, name, origin)
+    visit.say(f"Branch '{name}' was created from '{origin['name']}'.")
+    return Redirect(f"{project.url}/-/tree/{name}")
+
+
+@routes.post("/{space}/{slug}/-/branches/delete")
+def delete(visit: Visit, space: str, slug: str) -> Answer:
+    """Delete a branch, unless it is protected."""
+    project = find_project(visit, space, slug, "Developer")
+    branch = repository.branch_named(visit, project, visit.form.text("name", most=200))
+    visit.must(not branch["protected"], "A protected branch cannot be deleted.")
+    repository.drop_branch(visit, branch)
+    visit.say(f"Branch '{branch['name']}' was deleted.")
+    return Redirect(f"{project.url}/-/branches")
+
+
+@routes.post("/{space}/{slug}/-/branches/protect")
+def protect(visit: Visit, space: str, slug: str) -> Answer:
+    """Let only maintainers push to a branch, or all developers. The default branch is always protected."""
+    project = find_project(visit, space, slug, "Maintainer")
+    branch = repository.branch_named(visit, project, visit.form.text("name", most=200))
+    protects = int(visit.form.text("protected") == "1")
+    visit.must(protects or branch["name"] != project.default_branch, "The default branch stays protected.")
+    visit.write("UPDATE code_branches SET protected = ? WHERE id = ?", protects, branch["id"])
+    visit.say(f"'{branch['name']}' is {'protected' if protects else 'open to developers'} now.")
+    return Redirect(f"{project.url}/-/branches")
+
+
+def _form_page(visit: Visit, project: Project, wrong: str = "") -> Answer:
+    return visit.page(
+        "branch_new.html", 422 if wrong else 200, project=project, branches=repository.branches(visit, project),
+        wrong=wrong, form=visit.form,
+    )  # fmt: skip

@@ -1,0 +1,119 @@
+"""What a visitor sees first: their projects, groups, issues, merge requests and to-do list; and all projects."""
+
+from __future__ import annotations
+
+from agentgym_envs.webarena.sites.code import lists
+from agentgym_envs.webarena.sites.code.lists import Where
+from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
+from agentgym_envs.webarena.sites.kit.paging import Paging
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+routes = Routes()
+_TODOS = """
+SELECT t.*, a.name AS author_name, COALESCE(i.title, r.title) AS title, COALESCE(i.number, r.number) AS number,
+    p.slug, p.name AS project_name, n.path
+FROM code_todos t JOIN code_accounts a ON a.id = t.author
+LEFT JOIN code_issues i ON i.id = t.issue LEFT JOIN code_merge_requests r ON r.id = t.merge_request
+JOIN code_projects p ON p.id = COALESCE(i.project, r.project) JOIN code_namespaces n ON n.id = p.namespace
+WHERE t.account = ? AND t.done = ? ORDER BY t.moment DESC, t.id DESC LIMIT ? OFFSET ?
+"""
+
+
+@routes.get("/")
+def mine(visit: Visit) -> Answer:
+    """The projects that the visitor works on."""
+    if not visit.account:
+        return Redirect("/explore")
+    where = Where(visit.account)
+    where.add(
+        "(EXISTS (SELECT 1 FROM code_members m WHERE m.project = p.id AND m.account = ?1) OR EXISTS "
+        "(SELECT 1 FROM code_group_members g WHERE g.namespace = p.namespace AND g.account = ?1))"
+    )
+    return _project_page(visit, where, "Your projects", "yours")
+
+
+@routes.get("/starred")
+def starred(visit: Visit) -> Answer:
+    """The projects to which the visitor gave a star."""
+    where = Where(visit.must_be_signed_in())
+    where.add("EXISTS (SELECT 1 FROM code_stars s WHERE s.project = p.id AND s.account = ?1)")
+    return _project_page(visit, where, "Starred projects", "starred")
+
+
+@routes.get("/explore")
+def explore(visit: Visit) -> Answer:
+    """All projects that the visitor may see."""
+    return _project_page(visit, Where(visit.account), "Explore projects", "explore", "stars_desc")
+
+
+@routes.get("/dashboard/issues")
+def my_issues(visit: Visit) -> Answer:
+    """Issues of all projects that are assigned to the visitor, or opened by them."""
+    where = Where(visit.must_be_signed_in())
+    role = visit.query.choice("scope", ("assigned", "created"), "assigned")
+    where.add("i.assignee = ?1" if role == "assigned" else "i.author = ?1")
+    tabs = (("assigned", "Assigned to you"), ("created", "Created by you"))
+    if again := lists.tidied(visit):
+        return again
+    return visit.page(
+        "my_list.html", heading="Issues", listed=lists.issues(visit, where), states=lists.STATES,
+        orders=lists.ISSUE_ORDERS, tabs=tabs, scope=role, kind="issues",
+    )  # fmt: skip
+
+
+@routes.get("/dashboard/merge_requests")
+def my_requests(visit: Visit) -> Answer:
+    """Merge requests of all projects that wait for the visitor, or come from them."""
+    where = Where(visit.must_be_signed_in())
+    role = visit.query.choice("scope", ("assigned", "reviews", "created"), "assigned")
+    review = "EXISTS (SELECT 1 FROM code_reviewers v WHERE v.merge_request = i.id AND v.account = ?1)"
+    where.add({"assigned": "i.assignee = ?1", "reviews": review, "created": "i.author = ?1"}[role])
+    tabs = (("assigned", "Assigned to you"), ("reviews", "Review requests for you"), ("created", "Created by you"))
+    if again := lists.tidied(visit):
+        return again
+    return visit.page(
+        "my_list.html", heading="Merge requests", listed=lists.requests(visit, where), states=lists.REQUEST_STATES,
+        orders=lists.REQUEST_ORDERS, tabs=tabs, scope=role, kind="merge_requests",
+    )  # fmt: skip
+
+
+@routes.get("/dashboard/todos")
+def todos(visit: Visit) -> Answer:
+    """The to-do list: what is to be done, or what was."""
+    account = visit.must_be_signed_in()
+    state = visit.query.choice("state", ("pending", "done"), "pending")
+    query = "SELECT COUNT(*), COALESCE(SUM(done), 0) FROM code_todos WHERE account = ?"
+    total, done = visit.one(query, account)
+    counts = {"pending": total - done, "done": done}
+    paging = Paging.of(visit.query, counts[state], 12)
+    rows = visit.rows(_TODOS, account, int(state == "done"), paging.size, paging.skipped)
+    return visit.page("todos.html", rows=rows, paging=paging, counts=counts, state=state)
+
+
+@routes.post("/dashboard/todos/all")
+def all_done(visit: Visit) -> Answer:
+    """Everything on the list is done."""
+    visit.write("UPDATE code_todos SET done = 1 WHERE account = ? AND NOT done", visit.must_be_signed_in())
+    visit.say("All to-do items are marked as done.")
+    return Redirect("/dashboard/todos")
+
+
+@routes.post("/dashboard/todos/{number:int}")
+def change_todo(visit: Visit, number: int) -> Answer:
+    """One thing is done, or is not after all."""
+    todo = visit.one("SELECT * FROM code_todos WHERE id = ?", number)
+    visit.must(todo["account"] == visit.must_be_signed_in(), "This is not on your list.")
+    done = int(visit.form.text("done") == "1")
+    visit.write("UPDATE code_todos SET done = ? WHERE id = ?", done, number)
+    visit.say("Marked as done." if done else "The item is on your list again.")
+    return visit.back("/dashboard/todos")
+
+
+def _project_page(visit: Visit, where: Where, heading: str, tab: str, order: str = "updated_desc") -> Answer:
+    if again := lists.tidied(visit):
+        return again
+    listed = lists.projects(visit, where, order=order)
+    return visit.page(
+        "projects.html", listed=listed, heading=heading, tab=tab, orders=lists.PROJECT_ORDERS, order=order
+    )

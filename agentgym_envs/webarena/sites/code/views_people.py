@@ -1,0 +1,83 @@
+"""Pages of people and of groups, which share one kind of address; who follows whom."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from agentgym_envs.webarena.sites.code import lists
+from agentgym_envs.webarena.sites.code.access import VISIBLE, find_group
+from agentgym_envs.webarena.sites.code.lists import Where
+from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+routes = Routes()
+_IN = f"JOIN code_projects p ON p.id = {{}}.project JOIN code_namespaces n ON n.id = p.namespace WHERE {VISIBLE}"
+_ACTIVITY = f"""
+SELECT * FROM (
+    SELECT c.moment, 'pushed' AS what, c.message AS title, c.sha AS mark, p.name, p.slug, n.path
+    FROM code_commits c JOIN code_branches b ON b.id = c.branch {_IN.format("b")} AND c.author = ?2
+    UNION ALL SELECT i.created, 'opened issue', i.title, i.number, p.name, p.slug, n.path
+    FROM code_issues i {_IN.format("i")} AND i.author = ?2 AND NOT i.confidential
+    UNION ALL SELECT r.created, 'opened merge request', r.title, r.number, p.name, p.slug, n.path
+    FROM code_merge_requests r {_IN.format("r")} AND r.author = ?2
+) ORDER BY moment DESC LIMIT 15
+"""
+_TABS = ("overview", "projects", "starred", "followers", "following")
+
+
+@routes.get("/{path}")
+def profile(visit: Visit, path: str) -> Answer:
+    """A person's page, or a group's."""
+    space = visit.one("SELECT * FROM code_namespaces WHERE path = ? COLLATE NOCASE", path)
+    if space["account"] is None:
+        return _group(visit, path)
+    person = visit.one(
+        """SELECT a.*, (SELECT COUNT(*) FROM code_follows WHERE follows = a.id) AS followers,
+        (SELECT COUNT(*) FROM code_follows WHERE account = a.id) AS following,
+        (SELECT COUNT(*) FROM code_follows WHERE account = ?2 AND follows = a.id) AS followed
+        FROM code_accounts a WHERE a.id = ?1""",
+        space["account"], visit.account,
+    )  # fmt: skip
+    tab = visit.query.choice("tab", _TABS, "overview")
+    where = Where(visit.account)
+    if tab == "starred":
+        where.add("EXISTS (SELECT 1 FROM code_stars s WHERE s.project = p.id AND s.account = {})", person["id"])
+    else:
+        where.add("p.namespace = {}", space["id"])
+    return visit.page(
+        "person.html", person=person, tab=tab, tabs=_TABS, people=_people(visit, tab, person["id"]),
+        listed=lists.projects(visit, where, size=8 if tab == "overview" else 10),
+        activity=visit.rows(_ACTIVITY, visit.account, person["id"]) if tab == "overview" else [],
+    )  # fmt: skip
+
+
+@routes.post("/{path}/-/follow")
+def follow(visit: Visit, path: str) -> Answer:
+    """Follow somebody, or no longer."""
+    account = visit.must_be_signed_in()
+    person = visit.one("SELECT * FROM code_accounts WHERE user = ? COLLATE NOCASE", path)
+    visit.must(person["id"] != account, "Nobody can follow themselves.")
+    pair = (account, person["id"])
+    if visit.row("SELECT 1 FROM code_follows WHERE account = ? AND follows = ?", *pair):
+        visit.write("DELETE FROM code_follows WHERE account = ? AND follows = ?", *pair)
+    else:
+        visit.write("INSERT INTO code_follows (account, follows) VALUES (?, ?)", *pair)
+    return Redirect(f"/{person['user']}")
+
+
+def _group(visit: Visit, path: str) -> Answer:
+    group = find_group(visit, path)
+    where = Where(visit.account)
+    where.add("p.namespace = {}", group.row["id"])
+    count = visit.value("SELECT COUNT(*) FROM code_group_members WHERE namespace = ?", group.row["id"])
+    return visit.page("group.html", group=group, listed=lists.projects(visit, where), members=count)
+
+
+def _people(visit: Visit, tab: str, account: int) -> list[sqlite3.Row]:
+    if tab not in ("followers", "following"):
+        return []
+    mine, theirs = ("follows", "account") if tab == "followers" else ("account", "follows")
+    query = f"""SELECT a.* FROM code_follows f JOIN code_accounts a ON a.id = f.{theirs}
+    WHERE f.{mine} = ? ORDER BY a.name"""
+    return visit.rows(query, account)

@@ -1,0 +1,119 @@
+"""Lists of posts and comments, as pages show them: who may see which, sorted, and so many at a time."""
+
+from __future__ import annotations
+
+import datetime
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from agentgym_envs.webarena.sites.clock import NOW, stamp
+from agentgym_envs.webarena.sites.kit.paging import Paging
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+PER_PAGE = 12
+SORTS = ("hot", "new", "top", "comments")
+PERIODS = {"day": 1, "week": 7, "month": 30, "year": 365, "all": 0}
+_NOW = f"julianday('{stamp()}')"
+_COMMENTS = "(SELECT COUNT(*) FROM forum_comments c WHERE c.post = p.id AND c.deleted = 0 AND c.removed = 0)"
+_ORDERS = {
+    "hot": f"p.score / (({_NOW} - julianday(p.created) + 2) * ({_NOW} - julianday(p.created) + 2)) DESC, p.id DESC",
+    "new": "p.created DESC, p.id DESC",
+    "old": "p.created, p.id",
+    "top": "p.score DESC, p.id DESC",
+    "comments": f"{_COMMENTS} DESC, p.id DESC",
+}
+_POSTS = f"""
+SELECT p.*, b.name AS board_name, u.name AS author_name, f.name AS flair_name, {_COMMENTS} AS comments,
+  (SELECT value FROM forum_votes v WHERE v.account = ?1 AND v.post = p.id) AS vote,
+  EXISTS (SELECT 1 FROM forum_saved s WHERE s.account = ?1 AND s.post = p.id) AS saved,
+  EXISTS (SELECT 1 FROM forum_hidden h WHERE h.account = ?1 AND h.post = p.id) AS hidden,
+  EXISTS (SELECT 1 FROM forum_moderators m WHERE m.user = ?1 AND m.board = p.board) AS moderated
+FROM forum_posts p
+JOIN forum_boards b ON b.id = p.board
+JOIN forum_users u ON u.id = p.author
+LEFT JOIN forum_flairs f ON f.id = p.flair
+"""
+_COMMENTED = """
+SELECT c.*, b.name AS board_name, p.title AS post_title, p.locked AS post_locked, p.author AS post_author,
+  p.board AS board, u.name AS author_name, u.avatar AS avatar,
+  (SELECT value FROM forum_votes v WHERE v.account = ?1 AND v.comment = c.id) AS vote,
+  EXISTS (SELECT 1 FROM forum_saved s WHERE s.account = ?1 AND s.comment = c.id) AS saved,
+  EXISTS (SELECT 1 FROM forum_blocks k WHERE k.account = ?1 AND k.user = c.author) AS blocked
+FROM forum_comments c
+JOIN forum_posts p ON p.id = c.post
+JOIN forum_boards b ON b.id = p.board
+JOIN forum_users u ON u.id = c.author
+"""
+STANDING = "p.removed = 0 AND p.deleted = 0"
+"""Which posts are still there."""
+SHOWN = f"""{STANDING}
+  AND p.id NOT IN (SELECT post FROM forum_hidden WHERE account = ?1)
+  AND p.author NOT IN (SELECT user FROM forum_blocks WHERE account = ?1)"""
+"""Which posts are listed for an account (?1): not what it hid, and nothing of those whom it blocked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of a list, with how it is sorted."""
+
+    rows: list[sqlite3.Row]
+    paging: Paging
+    sort: str = ""
+    period: str = ""
+
+
+def posts(visit: Visit, where: str, *arguments: Any, sort: str = "new", pinned_first: bool = False) -> Listing:
+    """Posts for which `where` holds; in it, ?1 is the account and the arguments count from ?2."""
+    period = visit.query.choice("t", list(PERIODS), "all") if sort == "top" else ""
+    if PERIODS.get(period):
+        where += f" AND p.created >= '{stamp(NOW - datetime.timedelta(days=PERIODS[period]))}'"
+    given = (visit.account, *arguments)
+    count = visit.value(f"SELECT COUNT(*) FROM forum_posts p WHERE {where} AND ?1 = ?1", *given)
+    paging = Paging.of(visit.query, count, PER_PAGE)
+    order = ("p.pinned DESC, " if pinned_first else "") + _ORDERS[sort]
+    chosen = f"SELECT p.id FROM forum_posts p WHERE {where} AND ?1 = ?1 ORDER BY {order} LIMIT {PER_PAGE}"
+    ids = [row[0] for row in visit.rows(f"{chosen} OFFSET {paging.skipped}", *given)]
+    return Listing(posts_of(visit, ids), paging, sort, period)
+
+
+def posts_of(visit: Visit, ids: list[int]) -> list[sqlite3.Row]:
+    """These posts, in this order."""
+    marks = ", ".join(f"?{place}" for place in range(2, len(ids) + 2))
+    rows = {row["id"]: row for row in visit.rows(f"{_POSTS} WHERE p.id IN ({marks})", visit.account, *ids)}
+    return [rows[number] for number in ids]
+
+
+def post_of(visit: Visit, board: str, number: int) -> sqlite3.Row:
+    """A post of a board, whether or not it is still shown in lists. Raises Missing."""
+    return visit.one(f"{_POSTS} WHERE p.id = ?2 AND b.name = ?3", visit.account, number, board)
+
+
+def comments(visit: Visit, where: str, *arguments: Any, sort: str = "new") -> Listing:
+    """Comments for which `where` holds; in it, ?1 is the account and the arguments count from ?2."""
+    where = f"{where} AND c.deleted = 0 AND c.removed = 0 AND p.removed = 0 AND p.deleted = 0 AND ?1 = ?1"
+    given = (visit.account, *arguments)
+    joined = "forum_comments c JOIN forum_posts p ON p.id = c.post"
+    count = visit.value(f"SELECT COUNT(*) FROM {joined} WHERE {where}", *given)
+    paging = Paging.of(visit.query, count, PER_PAGE)
+    order = "c.score DESC, c.id DESC" if sort == "top" else "c.created DESC, c.id DESC"
+    page = f"ORDER BY {order} LIMIT {PER_PAGE} OFFSET {paging.skipped}"
+    ids = [row[0] for row in visit.rows(f"SELECT c.id FROM {joined} WHERE {where} {page}", *given)]
+    return Listing(comments_of(visit, ids), paging, sort)
+
+
+def comments_of(visit: Visit, ids: list[int]) -> list[sqlite3.Row]:
+    """These comments, in this order."""
+    marks = ", ".join(f"?{place}" for place in range(2, len(ids) + 2))
+    rows = {row["id"]: row for row in visit.rows(f"{_COMMENTED} WHERE c.id IN ({marks})", visit.account, *ids)}
+    return [rows[number] for number in ids]
+
+
+def comment_of(visit: Visit, number: int) -> sqlite3.Row:
+    """A comment that has not been deleted. Raises Missing."""
+    return visit.one(f"{_COMMENTED} WHERE c.id = ?2 AND c.deleted = 0", visit.account, number)
+
+
+def thread(visit: Visit, post: int) -> list[sqlite3.Row]:
+    """All comments below a post, in order of time."""
+    return visit.rows(f"{_COMMENTED} WHERE c.post = ?2 ORDER BY c.id", visit.account, post)

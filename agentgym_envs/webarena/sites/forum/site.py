@@ -1,0 +1,65 @@
+"""The site: its routes and who is signed in."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from agentgym_envs.webarena.sites.forum import (
+    views_acts,
+    views_board,
+    views_comments,
+    views_lists,
+    views_messages,
+    views_moderation,
+    views_people,
+    views_posts,
+    views_settings,
+)
+from agentgym_envs.webarena.sites.forum.drawing import avatar, emblem
+from agentgym_envs.webarena.sites.forum.members import ME
+from agentgym_envs.webarena.sites.kit.site import Site
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+_MODULES = (
+    views_lists,
+    views_moderation,
+    views_posts,
+    views_comments,
+    views_acts,
+    views_messages,
+    views_settings,
+    views_people,
+    views_board,
+)
+"""The last has a path that would take others' ("/b/{name}/{sort}")."""
+_LAYOUT = """
+SELECT u.*,
+  (SELECT COUNT(*) FROM forum_notifications WHERE account = u.id AND unread = 1) AS notices,
+  (SELECT COUNT(*) FROM forum_messages m JOIN forum_conversations c ON c.id = m.conversation
+   WHERE m.unread = 1 AND m.author <> u.id AND u.id IN (c.opener, c.partner)) AS letters
+FROM forum_users u WHERE u.id = ?
+"""
+
+
+def _layout(visit: Visit) -> Mapping[str, Any]:
+    """Who is signed in, with what waits for them; None for a stranger."""
+    return {"me": visit.row(_LAYOUT, visit.account)}
+
+
+def _account(database: sqlite3.Connection, name: str) -> int:
+    query = "SELECT id FROM forum_users WHERE lower(name) = ?1 OR lower(email) = ?1"
+    found = database.execute(query, (name.lower(),)).fetchone()
+    return int(found[0]) if found else 0
+
+
+SITE = Site(
+    name="forum",
+    title="Parley",
+    routes=tuple(route for module in _MODULES for route in module.routes.all),
+    layout=_layout,
+    account=_account,
+    owner=lambda database: ME,
+    filters={"avatar": avatar, "emblem": emblem},
+)

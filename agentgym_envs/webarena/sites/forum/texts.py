@@ -1,0 +1,54 @@
+"""Filling what stands in braces: {town}, {thing}, {n} and the like, each the same throughout one text."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+
+from agentgym_envs.webarena.sites.country import Country
+from agentgym_envs.webarena.sites.forum.words import DAYS, RELATIVES, SINCE, TIMES
+
+_PASSING = ("n", "big", "year", "time", "since", "day", "relative", "rec")
+_VOWEL = re.compile(r"\b([Aa]) (?=[aeiouAEIOU])(?!one\b|uni|use)")
+
+
+class Slots(dict[str, str]):
+    """What the braces of one text stand for, drawn when first met."""
+
+    def __init__(self, rng: random.Random, country: Country, things: Sequence[str], given: dict[str, str]) -> None:
+        super().__init__(given)
+        self._rng, self._country, self._things = rng, country, things
+
+    def __missing__(self, key: str) -> str:
+        self[key] = value = self._draw(key)
+        return value
+
+    def _draw(self, key: str) -> str:
+        rng = self._rng
+        match key:
+            case "town" | "other_town" | "town2":
+                names = [town.name for town in self._country.towns]
+                return rng.choice([name for name in names if name not in self.values()])
+            case "thing" | "other" | "rec":
+                return rng.choice([thing for thing in self._things if thing not in self.values()])
+            case "n":
+                return str(rng.randint(4, 9))
+            case "big":
+                return str(rng.randint(12, 58))
+            case "year":
+                return str(rng.randint(2012, 2024))
+            case "country":
+                return self._country.name
+            case _:
+                return rng.choice({"time": TIMES, "since": SINCE, "day": DAYS, "relative": RELATIVES}[key])
+
+    def fill(self, text: str) -> str:
+        """A text with its braces filled, beginning with a capital."""
+        filled = _VOWEL.sub(r"\1n ", text.format_map(self))
+        return filled[:1].upper() + filled[1:]
+
+    def copy(self) -> Slots:
+        """For another text about the same: numbers and times are drawn anew in it, things and places stay."""
+        kept = {key: value for key, value in self.items() if key not in _PASSING}
+        return Slots(self._rng, self._country, self._things, kept)

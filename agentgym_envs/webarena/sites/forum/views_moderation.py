@@ -1,0 +1,222 @@
+"""What moderators do: lock, pin and remove, look through reports, ban, and say what a board is about."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from agentgym_envs.webarena.sites.clock import stamp
+from agentgym_envs.webarena.sites.forum import listing
+from agentgym_envs.webarena.sites.forum.boards import aside, moderated
+from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
+from agentgym_envs.webarena.sites.kit.paging import Paging
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+routes = Routes()
+_DONE = {
+    ("locked", 1): "The post is locked.",
+    ("locked", 0): "The post is open again.",
+    ("pinned", 1): "The post is pinned to the top of the board.",
+    ("pinned", 0): "The post is no longer pinned.",
+    ("removed", 1): "The post has been removed.",
+    ("removed", 0): "The post is back.",
+}
+
+
+@routes.post("/b/{name}/{post:int}/set/{flag}")
+def set_flag(visit: Visit, name: str, post: int, flag: str) -> Answer:
+    """Lock, pin or remove a post, or undo that."""
+    moderated(visit, name)
+    found = listing.post_of(visit, name, post)
+    if flag not in ("locked", "pinned", "removed") or found["deleted"]:
+        raise Missing
+    value = 0 if found[flag] else 1
+    visit.write(f"UPDATE forum_posts SET {flag} = ? WHERE id = ?", value, post)
+    visit.say(_DONE[flag, value])
+    return Redirect(f"/b/{found['board_name']}/{post}")
+
+
+@routes.post("/b/{name}/{post:int}/comment/{number:int}/remove")
+def remove_comment(visit: Visit, name: str, post: int, number: int) -> Answer:
+    """Remove a comment, or bring it back."""
+    board = moderated(visit, name)
+    found = listing.comment_of(visit, number)
+    visit.must(found["board"] == board["id"] and found["post"] == post, "That comment is in another board.")
+    visit.write("UPDATE forum_comments SET removed = ? WHERE id = ?", 0 if found["removed"] else 1, number)
+    visit.say("The comment is back." if found["removed"] else "The comment has been removed.")
+    return Redirect(f"/b/{board['name']}/{found['post']}")
+
+
+@routes.get("/b/{name}/reports")
+def reports(visit: Visit, name: str) -> Answer:
+    """What was reported in a board: what is open, or what is settled."""
+    board = moderated(visit, name)
+    state = visit.query.choice("state", ("open", "settled"), "open")
+    where = "COALESCE(p.board, q.board) = ? AND r.resolved = ?"
+    joined = (
+        "forum_reports r LEFT JOIN forum_posts p ON p.id = r.post LEFT JOIN forum_comments c ON c.id = r.comment "
+        "LEFT JOIN forum_posts q ON q.id = c.post JOIN forum_users u ON u.id = r.reporter"
+    )
+    given = (board["id"], int(state == "settled"))
+    paging = Paging.of(visit.query, visit.value(f"SELECT COUNT(*) FROM {joined} WHERE {where}", *given), 10)
+    rows = visit.rows(
+        f"SELECT r.*, u.name AS reporter_name, COALESCE(p.title, q.title) AS title, COALESCE(p.id, q.id) AS post_id, "
+        f"c.body, (SELECT name FROM forum_users WHERE id = COALESCE(c.author, p.author)) AS author_name "
+        f"FROM {joined} WHERE {where} ORDER BY r.created DESC, r.id DESC LIMIT 10 OFFSET ?",
+        *(*given, paging.skipped),
+    )
+    return visit.page("mod_reports.html", board=board, rows=rows, paging=paging, state=state)
+
+
+@routes.post("/b/{name}/reports/{number:int}/{what}")
+def settle(visit: Visit, name: str, number: int, what: str) -> Answer:
+    """Dismiss a report, or remove what was reported."""
+    board = moderated(visit, name)
+    report = _report(visit, board, number)
+    if what not in ("dismiss", "remove"):
+        raise Missing
+    visit.write("UPDATE forum_reports SET resolved = 1 WHERE id = ?", number)
+    if what == "remove":
+        table, key = ("forum_posts", "post") if report["post"] else ("forum_comments", "comment")
+        visit.write(f"UPDATE {table} SET removed = 1 WHERE id = ?", report[key])
+    visit.say("What was reported has been removed." if what == "remove" else "The report has been dismissed.")
+    return Redirect(f"/b/{board['name']}/reports")
+
+
+def _report(visit: Visit, board: sqlite3.Row, number: int) -> sqlite3.Row:
+    """A report of something in this board. Raises Missing."""
+    return visit.one(
+        "SELECT r.* FROM forum_reports r LEFT JOIN forum_comments c ON c.id = r.comment "
+        "JOIN forum_posts p ON p.id = COALESCE(r.post, c.post) WHERE r.id = ? AND p.board = ?",
+        *(number, board["id"]),
+    )
+
+
+@routes.get("/b/{name}/bans")
+def bans(visit: Visit, name: str) -> Answer:
+    """Who is banned from a board, and the form to ban somebody."""
+    return _bans(visit, moderated(visit, name), {"user": "", "reason": ""}, "")
+
+
+@routes.post("/b/{name}/bans")
+def ban(visit: Visit, name: str) -> Answer:
+    """Ban somebody."""
+    board = moderated(visit, name)
+    values = {"user": visit.form.text("user", most=60), "reason": visit.form.text("reason", most=300)}
+    person = visit.value("SELECT id FROM forum_users WHERE lower(name) = lower(?)", values["user"])
+    wrong = _wrong_with_ban(visit, board, person, values["reason"])
+    if wrong:
+        return _bans(visit, board, values, wrong)
+    query = "INSERT INTO forum_bans (board, user, reason, created) VALUES (?, ?, ?, ?)"
+    visit.write(query, board["id"], person, values["reason"], stamp())
+    visit.say(f"{values['user']} is banned.")
+    return Redirect(f"/b/{board['name']}/bans")
+
+
+def _wrong_with_ban(visit: Visit, board: sqlite3.Row, person: int | None, reason: str) -> str:
+    if person is None:
+        return "There is no user of that name."
+    if not reason:
+        return "A ban needs a reason."
+    if visit.row("SELECT 1 FROM forum_moderators WHERE board = ? AND user = ?", board["id"], person):
+        return "Moderators cannot be banned."
+    banned = visit.row("SELECT 1 FROM forum_bans WHERE board = ? AND user = ?", board["id"], person)
+    return "That user is banned already." if banned else ""
+
+
+def _bans(visit: Visit, board: sqlite3.Row, values: dict[str, str], wrong: str) -> Answer:
+    query = (
+        "SELECT x.*, u.name FROM forum_bans x JOIN forum_users u ON u.id = x.user WHERE x.board = ? "
+        "ORDER BY x.created DESC, x.id DESC LIMIT 60"
+    )
+    found = {"board": board, "rows": visit.rows(query, board["id"]), "values": values, "wrong": wrong}
+    return visit.page("mod_bans.html", status=422 if wrong else 200, **found)
+
+
+@routes.post("/b/{name}/bans/{number:int}/lift")
+def lift(visit: Visit, name: str, number: int) -> Answer:
+    """Lift a ban."""
+    board = moderated(visit, name)
+    visit.one("SELECT id FROM forum_bans WHERE id = ? AND board = ?", number, board["id"])
+    visit.write("DELETE FROM forum_bans WHERE id = ?", number)
+    visit.say("The ban has been lifted.")
+    return Redirect(f"/b/{board['name']}/bans")
+
+
+@routes.get("/b/{name}/edit")
+def edit(visit: Visit, name: str) -> Answer:
+    """The form of a board's title, description and sidebar."""
+    board = moderated(visit, name)
+    return visit.page("mod_edit.html", board=board, values=dict(board), wrong="")
+
+
+@routes.post("/b/{name}/edit")
+def edited(visit: Visit, name: str) -> Answer:
+    """Change them."""
+    board = moderated(visit, name)
+    values = {key: visit.form.text(key) for key in ("title", "description", "sidebar")}
+    wrong = _wrong_with_texts(values)
+    if wrong:
+        return visit.page("mod_edit.html", board=board, values=values, wrong=wrong, status=422)
+    query = "UPDATE forum_boards SET title = ?, description = ?, sidebar = ? WHERE id = ?"
+    visit.write(query, *values.values(), board["id"])
+    visit.say("The board has been changed.")
+    return Redirect(f"/b/{board['name']}")
+
+
+def _wrong_with_texts(values: dict[str, str]) -> str:
+    if not values["title"] or len(values["title"]) > 80:
+        return "A title has 1 to 80 characters."
+    if not values["description"] or len(values["description"]) > 300:
+        return "A description has 1 to 300 characters."
+    return "A sidebar has at most 4000 characters." if len(values["sidebar"]) > 4_000 else ""
+
+
+@routes.get("/b/{name}/rules")
+def rules(visit: Visit, name: str) -> Answer:
+    """The rules of a board, with the form for another."""
+    board = moderated(visit, name)
+    return visit.page("mod_rules.html", values={"title": "", "text": ""}, wrong="", **aside(visit, board))
+
+
+@routes.post("/b/{name}/rules")
+def add_rule(visit: Visit, name: str) -> Answer:
+    """Add a rule behind the others."""
+    board = moderated(visit, name)
+    values = {"title": visit.form.text("title"), "text": visit.form.text("text")}
+    if not 1 <= len(values["title"]) <= 100 or len(values["text"]) > 500:
+        wrong = "A rule has a title of 1 to 100 characters and a text of at most 500."
+        return visit.page("mod_rules.html", values=values, wrong=wrong, status=422, **aside(visit, board))
+    last = visit.value("SELECT COALESCE(MAX(position), 0) FROM forum_rules WHERE board = ?", board["id"])
+    query = "INSERT INTO forum_rules (board, position, title, text) VALUES (?, ?, ?, ?)"
+    visit.write(query, board["id"], last + 1, *values.values())
+    visit.say("The rule has been added.")
+    return Redirect(f"/b/{board['name']}/rules")
+
+
+@routes.post("/b/{name}/rules/{number:int}/delete")
+def delete_rule(visit: Visit, name: str, number: int) -> Answer:
+    """Take a rule away."""
+    board = moderated(visit, name)
+    visit.one("SELECT id FROM forum_rules WHERE id = ? AND board = ?", number, board["id"])
+    visit.write("DELETE FROM forum_rules WHERE id = ?", number)
+    visit.say("The rule has been taken away.")
+    return Redirect(f"/b/{board['name']}/rules")
+
+
+@routes.post("/b/{name}/moderators")
+def add_moderator(visit: Visit, name: str) -> Answer:
+    """Make somebody a moderator of a board."""
+    board = moderated(visit, name)
+    person = visit.row(
+        "SELECT id, name FROM forum_users WHERE lower(name) = lower(?)", visit.form.text("user", most=60)
+    )
+    if person is None:
+        visit.say("There is no user of that name.", "error")
+    elif visit.row("SELECT 1 FROM forum_moderators WHERE board = ? AND user = ?", board["id"], person["id"]):
+        visit.say(f"{person['name']} is a moderator already.", "error")
+    else:
+        query = "INSERT INTO forum_moderators (board, user, since) VALUES (?, ?, ?)"
+        visit.write(query, board["id"], person["id"], stamp())
+        visit.say(f"{person['name']} is a moderator now.")
+    return Redirect(f"/b/{board['name']}/edit")

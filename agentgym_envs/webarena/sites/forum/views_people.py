@@ -1,0 +1,40 @@
+"""People: what somebody wrote and who they are."""
+
+from __future__ import annotations
+
+from agentgym_envs.webarena.sites.forum import listing
+from agentgym_envs.webarena.sites.kit.answers import Answer
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+routes = Routes()
+_USER = """
+SELECT u.*,
+  (SELECT COALESCE(SUM(score), 0) FROM forum_posts WHERE author = u.id AND deleted = 0) AS post_karma,
+  (SELECT COALESCE(SUM(score), 0) FROM forum_comments WHERE author = u.id AND deleted = 0) AS comment_karma,
+  EXISTS (SELECT 1 FROM forum_blocks k WHERE k.account = ?1 AND k.user = u.id) AS blocked
+FROM forum_users u WHERE lower(u.name) = lower(?2)
+"""
+
+
+@routes.get("/u/{name}")
+def posts(visit: Visit, name: str) -> Answer:
+    """Somebody's posts."""
+    return _page(visit, name, "posts")
+
+
+@routes.get("/u/{name}/comments")
+def comments(visit: Visit, name: str) -> Answer:
+    """Somebody's comments."""
+    return _page(visit, name, "comments")
+
+
+def _page(visit: Visit, name: str, tab: str) -> Answer:
+    user = visit.one(_USER, visit.account, name)
+    sort = visit.query.choice("sort", ("new", "top"), "new")
+    if tab == "posts":
+        found = listing.posts(visit, f"{listing.STANDING} AND p.author = ?2", user["id"], sort=sort)
+    else:
+        found = listing.comments(visit, "c.author = ?2", user["id"], sort=sort)
+    query = "SELECT b.name FROM forum_moderators m JOIN forum_boards b ON b.id = m.board WHERE m.user = ? ORDER BY 1"
+    return visit.page("user.html", user=user, tab=tab, found=found, sort=sort, boards=visit.rows(query, user["id"]))

@@ -1,0 +1,118 @@
+"""The account's own: settings, and lists of what it saved, hid and blocked."""
+
+from __future__ import annotations
+
+import re
+
+from agentgym_envs.webarena.sites.forum import listing
+from agentgym_envs.webarena.sites.forum.words import COLOURS
+from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+
+routes = Routes()
+SORTS = (("hot", "Hot"), ("new", "New"), ("top", "Top"), ("comments", "Most commented"))
+FRONTS = (("subscribed", "Your boards"), ("all", "All boards"), ("moderated", "Boards that you moderate"))
+_TICKS = ("notify_replies", "notify_messages", "public")
+_MAIL = re.compile(r"[^@\s]{1,60}@[^@\s]{1,60}\.[a-z]{2,10}", re.ASCII | re.IGNORECASE)
+_PAGE = re.compile(r"(https?://[^\s<>\"']{1,200})?")
+
+
+@routes.get("/settings")
+def profile(visit: Visit) -> Answer:
+    """The form of what others see of the account."""
+    visit.must_be_signed_in()
+    mine = visit.one("SELECT * FROM forum_users WHERE id = ?", visit.account)
+    return visit.page("settings_profile.html", values=dict(mine), colours=COLOURS, wrong="")
+
+
+@routes.post("/settings")
+def changed(visit: Visit) -> Answer:
+    """Change it."""
+    visit.must_be_signed_in()
+    values = {key: visit.form.text(key) for key in ("bio", "location", "website", "email")}
+    values["avatar"] = visit.form.choice("avatar", COLOURS, "slate")
+    wrong = _wrong(values)
+    if wrong:
+        return visit.page("settings_profile.html", values=values, colours=COLOURS, wrong=wrong, status=422)
+    query = "UPDATE forum_users SET bio = ?, location = ?, website = ?, email = ?, avatar = ? WHERE id = ?"
+    visit.write(query, *values.values(), visit.account)
+    visit.say("Your profile has been saved.")
+    return Redirect("/settings")
+
+
+def _wrong(values: dict[str, str]) -> str:
+    if len(values["bio"]) > 500:
+        return "What you say about yourself has at most 500 characters."
+    if len(values["location"]) > 60:
+        return "A place has at most 60 characters."
+    if not _PAGE.fullmatch(values["website"]):
+        return "That is no address of a page. It begins with http:// or https://."
+    return "" if _MAIL.fullmatch(values["email"]) else "That is no e-mail address."
+
+
+@routes.get("/settings/preferences")
+def preferences(visit: Visit) -> Answer:
+    """The form of how the forum behaves for the account."""
+    visit.must_be_signed_in()
+    mine = visit.one("SELECT * FROM forum_users WHERE id = ?", visit.account)
+    return visit.page("settings_preferences.html", values=mine, sorts=SORTS, fronts=FRONTS)
+
+
+@routes.post("/settings/preferences")
+def preferred(visit: Visit) -> Answer:
+    """Change it."""
+    visit.must_be_signed_in()
+    sort = visit.form.choice("sort", [value for value, _ in SORTS], "hot")
+    front = visit.form.choice("front", [value for value, _ in FRONTS], "subscribed")
+    ticks = [int(visit.form.ticked(name)) for name in _TICKS]
+    query = (
+        "UPDATE forum_users SET sort = ?, front = ?, notify_replies = ?, notify_messages = ?, public = ? WHERE id = ?"
+    )
+    visit.write(query, sort, front, *ticks, visit.account)
+    visit.say("Your preferences have been saved.")
+    return Redirect("/settings/preferences")
+
+
+@routes.get("/subscriptions")
+def subscriptions(visit: Visit) -> Answer:
+    """The boards that the account subscribes to."""
+    visit.must_be_signed_in()
+    mine = "SELECT board FROM forum_subscriptions WHERE account = ?"
+    query = f"SELECT * FROM forum_boards WHERE id IN ({mine}) ORDER BY name"
+    return visit.page("subscriptions.html", rows=visit.rows(query, visit.account)[:60])
+
+
+@routes.get("/saved")
+def saved(visit: Visit) -> Answer:
+    """The posts that the account saved."""
+    visit.must_be_signed_in()
+    where = f"{listing.STANDING} AND p.id IN (SELECT post FROM forum_saved WHERE account = ?1)"
+    return visit.page("kept.html", tab="posts", found=listing.posts(visit, where))
+
+
+@routes.get("/saved/comments")
+def saved_comments(visit: Visit) -> Answer:
+    """The comments that the account saved."""
+    visit.must_be_signed_in()
+    found = listing.comments(visit, "c.id IN (SELECT comment FROM forum_saved WHERE account = ?1)")
+    return visit.page("kept.html", tab="comments", found=found)
+
+
+@routes.get("/hidden")
+def hidden(visit: Visit) -> Answer:
+    """The posts that the account hid."""
+    visit.must_be_signed_in()
+    where = f"{listing.STANDING} AND p.id IN (SELECT post FROM forum_hidden WHERE account = ?1)"
+    return visit.page("kept.html", tab="hidden", found=listing.posts(visit, where))
+
+
+@routes.get("/blocked")
+def blocked(visit: Visit) -> Answer:
+    """Whom the account has blocked."""
+    visit.must_be_signed_in()
+    query = (
+        "SELECT u.name, k.created, k.note FROM forum_blocks k JOIN forum_users u ON u.id = k.user "
+        "WHERE k.account = ? ORDER BY k.created DESC, u.name"
+    )
+    return visit.page("blocked.html", rows=visit.rows(query, visit.account)[:60])

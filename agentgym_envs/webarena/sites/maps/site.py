@@ -1,0 +1,55 @@
+"""The site: its routes, and what all of its pages need."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from agentgym_envs.webarena.sites.kit.site import Site
+from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.maps import (
+    views_directions,
+    views_land,
+    views_lists,
+    views_map,
+    views_notes,
+    views_people,
+    views_place,
+    views_search,
+    views_traces,
+)
+from agentgym_envs.webarena.sites.maps.common import address, label, lasting, length, me, plain
+
+_VIEWS = (
+    views_map,
+    views_search,
+    views_directions,
+    views_place,
+    views_land,
+    views_notes,
+    views_lists,
+    views_traces,
+    views_people,
+)
+
+
+def _layout(visit: Visit) -> Mapping[str, Any]:
+    return {"me": me(visit)}
+
+
+def _account(database: sqlite3.Connection, name: str) -> int:
+    query = "SELECT id FROM map_accounts WHERE user = ? COLLATE NOCASE OR email = ? COLLATE NOCASE"
+    row = database.execute(query, (name, name)).fetchone()
+    return int(row[0]) if row else 0
+
+
+SITE = Site(
+    name="maps",
+    title="Waybook",
+    routes=tuple(route for views in _VIEWS for route in views.routes.all),
+    layout=_layout,
+    account=_account,
+    owner=lambda database: 1,
+    filters={"address": address, "label": label, "lasting": lasting, "length_in": length, "plain": plain},
+)

@@ -1,0 +1,101 @@
+"""Towns, regions and roads."""
+
+from __future__ import annotations
+
+from agentgym_envs.webarena.sites.kit.answers import Answer
+from agentgym_envs.webarena.sites.kit.paging import Paging
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.maps.drawing import Mark, View, draw, view_around
+from agentgym_envs.webarena.sites.maps.network import network
+
+routes = Routes()
+_TOWNS_ON_A_PAGE = 15
+SORTS = {
+    "name": ("Name", "t.name"),
+    "population": ("Population, largest first", "t.population DESC"),
+    "elevation": ("Elevation, highest first", "t.elevation DESC, t.name"),
+    "region": ("Region", "r.name, t.name"),
+}
+_KINDS = {
+    "motorway": "Motorway",
+    "link": "Motorway link",
+    "primary": "Main road",
+    "secondary": "Country road",
+    "tertiary": "Main street",
+    "residential": "Street",
+    "pedestrian": "Street for pedestrians",
+    "path": "Path",
+}
+
+
+@routes.get("/towns")
+def towns(visit: Visit) -> Answer:
+    """All towns."""
+    sort = visit.query.choice("sort", tuple(SORTS), "name")
+    region = visit.query.number("region")
+    where, arguments = ("t.region = ?", [region]) if region else ("1", [])
+    paging = Paging.of(
+        visit.query, visit.value(f"SELECT COUNT(*) FROM map_towns t WHERE {where}", *arguments), _TOWNS_ON_A_PAGE
+    )
+    query = f"SELECT t.*, r.name AS region_name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE {where}"
+    rows = visit.rows(
+        f"{query} ORDER BY {SORTS[sort][1]} LIMIT ? OFFSET ?", *arguments, _TOWNS_ON_A_PAGE, paging.skipped
+    )
+    return visit.page(
+        "towns.html",
+        rows=rows,
+        paging=paging,
+        sort=sort,
+        sorts=[(key, label) for key, (label, _) in SORTS.items()],
+        regions=[(row["id"], row["name"]) for row in visit.rows("SELECT id, name FROM map_regions ORDER BY name")],
+    )
+
+
+@routes.get("/town/{town:int}")
+def town(visit: Visit, town: int) -> Answer:
+    """A town, and how many places of each kind it has."""
+    row = visit.one(
+        "SELECT t.*, r.name AS region_name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE t.id = ?", town
+    )
+    query = "SELECT category, COUNT(*) AS count FROM map_places WHERE town = ? GROUP BY category ORDER BY 2 DESC, 1"
+    streets = "SELECT id, name FROM map_roads WHERE town = ? AND kind != 'path' ORDER BY name"
+    return visit.page(
+        "town.html",
+        town=row,
+        kinds=visit.rows(query, town),
+        streets=visit.rows(streets, town),
+        open_notes=visit.value("SELECT COUNT(*) FROM map_notes WHERE town = ? AND status = 'open'", town),
+        drawing=draw(visit, View((row["x"], row["y"]), 6)),
+    )
+
+
+@routes.get("/region/{region:int}")
+def region(visit: Visit, region: int) -> Answer:
+    """A region with its towns."""
+    row = visit.one(
+        "SELECT r.*, t.name AS seat_name FROM map_regions r JOIN map_towns t ON t.id = r.seat WHERE r.id = ?", region
+    )
+    rows = visit.rows("SELECT * FROM map_towns WHERE region = ? ORDER BY population DESC", region)
+    points = [(one["x"], one["y"]) for one in rows]
+    return visit.page("region.html", region=row, towns=rows, drawing=draw(visit, view_around(points, 3)))
+
+
+@routes.get("/road/{road:int}")
+def road(visit: Visit, road: int) -> Answer:
+    """A road, with what stands on it."""
+    row = visit.one(
+        "SELECT r.*, t.name AS town_name FROM map_roads r LEFT JOIN map_towns t ON t.id = r.town WHERE r.id = ?", road
+    )
+    net = network(visit.database)
+    points = [net.ends(net.chains[road][0])[0], *(net.ends(segment)[1] for segment in net.chains[road])]
+    query = "SELECT id, name, category, house FROM map_places WHERE road = ? ORDER BY house, id LIMIT 25"
+    marks = [Mark(points[0], "start"), Mark(points[-1], "end")]
+    return visit.page(
+        "road.html",
+        road=row,
+        kind=_KINDS[row["kind"]],
+        metres=net.length(road),
+        places=visit.rows(query, road),
+        drawing=draw(visit, view_around(points), marks, points),
+    )

@@ -1,0 +1,139 @@
+"""Contributors, what they changed, and one's own settings."""
+
+from __future__ import annotations
+
+from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
+from agentgym_envs.webarena.sites.kit.paging import Paging
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.maps.common import me
+from agentgym_envs.webarena.sites.maps.finding import find_stops, stop_of
+from agentgym_envs.webarena.sites.maps.network import MODES
+
+routes = Routes()
+_ON_A_PAGE = 12
+UNITS = (("km", "Kilometres"), ("miles", "Miles"))
+SORTS = {
+    "edits": ("Most edits first", "edits DESC, a.id"),
+    "name": ("Name", "a.user COLLATE NOCASE"),
+    "joined": ("Longest here first", "a.joined"),
+}
+_COUNTS = (
+    "(SELECT COUNT(*) FROM map_changes c WHERE c.account = a.id) AS edits, "
+    "(SELECT COUNT(*) FROM map_note_comments m WHERE m.account = a.id AND m.action = 'opened') AS notes"
+)
+_CHANGES = (
+    "SELECT c.*, a.user, p.name AS place_name, t.name AS town_name FROM map_changes c "
+    "JOIN map_accounts a ON a.id = c.account JOIN map_places p ON p.id = c.place JOIN map_towns t ON t.id = p.town"
+)
+
+
+@routes.get("/history")
+def history(visit: Visit) -> Answer:
+    """What was edited, the newest first; in a town, if one is chosen."""
+    town = visit.query.number("town")
+    where, arguments = ("p.town = ?", [town]) if town else ("1", [])
+    count = f"SELECT COUNT(*) FROM map_changes c JOIN map_places p ON p.id = c.place WHERE {where}"
+    paging = Paging.of(visit.query, visit.value(count, *arguments), _ON_A_PAGE)
+    query = f"{_CHANGES} WHERE {where} ORDER BY c.moment DESC, c.id DESC LIMIT ? OFFSET ?"
+    rows = visit.rows(query, *arguments, _ON_A_PAGE, paging.skipped)
+    towns = [(row["id"], row["name"]) for row in visit.rows("SELECT id, name FROM map_towns ORDER BY name")]
+    return visit.page("history.html", rows=rows, paging=paging, towns=towns)
+
+
+@routes.get("/contributors")
+def contributors(visit: Visit) -> Answer:
+    """All accounts."""
+    sort = visit.query.choice("sort", tuple(SORTS), "edits")
+    paging = Paging.of(visit.query, visit.value("SELECT COUNT(*) FROM map_accounts"), _ON_A_PAGE)
+    query = f"SELECT a.*, t.name AS town_name, {_COUNTS} FROM map_accounts a JOIN map_towns t ON t.id = a.town"
+    rows = visit.rows(f"{query} ORDER BY {SORTS[sort][1]} LIMIT ? OFFSET ?", _ON_A_PAGE, paging.skipped)
+    sorts = [(key, label) for key, (label, _) in SORTS.items()]
+    return visit.page("contributors.html", rows=rows, paging=paging, sort=sort, sorts=sorts)
+
+
+@routes.get("/user/{user}")
+def profile(visit: Visit, user: str) -> Answer:
+    """What everybody may know of an account."""
+    query = f"SELECT a.*, t.name AS town_name, {_COUNTS} FROM map_accounts a JOIN map_towns t ON t.id = a.town"
+    row = visit.one(f"{query} WHERE a.user = ? COLLATE NOCASE", user)
+    traces = "SELECT COUNT(*) FROM map_traces WHERE account = ? AND visibility = 'public'"
+    return visit.page(
+        "user.html",
+        person=row,
+        traces=visit.value(traces, row["id"]),
+        changes=visit.rows(f"{_CHANGES} WHERE c.account = ? ORDER BY c.moment DESC, c.id DESC LIMIT 8", row["id"]),
+        lists=visit.rows(
+            "SELECT id, name FROM map_lists WHERE account = ? AND visibility = 'public' ORDER BY id", row["id"]
+        ),
+    )
+
+
+@routes.get("/settings")
+def settings(visit: Visit) -> Answer:
+    """The form for one's settings."""
+    visit.must_be_signed_in()
+    return _form(visit, _addresses(visit))
+
+
+@routes.post("/settings")
+def save(visit: Visit) -> Answer:
+    """Change what one says of oneself and how the map talks."""
+    account = visit.must_be_signed_in()
+    visit.write(
+        "UPDATE map_accounts SET about = ?, units = ?, mode = ?, public_traces = ? WHERE id = ?",
+        visit.form.text("about", most=500),
+        visit.form.choice("units", ("km", "miles"), "km"),
+        visit.form.choice("mode", tuple(MODES), "car"),
+        int(visit.form.ticked("public_traces")),
+        account,
+    )
+    visit.say("Your settings are saved.")
+    return Redirect("/settings")
+
+
+@routes.post("/settings/addresses")
+def save_addresses(visit: Visit) -> Answer:
+    """Change where one lives and works; an empty field removes an address."""
+    account = visit.must_be_signed_in()
+    typed = {label: visit.form.text(label.lower(), most=100) for label in ("Home", "Work")}
+    found = {label: find_stops(visit, text) if text else [] for label, text in typed.items()}
+    for label, text in typed.items():
+        if text and not (len(found[label]) == 1 and found[label][0].key.startswith("house-")):
+            error = f"{label}: please give one address with its town, such as 12 Mill Street, Foxford."
+            return _form(visit, typed, error)
+    for label, stops in found.items():
+        _save_address(visit, account, label, stops[0].key if stops else "")
+    visit.say("Your addresses are saved.")
+    return Redirect("/settings")
+
+
+def _save_address(visit: Visit, account: int, label: str, key: str) -> None:
+    if not key:
+        visit.write("DELETE FROM map_addresses WHERE account = ? AND label = ?", account, label)
+        return
+    road, house = (int(part) for part in key.split("-")[1:])
+    if visit.row("SELECT id FROM map_addresses WHERE account = ? AND label = ?", account, label) is None:
+        query = "INSERT INTO map_addresses (account, label, road, house) VALUES (?, ?, ?, ?)"
+        visit.write(query, account, label, road, house)
+        return
+    query = "UPDATE map_addresses SET road = ?, house = ? WHERE account = ? AND label = ?"
+    visit.write(query, road, house, account, label)
+
+
+def _addresses(visit: Visit) -> dict[str, str]:
+    rows = visit.rows("SELECT label, road, house FROM map_addresses WHERE account = ? ORDER BY id", visit.account)
+    stops = {row["label"]: stop_of(visit, f"house-{row['road']}-{row['house']}") for row in rows}
+    return {label: stop.label for label, stop in stops.items() if stop}
+
+
+def _form(visit: Visit, addresses: dict[str, str], error: str = "") -> Answer:
+    return visit.page(
+        "settings.html",
+        422 if error else 200,
+        account=me(visit),
+        addresses=addresses,
+        units=UNITS,
+        modes=list(MODES.items()),
+        error=error,
+    )

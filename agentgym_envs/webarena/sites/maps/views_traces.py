@@ -1,0 +1,128 @@
+"""Traces: ways that people recorded."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from typing import Any
+
+from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
+from agentgym_envs.webarena.sites.kit.paging import Paging
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.maps.drawing import Mark, draw, view_around
+from agentgym_envs.webarena.sites.maps.network import MODES, network
+from agentgym_envs.webarena.sites.maps.routes import find_route
+
+routes = Routes()
+_ON_A_PAGE = 10
+VISIBILITY = (("private", "Private"), ("public", "Public"))
+SORTS = {
+    "newest": ("Newest first", "x.moment DESC"),
+    "longest": ("Longest first", "x.length DESC"),
+    "shortest": ("Shortest first", "x.length"),
+}
+_TRACES = (
+    "SELECT x.*, a.user, (SELECT group_concat(tag, ', ') FROM (SELECT tag FROM map_trace_tags g WHERE g.trace = x.id "
+    "ORDER BY tag)) AS tags FROM map_traces x JOIN map_accounts a ON a.id = x.account"
+)
+_TAG = re.compile(r"[a-z0-9-]{1,20}")
+
+
+@routes.get("/traces")
+def traces(visit: Visit) -> Answer:
+    """Everybody's public traces and one's own, by filters."""
+    where, arguments = _filters(visit)
+    sort = visit.query.choice("sort", tuple(SORTS), "newest")
+    paging = Paging.of(
+        visit.query, visit.value(f"SELECT COUNT(*) FROM map_traces x WHERE {where}", *arguments), _ON_A_PAGE
+    )
+    query = f"{_TRACES} WHERE {where} ORDER BY {SORTS[sort][1]}, x.id LIMIT ? OFFSET ?"
+    rows = visit.rows(query, *arguments, _ON_A_PAGE, paging.skipped)
+    tags = [row["tag"] for row in visit.rows("SELECT DISTINCT tag FROM map_trace_tags ORDER BY tag LIMIT 40")]
+    return visit.page(
+        "traces.html",
+        rows=rows,
+        paging=paging,
+        sort=sort,
+        sorts=[(key, label) for key, (label, _) in SORTS.items()],
+        tags=tags,
+        modes=list(MODES.items()),
+    )
+
+
+@routes.get("/trace/{number:int}")
+def show(visit: Visit, number: int) -> Answer:
+    """A trace."""
+    row = _seen(visit, number)
+    ends = [visit.one("SELECT id, name, x, y FROM map_places WHERE id = ?", row[end]) for end in ("source", "target")]
+    start, end = ((one["x"], one["y"]) for one in ends)
+    course = find_route(network(visit.database), row["mode"], start, end).points
+    drawing = draw(visit, view_around([*course, start, end]), [Mark(start, "start"), Mark(end, "end")], course)
+    own = row["account"] == visit.account
+    return visit.page("trace.html", trace=row, ends=ends, own=own, mode=MODES[row["mode"]], drawing=drawing)
+
+
+@routes.get("/trace/{number:int}/edit")
+def edit(visit: Visit, number: int) -> Answer:
+    """The form for what a trace is called, says and who may see it."""
+    row = _own(visit, number)
+    values = {"name": row["name"], "about": row["about"], "tags": row["tags"] or "", "chosen": row["visibility"]}
+    return visit.page("trace_form.html", trace=row, kinds=VISIBILITY, error="", **values)
+
+
+@routes.post("/trace/{number:int}/edit")
+def save(visit: Visit, number: int) -> Answer:
+    """Change a trace and its tags."""
+    row = _own(visit, number)
+    name, about = visit.form.text("name", most=80), visit.form.text("about", most=300)
+    chosen = visit.form.choice("visibility", ("private", "public"), row["visibility"])
+    typed = visit.form.text("tags", most=200)
+    tags = list(dict.fromkeys(tag.strip().casefold() for tag in typed.split(",") if tag.strip()))
+    error = "" if name else "A trace needs a name."
+    if not all(_TAG.fullmatch(tag) for tag in tags) or len(tags) > 8:
+        error = "Tags are up to eight words of letters, digits and hyphens, with commas between them."
+    if error:
+        values = {"name": name, "about": about, "tags": typed, "chosen": chosen}
+        return visit.page("trace_form.html", 422, trace=row, kinds=VISIBILITY, error=error, **values)
+    visit.write("UPDATE map_traces SET name = ?, about = ?, visibility = ? WHERE id = ?", name, about, chosen, number)
+    visit.write("DELETE FROM map_trace_tags WHERE trace = ?", number)
+    for tag in tags:
+        visit.write("INSERT INTO map_trace_tags (trace, tag) VALUES (?, ?)", number, tag)
+    visit.say("The trace is saved.")
+    return Redirect(f"/trace/{number}")
+
+
+@routes.post("/trace/{number:int}/delete")
+def delete(visit: Visit, number: int) -> Answer:
+    """Delete a trace."""
+    row = _own(visit, number)
+    visit.write("DELETE FROM map_trace_tags WHERE trace = ?", number)
+    visit.write("DELETE FROM map_traces WHERE id = ?", number)
+    visit.say(f"The trace {row['name']} is deleted.")
+    return Redirect("/traces?whose=me")
+
+
+def _filters(visit: Visit) -> tuple[str, list[Any]]:
+    query = visit.query
+    wanted: list[tuple[str, Any]] = [
+        ("x.mode = ?", query.choice("mode", tuple(MODES))),
+        ("x.id IN (SELECT trace FROM map_trace_tags WHERE tag = ?)", query.text("tag", most=20)),
+    ]
+    if query.choice("whose", ("me",)):
+        wanted.append(("x.account = ?", visit.must_be_signed_in()))
+    conditions = ["(x.visibility = 'public' OR x.account = ?)", *(one for one, value in wanted if value)]
+    return " AND ".join(conditions), [visit.account, *(value for _, value in wanted if value)]
+
+
+def _seen(visit: Visit, number: int) -> sqlite3.Row:
+    row = visit.one(f"{_TRACES} WHERE x.id = ?", number)
+    visit.must(row["visibility"] == "public" or row["account"] == visit.account, "This trace is private.")
+    return row
+
+
+def _own(visit: Visit, number: int) -> sqlite3.Row:
+    account = visit.must_be_signed_in()
+    row = visit.one(f"{_TRACES} WHERE x.id = ?", number)
+    visit.must(row["account"] == account, "This trace is somebody else's.")
+    return row

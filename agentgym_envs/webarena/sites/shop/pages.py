@@ -1,0 +1,86 @@
+"""The shop's own pages, as its keepers wrote them: (title, key in the address, content, whether it is shown)."""
+
+from __future__ import annotations
+
+PAGES = (
+    (
+        "About us",
+        "about-us",
+        "{store_name} began in a single room in {street}, {town}, with forty kettles and a cash box. Today we send "
+        "parcels to every town of {country}, and the kettles are still here.\n\n"
+        "## What we care about\n\n"
+        "- Things that last, and that can be mended\n- Fair prices, all year round\n- Answers from people, not machines"
+        "\n\nCome and see us: {hours}.",
+        1,
+    ),
+    (
+        "Shipping",
+        "shipping",
+        "## What it costs\n\n- Standard Shipping: {standard_rate}, free from {free_shipping_from}\n"
+        "- Express Shipping: {express_rate}\n- Store Pickup: free\n\n"
+        "## How long it takes\n\nStandard parcels arrive within {delivery_days} working days, express ones on the next "
+        "working day if you order before noon. You find the tracking number in your order once it has left us.\n\n"
+        "We deliver everywhere in {country}, and nowhere else so far.",
+        1,
+    ),
+    (
+        "Returns and refunds",
+        "returns",
+        "You may send anything back within {return_days} days, unworn and unopened in the case of food and "
+        "cosmetics.\n\n## How it works\n\n- Write to us by the form Contact us, with the number of your order\n"
+        "- We send you a label\n- Within a week of the parcel's arrival you get your money back\n\n"
+        "The cost of shipping is refunded if the fault was ours.",
+        1,
+    ),
+    (
+        "Customer service",
+        "customer-service",
+        "We are here for you: {hours}.\n\n- Telephone: {phone}\n- E-mail: {email}\n\n"
+        "Have the number of your order at hand; it begins with zeros and is in every letter that we send.",
+        1,
+    ),
+    (
+        "Privacy",
+        "privacy",
+        "We keep what we need to send parcels: your name, your addresses and what you ordered. We keep it for as long "
+        "as the tax office wants us to, and not a day longer.\n\n"
+        "We do not sell it, lend it or look at it for fun. You may ask us at any time what we know about you.",
+        1,
+    ),
+    (
+        "Size guide",
+        "size-guide",
+        "Measure over what you usually wear beneath.\n\n- XS: chest 80 to 86 cm\n- S: chest 87 to 93 cm\n"
+        "- M: chest 94 to 101 cm\n- L: chest 102 to 110 cm\n- XL: chest 111 to 120 cm\n\n"
+        "Between two sizes? Take the larger one for jackets, the smaller one for shirts.",
+        1,
+    ),
+    (
+        "Gift wrapping",
+        "gift-wrapping",
+        "We wrap presents in brown paper, with string and a sprig of whatever is green outside. Say so in a comment on "
+        "your order; it is free from {free_shipping_from}.",
+        1,
+    ),
+    (
+        "Terms of sale",
+        "terms",
+        "A contract is made when we send the parcel. All prices are in dollars, before {tax_percent} % tax, which the "
+        "cart adds.\n\nCoupons cannot be combined. If we have made a mistake in a price, we tell you before we send "
+        "anything.",
+        1,
+    ),
+    (
+        "Careers",
+        "careers",
+        "We are looking for people who like to pack parcels, to answer letters, and to explain the difference between "
+        "a saucepan and a casserole.\n\nThis page is being rewritten.",
+        0,
+    ),
+    (
+        "Page not found",
+        "no-route",
+        "What you are looking for may have been sold, or it never was here. Try the search, or ask us: {phone}.",
+        1,
+    ),
+)

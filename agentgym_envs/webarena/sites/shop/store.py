@@ -1,0 +1,86 @@
+"""What all pages of the shop go by: its settings, its categories, who is signed in, and how products are told."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from agentgym_envs.webarena.sites.kit.answers import Missing
+from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.shop.searching import FOUND
+
+_SHOWN = "r.product = p.id AND r.status = 'approved'"
+CARD = f"""
+    p.id, p.sku, p.name, p.slug, p.brand, p.price, p.special_price, p.stock, p.summary, c.slug AS shelf,
+    COALESCE(p.special_price, p.price) AS final,
+    (SELECT COUNT(*) FROM shop_reviews r WHERE {_SHOWN}) AS reviews,
+    COALESCE((SELECT ROUND(AVG(r.rating), 1) FROM shop_reviews r WHERE {_SHOWN}), 0) AS rating,
+    EXISTS (SELECT 1 FROM shop_options o WHERE o.product = p.id) AS has_options
+"""
+"""What lists tell of a product `p` in a category `c`."""
+PRODUCTS = "shop_products p JOIN shop_categories c ON c.id = p.category"
+
+
+def settings(visit: Visit) -> dict[str, str]:
+    """The shop's settings by name."""
+    return {row["name"]: row["value"] for row in visit.rows("SELECT name, value FROM shop_settings")}
+
+
+def layout(visit: Visit) -> Mapping[str, Any]:
+    """What the frame of every page needs."""
+    customer = visit.row("SELECT * FROM shop_customers WHERE id = ?", visit.account)
+    count = visit.value(
+        "SELECT SUM(l.quantity) FROM shop_cart_lines l JOIN shop_carts t ON t.id = l.cart WHERE t.customer = ?",
+        visit.account,
+    )
+    compared = visit.value("SELECT COUNT(*) FROM shop_compares WHERE customer = ?", visit.account)
+    return {
+        "store": settings(visit),
+        "menu": menu(visit),
+        "customer": customer,
+        "cart_count": count or 0,
+        "compared": compared,
+    }
+
+
+def menu(visit: Visit) -> list[tuple[sqlite3.Row, list[sqlite3.Row]]]:
+    """The departments with their shelves."""
+    rows = visit.rows("SELECT * FROM shop_categories WHERE enabled = 1 ORDER BY position, id")
+    below: dict[int, list[sqlite3.Row]] = {}
+    for row in rows:
+        below.setdefault(row["parent"] or 0, []).append(row)
+    return [(row, below.get(row["id"], [])) for row in below.get(0, [])]
+
+
+def cards(visit: Visit, where: str, *arguments: Any) -> list[sqlite3.Row]:
+    """Products that the shop shows, as lists tell them; `where` may go on with an order and a limit."""
+    return visit.rows(f"SELECT {CARD} FROM {PRODUCTS} WHERE {FOUND} AND {where}", *arguments)
+
+
+def shown_product(visit: Visit, number: int) -> sqlite3.Row:
+    """A product that a form names. Raises Missing for one that the shop does not show."""
+    found = cards(visit, "p.id = ?", number)
+    if not found:
+        raise Missing("This product is no longer sold here.")
+    return found[0]
+
+
+def customer_of(visit: Visit) -> sqlite3.Row:
+    """Who is signed in. Raises SignInFirst."""
+    return visit.one("SELECT * FROM shop_customers WHERE id = ?", visit.must_be_signed_in())
+
+
+def options_of(visit: Visit, product: int) -> dict[str, list[sqlite3.Row]]:
+    """What has to be chosen of a product: the values by the option's name."""
+    found: dict[str, list[sqlite3.Row]] = {}
+    for row in visit.rows("SELECT * FROM shop_options WHERE product = ? ORDER BY id", product):
+        found.setdefault(row["name"], []).append(row)
+    return {name: sorted(rows, key=lambda row: (row["position"], row["id"])) for name, rows in found.items()}
+
+
+def account(database: sqlite3.Connection, name: str) -> int:
+    """The customer of an e-mail address, or of the name before its "@"; 0 if there is none."""
+    query = "SELECT id FROM shop_customers WHERE lower(email) IN (lower(?), lower(?) || '@mail.test')"
+    row = database.execute(query, (name, name)).fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,116 @@
+"""The start page, categories, search and offers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentgym_envs.webarena.sites.kit.answers import Answer, Missing
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.shop.listing import listing
+from agentgym_envs.webarena.sites.shop.searching import condition
+from agentgym_envs.webarena.sites.shop.store import cards
+
+routes = Routes()
+_NEWEST, _POPULAR = 4, 4
+
+
+@routes.get("/")
+def home(visit: Visit) -> Answer:
+    """Offers, what sells best and what is new."""
+    sold = "SELECT product, SUM(quantity) AS sold FROM shop_order_lines GROUP BY product ORDER BY sold DESC, product"
+    best = [row["product"] for row in visit.rows(f"{sold} LIMIT {3 * _POPULAR}")]
+    popular = cards(visit, f"p.stock > 0 AND p.id IN ({', '.join(map(str, best))})")
+    popular = sorted(popular, key=lambda product: best.index(product["id"]))[:_POPULAR]
+    newest = cards(visit, f"1 ORDER BY p.created DESC, p.id LIMIT {_NEWEST}")
+    offers = visit.value("SELECT COUNT(*) FROM shop_products WHERE special_price IS NOT NULL AND enabled = 1")
+    return visit.page("home.html", popular=popular, newest=newest, offers=offers)
+
+
+@routes.get("/category/{slug}")
+def category(visit: Visit, slug: str) -> Answer:
+    """A department or a shelf, with its products."""
+    found = visit.one("SELECT * FROM shop_categories WHERE slug = ? AND enabled = 1", slug)
+    above = visit.row("SELECT * FROM shop_categories WHERE id = ?", found["parent"])
+    below = visit.rows(
+        "SELECT c.*, (SELECT COUNT(*) FROM shop_products p WHERE p.category = c.id AND p.enabled = 1) AS products "
+        "FROM shop_categories c WHERE c.parent = ? AND c.enabled = 1 ORDER BY c.position, c.id",
+        found["id"],
+    )
+    shown = listing(visit, "c.id = ? OR c.parent = ?", [found["id"], found["id"]], attributes=not below)
+    return visit.page("category.html", category=found, above=above, below=below, listing=shown)
+
+
+@routes.get("/search")
+def search(visit: Visit) -> Answer:
+    """What was searched for by words."""
+    text = visit.query.text("q", most=200)
+    if not text:
+        return visit.page("search.html", text="", listing=None)
+    where, arguments = condition(text)
+    return visit.page("search.html", text=text, listing=listing(visit, where, list(arguments)))
+
+
+@routes.get("/advanced-search")
+def advanced(visit: Visit) -> Answer:
+    """Search by several fields."""
+    return visit.page("advanced.html", wrong="")
+
+
+@routes.get("/advanced-search/results")
+def advanced_results(visit: Visit) -> Answer:
+    """What was found by several fields."""
+    conditions: list[str] = []
+    arguments: list[Any] = []
+    for name in ("name", "sku", "brand", "summary", "description"):
+        if text := visit.query.text(name, most=200):
+            conditions.append(f"instr(lower(p.{name}), lower(?)) > 0")
+            arguments.append(text)
+    for name, sign in (("price_from", ">="), ("price_to", "<=")):
+        if visit.query.text(name):
+            cents = visit.query.money(name)
+            if cents is None:
+                return visit.page("advanced.html", 422, wrong="Please enter prices as numbers, such as 25 or 19.99.")
+            conditions.append(f"COALESCE(p.special_price, p.price) {sign} ?")
+            arguments.append(cents)
+    if not conditions:
+        return visit.page("advanced.html", 422, wrong="Please fill in at least one field.")
+    return visit.page("advanced_results.html", listing=listing(visit, " AND ".join(conditions), arguments))
+
+
+@routes.get("/sale")
+def sale(visit: Visit) -> Answer:
+    """Everything that costs less than usual."""
+    return visit.page("sale.html", listing=listing(visit, "p.special_price IS NOT NULL", []))
+
+
+@routes.get("/new")
+def new(visit: Visit) -> Answer:
+    """What came in lately."""
+    return visit.page("new.html", listing=listing(visit, "p.created >= '2026-01-01'", [], sort="newest"))
+
+
+@routes.get("/page/{key}")
+def page(visit: Visit, key: str) -> Answer:
+    """One of the shop's own pages."""
+    found = visit.row("SELECT * FROM shop_pages WHERE url_key = ? AND enabled = 1", key)
+    if found is None:
+        raise Missing
+    return visit.page("page.html", page=found, blocks=_blocks(found["content"]))
+
+
+def _blocks(content: str) -> list[tuple[str, list[str]]]:
+    """A page's content in blocks: ("heading", [text]), ("list", items) or ("text", [paragraph])."""
+    blocks: list[tuple[str, list[str]]] = []
+    for part in filter(None, (part.strip() for part in content.replace("\r", "").split("\n\n"))):
+        lines = part.split("\n")
+        if part.startswith("## "):
+            blocks.append(("heading", [lines[0][3:]]))
+            lines = lines[1:]
+        items = [line[2:] for line in lines if line.startswith("- ")]
+        text = "\n".join(line for line in lines if not line.startswith("- "))
+        if text:
+            blocks.append(("text", [text]))
+        if items:
+            blocks.append(("list", items))
+    return blocks

@@ -1,0 +1,117 @@
+"""From the cart to an order: where to and how, then payment, then the order itself."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from agentgym_envs.webarena.sites.clock import stamp
+from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.shop.cart import Cart, cart_of
+from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_METHODS
+from agentgym_envs.webarena.sites.shop.store import customer_of
+
+routes = Routes()
+_PLACE = ("name", "street", "town", "region", "zip", "phone")
+
+
+@routes.get("/checkout")
+def shipping(visit: Visit) -> Answer:
+    """The first step: address and way of shipping."""
+    found = cart_of(visit)
+    if found.problem:
+        return Redirect("/cart")
+    chosen = customer_of(visit)["address"]
+    costs = [(method, found.totals(method).shipping) for method in SHIPPING_METHODS]
+    return visit.page("checkout.html", cart=found, addresses=_addresses(visit), chosen=chosen, costs=costs)
+
+
+@routes.get("/checkout/payment")
+def payment(visit: Visit) -> Answer:
+    """The second step: payment, and a last look."""
+    found, address = cart_of(visit), _address(visit, visit.query.number("address"))
+    method = visit.query.choice("shipping", SHIPPING_METHODS)
+    if found.problem or address is None or not method:
+        return Redirect("/checkout")
+    return visit.page(
+        "payment.html",
+        cart=found,
+        address=address,
+        method=method,
+        totals=found.totals(method),
+        payments=PAYMENT_METHODS,
+    )
+
+
+@routes.post("/checkout/place")
+def place(visit: Visit) -> Answer:
+    """The order."""
+    found, address = cart_of(visit), _address(visit, visit.form.number("address"))
+    method = visit.form.choice("shipping", SHIPPING_METHODS)
+    paid = visit.form.choice("payment", PAYMENT_METHODS)
+    if found.problem:
+        visit.say(found.problem, "error")
+        return Redirect("/cart")
+    if address is None or not method:
+        visit.say("Please choose an address and a shipping method.", "error")
+        return Redirect("/checkout")
+    if not paid:
+        visit.say("Please choose a payment method.", "error")
+        return visit.back("/checkout")
+    number = _write_order(visit, found, address, method, paid)
+    return Redirect(f"/checkout/done/{number}")
+
+
+@routes.get("/checkout/done/{number}")
+def done(visit: Visit, number: str) -> Answer:
+    """Thanks."""
+    account = visit.must_be_signed_in()
+    order = visit.one("SELECT * FROM shop_orders WHERE number = ? AND customer = ?", number, account)
+    return visit.page("done.html", order=order)
+
+
+def _addresses(visit: Visit) -> list[sqlite3.Row]:
+    return visit.rows("SELECT * FROM shop_addresses WHERE customer = ? ORDER BY id", visit.account)
+
+
+def _address(visit: Visit, number: int) -> sqlite3.Row | None:
+    return visit.row("SELECT * FROM shop_addresses WHERE id = ? AND customer = ?", number, visit.account)
+
+
+def _write_order(visit: Visit, cart: Cart, address: sqlite3.Row, method: str, paid: str) -> str:
+    """Everything that an order changes; returns its number."""
+    cost = cart.totals(method)
+    number = f"{int(visit.value('SELECT MAX(number) FROM shop_orders') or 0) + 1:09d}"
+    coupon = next((rule["coupon"] for rule in cart.rules if rule["coupon"]), "")
+    order = visit.write(
+        "INSERT INTO shop_orders (number, customer, moment, status, shipping_method, payment_method, coupon, subtotal, "
+        "discount, shipping, tax, total) VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?)",
+        *(number, visit.account, stamp(), method, paid, coupon),
+        *(cost.subtotal, cost.discount, cost.shipping, cost.tax, cost.total),
+    )
+    for line in cart.lines:
+        product = line.product
+        visit.write(
+            "INSERT INTO shop_order_lines (order_id, product, sku, name, options, price, quantity) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            *(order, product["id"], product["sku"], product["name"], line.options, line.price, line.quantity),
+        )
+        visit.write("UPDATE shop_products SET stock = stock - ? WHERE id = ?", line.quantity, product["id"])
+    for rule in cart.rules:
+        visit.write("UPDATE shop_rules SET used = used + 1 WHERE id = ?", rule["id"])
+    _write_addresses(visit, order, address)
+    visit.write("DELETE FROM shop_cart_lines WHERE cart = ?", cart.number)
+    visit.write("UPDATE shop_carts SET coupon = '' WHERE id = ?", cart.number)
+    return number
+
+
+def _write_addresses(visit: Visit, order: int, address: sqlite3.Row) -> None:
+    """Where the parcel goes, and the bill: to the default address, if there is one."""
+    bill = _address(visit, customer_of(visit)["address"] or 0) or address
+    for kind, row in (("shipping", address), ("billing", bill)):
+        visit.write(
+            "INSERT INTO shop_order_addresses (order_id, kind, name, street, town, region, zip, phone) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            *(order, kind, *(row[name] for name in _PLACE)),
+        )

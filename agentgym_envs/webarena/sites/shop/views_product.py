@@ -1,0 +1,148 @@
+"""A product with its reviews, and how one is written."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from agentgym_envs.webarena.sites.clock import stamp
+from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
+from agentgym_envs.webarena.sites.kit.fields import Fields
+from agentgym_envs.webarena.sites.kit.paging import Paging
+from agentgym_envs.webarena.sites.kit.site import Routes
+from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.shop.store import cards, options_of
+
+routes = Routes()
+REVIEWS_A_PAGE = 10
+_RECENT, _RELATED = 3, 3
+_ORDERS = {
+    "newest": ("Newest first", "moment DESC, id DESC"),
+    "oldest": ("Oldest first", "moment, id"),
+    "highest": ("Highest rating", "rating DESC, moment DESC, id DESC"),
+    "lowest": ("Lowest rating", "rating, moment DESC, id DESC"),
+}
+
+
+@routes.get("/product/{slug}")
+def product(visit: Visit, slug: str) -> Answer:
+    """A product's own page."""
+    shown, details = _product(visit, slug)
+    recent = visit.rows(
+        "SELECT * FROM shop_reviews WHERE product = ? AND status = 'approved' "
+        f"ORDER BY moment DESC, id DESC LIMIT {_RECENT}",
+        shown["id"],
+    )
+    related = cards(
+        visit, f"c.id = ? AND p.id <> ? ORDER BY abs(p.id - ?), p.id LIMIT {_RELATED}", *_near(details, shown["id"])
+    )
+    return visit.page(
+        "product.html",
+        product=shown,
+        details=details,
+        above=_above(visit, details["category"]),
+        attributes=visit.rows("SELECT name, value FROM shop_attributes WHERE product = ? ORDER BY id", shown["id"]),
+        options=options_of(visit, shown["id"]),
+        recent=recent,
+        related=related,
+    )
+
+
+@routes.get("/product/{slug}/reviews")
+def reviews(visit: Visit, slug: str) -> Answer:
+    """All reviews of a product that may be seen, by stars if the query says so."""
+    shown, _ = _product(visit, slug)
+    stars = visit.query.number("stars", 0, least=1, most=5)
+    where = "product = ? AND status = 'approved' AND (? = 0 OR rating = ?)"
+    arguments = (shown["id"], stars, stars)
+    paging = Paging.of(visit.query, visit.value(f"SELECT COUNT(*) FROM shop_reviews WHERE {where}", *arguments), 10)
+    order = visit.query.choice("order", tuple(_ORDERS), "newest")
+    return visit.page(
+        "reviews.html",
+        product=shown,
+        stars=stars,
+        order=order,
+        orders=[(name, text) for name, (text, _) in _ORDERS.items()],
+        paging=paging,
+        counts=_counts(visit, shown["id"]),
+        reviews=visit.rows(
+            f"SELECT * FROM shop_reviews WHERE {where} ORDER BY {_ORDERS[order][1]} LIMIT {paging.size} OFFSET ?",
+            *arguments,
+            paging.skipped,
+        ),
+    )
+
+
+@routes.get("/product/{slug}/write-review")
+def write_review(visit: Visit, slug: str) -> Answer:
+    """The form for a review."""
+    return _form(visit, slug, Fields())
+
+
+@routes.post("/product/{slug}/write-review")
+def send_review(visit: Visit, slug: str) -> Answer:
+    """A review, which is seen once it has been approved."""
+    shown, _ = _product(visit, slug)
+    form = visit.form
+    rating = form.number("rating", 0, least=1, most=5)
+    nickname, title, text = form.text("nickname", most=60), form.text("title", most=120), form.text("text", most=3000)
+    if not rating:
+        return _form(visit, slug, form, "Please choose how many stars you give.")
+    if not (nickname and title and text):
+        return _form(visit, slug, form, "Please fill in nickname, summary and review.")
+    visit.write(
+        "INSERT INTO shop_reviews (product, customer, nickname, rating, title, text, moment, status) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, 'pending')",
+        shown["id"],
+        visit.account or None,
+        nickname,
+        rating,
+        title,
+        text,
+        stamp(),
+    )
+    visit.say("You submitted your review for moderation.")
+    return Redirect(f"/product/{slug}")
+
+
+def _form(visit: Visit, slug: str, form: Fields, wrong: str = "") -> Answer:
+    shown, _ = _product(visit, slug)
+    first = visit.value("SELECT first FROM shop_customers WHERE id = ?", visit.account) or ""
+    return visit.page(
+        "write_review.html",
+        422 if wrong else 200,
+        product=shown,
+        wrong=wrong,
+        nickname=form.text("nickname", first),
+        rating=form.number("rating", 0, least=1, most=5),
+        title=form.text("title"),
+        text=form.text("text"),
+    )
+
+
+def _product(visit: Visit, slug: str) -> tuple[sqlite3.Row, sqlite3.Row]:
+    """A product as lists tell it, and all that is known of it."""
+    found = cards(visit, "p.slug = ?", slug)
+    if not found:
+        raise Missing("This product is no longer sold here.")
+    return found[0], visit.one("SELECT * FROM shop_products WHERE id = ?", found[0]["id"])
+
+
+def _above(visit: Visit, category: int) -> list[tuple[str, str]]:
+    """The department and the shelf that a product is in, with their addresses."""
+    rows = visit.rows(
+        "SELECT * FROM shop_categories WHERE id = ?1 OR id = (SELECT parent FROM shop_categories WHERE id = ?1) "
+        "ORDER BY parent IS NOT NULL",
+        category,
+    )
+    return [(row["name"], f"/category/{row['slug']}") for row in rows]
+
+
+def _near(details: sqlite3.Row, number: int) -> tuple[int, int, int]:
+    return details["category"], number, number
+
+
+def _counts(visit: Visit, number: int) -> list[tuple[int, int]]:
+    """How many reviews give five stars, four stars and so on."""
+    query = "SELECT rating, COUNT(*) FROM shop_reviews WHERE product = ? AND status = 'approved' GROUP BY rating"
+    found = {row[0]: row[1] for row in visit.rows(query, number)}
+    return [(stars, found.get(stars, 0)) for stars in (5, 4, 3, 2, 1)]

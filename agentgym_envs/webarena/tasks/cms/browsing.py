@@ -1,0 +1,111 @@
+"""Ways to orders, and lists of them to be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.urls import EndsOn
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.cms.common import ADMIN, ORDER_LINK, OfAdmin, filtered, go, one_each, open_order, some
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params
+
+
+class ShowOrders(OfAdmin):
+    """The orders of a status that are worth something."""
+
+    name, kind, difficulty = "cms-show-orders", "navigation", "medium"
+    intents = (
+        "Show me all {status} orders with a grand total of at least ${least}.",
+        "Filter the list of orders: status {status}, grand total from ${least}.",
+        "I want to see the list of the {status} orders that came to ${least} or more, and no others.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Of the common statuses."""
+        statuses = ("complete", "canceled", "closed", "pending", "processing")
+        return [{"status": status, "least": least} for status in statuses for least in (50, 75, 100, 150, 200)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The filtered grid, however the amount is typed."""
+        page = f"{ADMIN}/orders?status={params['status']}&total_from="
+        return [EndsOn(" |OR| ".join(page + amount for amount in amounts(params["least"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Filter the grid."""
+        yield from go(sight, "Sales", "Orders")
+        yield from filtered(sight, {"Grand total from": params["least"]}, Status=params["status"].capitalize())
+        yield sight.stop()
+
+
+def amounts(whole: int) -> tuple[str, ...]:
+    """The ways in which an amount of whole dollars is typed."""
+    return f"{whole}", f"{whole}.00", f"${whole}", f"${whole}.00"
+
+
+class NewestOrder(OfAdmin):
+    """The newest order of a customer that has a status."""
+
+    name, kind, difficulty = "cms-open-newest-order", "navigation", "medium"
+    intents = (
+        "Open the most recent {status} order of {customer}.",
+        "Go to the page of the newest order by {customer} that is {status}.",
+        "Show me the details of the latest order with the status {status} that {customer} placed.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Customers with several orders of a status."""
+        query = """SELECT c.first || ' ' || c.last AS customer, o.status FROM shop_orders o
+            JOIN shop_customers c ON c.id = o.customer GROUP BY c.id, o.status HAVING COUNT(*) BETWEEN 2 AND 10
+            ORDER BY c.id, o.status"""
+        return some(map(dict, world.rows(query)), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its page."""
+        query = """SELECT o.id FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
+            WHERE c.first || ' ' || c.last = ? AND o.status = ? ORDER BY o.moment DESC LIMIT 1"""
+        return [EndsOn(f"{ADMIN}/orders/{world.value(query, params['customer'], params['status'])}")]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The grid has the newest first."""
+        yield from go(sight, "Sales", "Orders")
+        yield from filtered(sight, {"Customer": params["customer"]}, Status=params["status"].capitalize())
+        yield sight.click("link", ORDER_LINK)
+        yield sight.stop()
+
+
+class OrderCustomer(OfAdmin):
+    """Who placed an order."""
+
+    name, kind, difficulty = "cms-open-customer-of-order", "navigation", "easy"
+    intents = (
+        "Open the account page of the customer who placed order #{number}.",
+        "Go to the page of the customer behind order {number}.",
+        "Show me the customer of order #{number}, on the customer's own page.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """One order of each of some customers."""
+        rows = world.rows("SELECT number, customer FROM shop_orders ORDER BY id")
+        return some(one_each((row["customer"], {"number": row["number"]}) for row in rows), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The customer's page."""
+        customer = world.value("SELECT customer FROM shop_orders WHERE number = ?", params["number"])
+        return [EndsOn(f"{ADMIN}/customers/{customer}")]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The order's page has a link."""
+        yield from open_order(sight, params["number"])
+        customer = sight.line("Customer Name")[2].name
+        yield sight.click("link", customer)
+        yield sight.stop()
+
+
+TEMPLATES = (
+    ShowOrders(),
+    NewestOrder(),
+    OrderCustomer(),
+)

@@ -1,0 +1,243 @@
+"""Questions about customers and what is changed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Updated
+from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.cms.common import (
+    OfAdmin,
+    filtered,
+    go,
+    held,
+    one_each,
+    open_customer,
+    open_order,
+    some,
+)
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+_NAMED = "first || ' ' || last = ?"
+
+
+class CustomerEmail(OfAdmin):
+    """A customer's e-mail address."""
+
+    name, kind, difficulty = "cms-customer-email", "information", "easy"
+    intents = (
+        "What is the e-mail address of the customer {customer}?",
+        "Tell me the e-mail address under which {customer} is registered.",
+        "I need to write to {customer}. What is the e-mail address of the account?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Any customers."""
+        return some(
+            map(dict, world.rows("SELECT first || ' ' || last AS customer FROM shop_customers ORDER BY id")), rng
+        )
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The address."""
+        return [says(world.value(f"SELECT email FROM shop_customers WHERE {_NAMED}", params["customer"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The customer's page."""
+        yield from open_customer(sight, params["customer"])
+        yield sight.stop(held(sight, "E-mail"))
+
+
+class WhoseNumber(OfAdmin):
+    """Who has a phone number."""
+
+    name, kind, difficulty = "cms-whose-number", "information", "medium"
+    intents = (
+        "Somebody called from {phone}. Which customer is that?",
+        "Find the customer whose phone number is {phone}, and tell me the name.",
+        "What is the name of the customer with the phone number {phone}?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Numbers of default addresses that are one customer's only."""
+        query = """SELECT a.phone FROM shop_customers c JOIN shop_addresses a ON a.id = c.address
+            GROUP BY a.phone HAVING COUNT(*) = 1 ORDER BY c.id"""
+        return some(map(dict, world.rows(query)), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The name."""
+        query = """SELECT c.first || ' ' || c.last FROM shop_customers c JOIN shop_addresses a ON a.id = c.address
+            WHERE a.phone = ?"""
+        name = world.value(query, params["phone"])
+        others = [row[0] for row in world.rows("SELECT first || ' ' || last FROM shop_customers")]
+        return [says(name, others=[other for other in others if other != name])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Customers can be filtered by it."""
+        yield from go(sight, "Customers", "All Customers")
+        yield from filtered(sight, {"Phone": params["phone"]})
+        yield sight.stop(sight.table()[0]["Name"])
+
+
+class LifetimeSales(OfAdmin):
+    """What a customer has spent."""
+
+    name, kind, difficulty = "cms-lifetime-sales", "information", "easy"
+    intents = (
+        "How much has {customer} spent in our shop so far? Leave canceled orders out.",
+        "What are the lifetime sales of the customer {customer}?",
+        "Tell me the lifetime sales of {customer}, which leave canceled orders out.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Customers who spent different sums."""
+        query = """SELECT c.first || ' ' || c.last AS customer, SUM(o.total) AS total FROM shop_orders o
+            JOIN shop_customers c ON c.id = o.customer WHERE o.status <> 'canceled' GROUP BY c.id ORDER BY c.id"""
+        rows = world.rows(query)
+        return some(one_each((row["total"], {"customer": row["customer"]}) for row in rows), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The sum of the totals."""
+        query = f"""SELECT SUM(o.total) FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
+            WHERE o.status <> 'canceled' AND {_NAMED}"""
+        return [says(money(world.value(query, params["customer"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The customer's page."""
+        yield from open_customer(sight, params["customer"])
+        yield sight.stop(sight.value("Lifetime Sales"))
+
+
+class EnquiryOrder(OfAdmin):
+    """What an order came to that somebody asks about."""
+
+    name, kind, difficulty = "cms-order-of-enquiry", "information", "medium"
+    held_out = True
+    intents = (
+        "{customer} has written to us about an order. What is its grand total?",
+        'Look up the enquiry "{subject}" of {customer}. How much did the order that it is about come to?',
+        "What is the grand total of the order that {customer} mentions in the enquiry with the subject {subject}?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Enquiries with an order, one of each person."""
+        query = """SELECT e.name AS customer, e.subject, o.total FROM shop_enquiries e
+            JOIN shop_orders o ON o.number = e.order_number GROUP BY e.name HAVING COUNT(*) = 1 ORDER BY e.name"""
+        return one_each((row["total"], {"customer": row[0], "subject": row[1]}) for row in world.rows(query))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The order's total."""
+        query = """SELECT o.total FROM shop_enquiries e JOIN shop_orders o ON o.number = e.order_number
+            WHERE e.name = ? AND e.subject = ?"""
+        return [says(money(world.value(query, params["customer"], params["subject"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The enquiry tells the order's number."""
+        yield from go(sight, "Customers", "Enquiries")
+        yield sight.click_in(params["customer"], "link", params["subject"])
+        yield from open_order(sight, sight.search(r"\b(\d{9})\b")[0])
+        yield sight.stop(sight.value("Grand Total"))
+
+
+class ChangeGroup(OfAdmin):
+    """Move a customer to another group."""
+
+    name, kind, difficulty = "cms-change-group", "change", "medium"
+    intents = (
+        "Move the customer {customer} to the group {target}.",
+        "{customer} is a {target} customer now. Change the group of the account accordingly.",
+        "Set the customer group of {customer} to {target}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Any customers, to a group that they are not in."""
+        query = "SELECT first || ' ' || last AS customer, customer_group FROM shop_customers ORDER BY id"
+        for row in some(world.rows(query), rng):
+            others = [group for group in ("General", "Wholesale", "Retailer") if group != row["customer_group"]]
+            yield {"customer": row["customer"], "target": rng.choice(others)}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Only the group."""
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        return [changed(Updated("shop_customers", {"id": id}, {"customer_group": params["target"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The customer's form."""
+        yield from open_customer(sight, params["customer"])
+        yield sight.choose("Group", params["target"])
+        yield sight.click("button", "Save Customer")
+        yield sight.stop()
+
+
+class ChangeEmail(OfAdmin):
+    """Enter another e-mail address."""
+
+    name, kind, difficulty = "cms-change-email", "change", "medium"
+    intents = (
+        "The customer {customer} has a new e-mail address: {email}. Enter it in the account.",
+        "Change the e-mail address of {customer}'s account to {email}.",
+        "Update the customer {customer}: the e-mail address is {email} from now on.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Any customers."""
+        for first, last in some(map(tuple, world.rows("SELECT first, last FROM shop_customers ORDER BY id")), rng):
+            host = rng.choice(("post", "inbox", "letters", "home"))
+            plain = last.lower().replace("ö", "o")
+            yield {"customer": f"{first} {last}", "email": f"{first.lower()}.{plain}@{host}.test"}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Only the address of the account."""
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        return [changed(Updated("shop_customers", {"id": id}, {"email": params["email"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The customer's form."""
+        yield from open_customer(sight, params["customer"])
+        yield sight.type("E-mail", params["email"])
+        yield sight.click("button", "Save Customer")
+        yield sight.stop()
+
+
+class Unsubscribe(OfAdmin):
+    """Send a customer no newsletter any more."""
+
+    name, kind, difficulty = "cms-unsubscribe", "change", "easy"
+    intents = (
+        "Unsubscribe the customer {customer} from the newsletter.",
+        "{customer} does not want our newsletter any longer. End the subscription without deleting it.",
+        "Set the newsletter subscription of {customer} to unsubscribed.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Customers who are subscribed."""
+        query = """SELECT c.first || ' ' || c.last AS customer FROM shop_subscribers s
+            JOIN shop_customers c ON c.id = s.customer WHERE s.status = 'subscribed'
+            GROUP BY c.id HAVING COUNT(*) = 1 ORDER BY c.id"""
+        return some(map(dict, world.rows(query)), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Only the subscription's status."""
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        return [changed(Updated("shop_subscribers", {"customer": id}, {"status": "unsubscribed"}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A button on the customer's page."""
+        yield from open_customer(sight, params["customer"])
+        yield sight.click("button", "Unsubscribe from Newsletter")
+        yield sight.stop()
+
+
+TEMPLATES = (
+    CustomerEmail(),
+    WhoseNumber(),
+    LifetimeSales(),
+    EnquiryOrder(),
+    ChangeGroup(),
+    ChangeEmail(),
+    Unsubscribe(),
+)

@@ -1,0 +1,389 @@
+"""What is done with orders: cancel, hold, release, invoice, ship, refund, comment, correct an address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import NotAchievable
+from agentgym_envs.webarena.tasks.cms.common import ORDER_LINK, OfAdmin, filtered, go, open_order, some
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+_INVOICED = "EXISTS (SELECT 1 FROM shop_invoices WHERE order_id = o.id)"
+_SHIPPED = "EXISTS (SELECT 1 FROM shop_shipments WHERE order_id = o.id)"
+_OPEN = "o.status IN ('pending', 'processing')"
+
+
+def _numbers(world: World, where: str) -> list[Params]:
+    return [dict(row) for row in world.rows(f"SELECT o.number FROM shop_orders o WHERE {where} ORDER BY o.id")]
+
+
+def _status(params: Params, status: str) -> Updated:
+    return Updated("shop_orders", {"number": params["number"]}, {"status": status})
+
+
+def _order(world: World, params: Params) -> tuple[int, int]:
+    """The id of an order, and its total."""
+    (row,) = world.rows("SELECT id, total FROM shop_orders WHERE number = ?", params["number"])
+    return row["id"], row["total"]
+
+
+def _restocked(world: World, params: Params) -> list[Expected]:
+    """The products of an order, put back."""
+    query = """SELECT p.id, p.stock + SUM(l.quantity) AS stock FROM shop_order_lines l
+        JOIN shop_orders o ON o.id = l.order_id JOIN shop_products p ON p.id = l.product
+        WHERE o.number = ? GROUP BY p.id ORDER BY p.id"""
+    rows = world.rows(query, params["number"])
+    return [Updated("shop_products", {"id": row["id"]}, {"stock": row["stock"]}) for row in rows]
+
+
+class CancelOrder(OfAdmin):
+    """Cancel an order."""
+
+    name, kind, difficulty = "cms-cancel-order", "change", "medium"
+    intents = (
+        "Cancel order #{number}.",
+        "The customer has changed their mind: please cancel the order with the number {number}.",
+        "Order #{number} was placed by mistake. Cancel it.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Open orders that were neither charged nor sent."""
+        return _numbers(world, f"{_OPEN} AND NOT {_INVOICED} AND NOT {_SHIPPED}")
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The status; what was ordered is in stock again."""
+        return [changed(_status(params, "canceled"), *_restocked(world, params))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A button on the order's page, and a question."""
+        yield from open_order(sight, params["number"])
+        yield sight.click("button", "Cancel")
+        yield sight.click("button", "OK")
+        yield sight.stop()
+
+
+class HoldOrder(OfAdmin):
+    """Put an order on hold."""
+
+    name, kind, difficulty = "cms-hold-order", "change", "easy"
+    intents = (
+        "Put order #{number} on hold.",
+        "We have to ask the customer something first: put the order {number} on hold.",
+        "Hold order #{number} until further notice.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Open orders."""
+        return _numbers(world, _OPEN)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Only the status."""
+        return [changed(_status(params, "on hold"))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A button on the order's page."""
+        yield from open_order(sight, params["number"])
+        yield sight.click("button", "Hold")
+        yield sight.stop()
+
+
+class ReleaseOrder(OfAdmin):
+    """Release an order that is on hold."""
+
+    name, kind, difficulty = "cms-release-order", "change", "easy"
+    intents = (
+        "Take order #{number} off hold.",
+        "The question about order {number} is settled. Release it, so that it is no longer on hold.",
+        "Order #{number} has been on hold long enough: unhold it.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders on hold."""
+        return _numbers(world, "o.status = 'on hold'")
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It is processing again if something was charged or sent, else pending."""
+        where = f"o.number = ? AND ({_INVOICED} OR {_SHIPPED})"
+        begun = world.value(f"SELECT 1 FROM shop_orders o WHERE {where}", params["number"])
+        return [changed(_status(params, "processing" if begun else "pending"))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A button on the order's page."""
+        yield from open_order(sight, params["number"])
+        yield sight.click("button", "Unhold")
+        yield sight.stop()
+
+
+class InvoiceOrder(OfAdmin):
+    """Invoice an order."""
+
+    name, kind, difficulty = "cms-invoice-order", "change", "medium"
+    intents = (
+        "Create the invoice for order #{number}.",
+        "The money for order {number} has arrived: invoice the order.",
+        "Invoice everything in order #{number}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Open orders without an invoice."""
+        return _numbers(world, f"{_OPEN} AND NOT {_INVOICED}")
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """An invoice of the order's total, and the status that follows."""
+        id, total = _order(world, params)
+        sent = world.value(f"SELECT 1 FROM shop_orders o WHERE o.id = ? AND {_SHIPPED}", id)
+        added = Added("shop_invoices", {"order_id": id, "total": total})
+        return [changed(added, *_moved(world, id, "complete" if sent else "processing"))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A page of its own, to be submitted."""
+        yield from open_order(sight, params["number"])
+        yield sight.click("link", "Invoice")
+        yield sight.click("button", "Submit Invoice")
+        yield sight.stop()
+
+
+def _moved(world: World, id: int, status: str) -> list[Expected]:
+    """The change of an order to a status, if it does not have it already."""
+    if world.value("SELECT status FROM shop_orders WHERE id = ?", id) == status:
+        return []
+    return [Updated("shop_orders", {"id": id}, {"status": status})]
+
+
+class ShipOrder(OfAdmin):
+    """Ship an order with a tracking number."""
+
+    name, kind, difficulty = "cms-ship-order", "change", "medium"
+    intents = (
+        "Ship order #{number} with {carrier}, tracking number {track}.",
+        "Create the shipment for order {number}. The carrier is {carrier}, and the tracking number is {track}.",
+        "The parcel of order #{number} has gone out with {carrier} as number {track}. Enter the shipment.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Open orders that were not sent, with any carrier."""
+        carriers = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks ORDER BY 1")]
+        orders = _numbers(world, f"{_OPEN} AND NOT {_SHIPPED}")
+        return [
+            {**order, "carrier": rng.choice(carriers), "track": f"{rng.randint(10**9, 10**10 - 1)}"} for order in orders
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A shipment, its tracking number, and the status that follows."""
+        id, _ = _order(world, params)
+        paid = world.value(f"SELECT 1 FROM shop_orders o WHERE o.id = ? AND {_INVOICED}", id)
+        track = Added("shop_tracks", {"carrier": params["carrier"], "number": params["track"]})
+        moved = _moved(world, id, "complete" if paid else "processing")
+        return [changed(Added("shop_shipments", {"order_id": id}), track, *moved)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A form of its own."""
+        yield from open_order(sight, params["number"])
+        yield sight.click("link", "Ship")
+        yield sight.choose("Carrier", params["carrier"])
+        yield sight.type("Tracking Number", params["track"])
+        yield sight.click("button", "Submit Shipment")
+        yield sight.stop()
+
+
+class AddTrack(OfAdmin):
+    """Add the tracking number that a shipment lacks."""
+
+    name, kind, difficulty = "cms-add-tracking-number", "change", "hard"
+    intents = (
+        "Add the {carrier} tracking number {track} to the shipment of order #{number}.",
+        "Order {number} was shipped without a tracking number. It is {track}, with {carrier}: please add it.",
+        "Update order #{number} with its tracking number: {carrier} {track}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders with one shipment that has no tracking number."""
+        carriers = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks ORDER BY 1")]
+        query = """SELECT o.number FROM shop_orders o JOIN shop_shipments s ON s.order_id = o.id
+            WHERE s.id NOT IN (SELECT shipment FROM shop_tracks) GROUP BY o.id HAVING COUNT(*) = 1 ORDER BY o.id"""
+        orders = some(map(dict, world.rows(query)), rng, 30)
+        return [
+            {**order, "carrier": rng.choice(carriers), "track": f"{rng.randint(10**9, 10**10 - 1)}"} for order in orders
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """One more tracking number, of that shipment."""
+        query = "SELECT s.id FROM shop_shipments s JOIN shop_orders o ON o.id = s.order_id WHERE o.number = ?"
+        shipment = world.value(query, params["number"])
+        values = {"shipment": shipment, "carrier": params["carrier"], "number": params["track"]}
+        return [changed(Added("shop_tracks", values))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Shipments can be found by the order's number."""
+        yield from go(sight, "Sales", "Shipments")
+        yield from filtered(sight, {"Order number": params["number"]})
+        yield sight.click("link", ORDER_LINK)
+        yield sight.choose("Carrier", params["carrier"])
+        yield sight.type("Tracking Number", params["track"])
+        yield sight.click("button", "Add Tracking Number")
+        yield sight.stop()
+
+
+class RefundOrder(OfAdmin):
+    """Refund an order but for a fee."""
+
+    name, kind, difficulty = "cms-refund-order", "change", "medium"
+    held_out = True
+    intents = (
+        "Refund order #{number} with its shipping, less an adjustment fee of ${fee}.00. Do not return items to stock.",
+        "Create a credit memo for order {number}: shipping refunded in full, an adjustment fee of ${fee}.00, nothing "
+        "put back into stock.",
+        "Give the customer of order #{number} everything back, shipping included, except for a fee of ${fee}.00. "
+        "The items do not go back to stock.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Complete orders that were charged."""
+        where = f"o.status = 'complete' AND {_INVOICED} AND o.total > 3000"
+        where += " AND NOT EXISTS (SELECT 1 FROM shop_refunds WHERE order_id = o.id)"
+        return [{**order, "fee": rng.choice((2, 3, 4, 5, 6, 8, 10))} for order in some(_numbers(world, where), rng, 30)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A credit memo of the total but for the fee; the order is closed."""
+        id, total = _order(world, params)
+        shipping = world.value("SELECT shipping FROM shop_orders WHERE id = ?", id)
+        memo = {"order_id": id, "total": total - 100 * params["fee"], "shipping": shipping}
+        return [changed(Added("shop_refunds", memo), _status(params, "closed"))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The form has the shipping filled in."""
+        yield from open_order(sight, params["number"])
+        yield sight.click("link", "Credit Memo")
+        yield sight.type("Adjustment Fee", str(params["fee"]))
+        yield sight.click("button", "Refund Offline")
+        yield sight.stop()
+
+
+class NotifyCustomer(OfAdmin):
+    """Tell a customer something about their newest open order."""
+
+    name, kind, difficulty = "cms-notify-customer", "change", "hard"
+    intents = (
+        'Notify {customer} about their most recent {status} order with the message "{message}".',
+        'Add the comment "{message}" to the newest {status} order of {customer}, and notify the customer of it.',
+        'Write "{message}" as a comment on the latest {status} order that {customer} placed; the customer is to be '
+        "notified by e-mail.",
+    )
+    _MESSAGES = (
+        "We are waiting for the last item and will send everything together.",
+        "Your parcel leaves our warehouse tomorrow morning.",
+        "The colour that you chose is back in stock.",
+        "Please call us about your delivery address.",
+        "Sorry for the delay, it will be on its way this week.",
+        "We have upgraded your order to Express Shipping at no cost.",
+        "Thank you for your patience!",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Customers with an order of a status."""
+        query = """SELECT DISTINCT c.first || ' ' || c.last AS customer, o.status FROM shop_orders o
+            JOIN shop_customers c ON c.id = o.customer WHERE o.status IN ('pending', 'processing') ORDER BY 1, 2"""
+        return [{**dict(row), "message": rng.choice(self._MESSAGES)} for row in world.rows(query)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A comment on that order; whether the shop shows it is left open."""
+        query = """SELECT o.id FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
+            WHERE c.first || ' ' || c.last = ? AND o.status = ? ORDER BY o.moment DESC LIMIT 1"""
+        order = world.value(query, params["customer"], params["status"])
+        values = {"order_id": order, "status": params["status"], "text": params["message"], "notified": 1}
+        return [changed(Added("shop_order_comments", values))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Filter the orders; the newest is the first."""
+        yield from go(sight, "Sales", "Orders")
+        yield from filtered(sight, {"Customer": params["customer"]}, Status=params["status"].capitalize())
+        yield sight.click("link", ORDER_LINK)
+        yield sight.type("Comment", params["message"])
+        yield sight.click("checkbox", "Notify Customer by E-mail")
+        yield sight.click("button", "Submit Comment")
+        yield sight.stop()
+
+
+class CorrectAddress(OfAdmin):
+    """Correct the address that an order goes to."""
+
+    name, kind, difficulty = "cms-correct-address", "change", "medium"
+    intents = (
+        'The customer of order #{number} has moved. Change the street in the shipping address to "{street}" and the '
+        "phone number to {phone}.",
+        'In the shipping address of order {number}, the street must be "{street}" and the phone {phone}. Correct it.',
+        'Update the shipping address of order #{number}: street address "{street}", phone number {phone}. Leave the '
+        "billing address alone.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders that were not sent yet, and then some."""
+        streets = [row[0] for row in world.rows("SELECT DISTINCT street FROM shop_addresses ORDER BY 1")]
+        names = sorted({street.partition(" ")[2] for street in streets})
+        orders = some(_numbers(world, f"{_OPEN} OR o.status = 'on hold'"), rng, 30)
+        for order in orders:
+            phone = f"0{rng.randint(10, 99)} 555 {rng.randint(1000, 9999)}"
+            yield {**order, "street": f"{rng.randint(200, 999)} {rng.choice(names)}", "phone": phone}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Two columns of one address."""
+        id, _ = _order(world, params)
+        values = {"street": params["street"], "phone": params["phone"]}
+        return [changed(Updated("shop_order_addresses", {"order_id": id, "kind": "shipping"}, values))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A form of its own."""
+        yield from open_order(sight, params["number"])
+        yield sight.click("link", "Edit shipping address")
+        yield sight.type("Street Address", params["street"])
+        yield sight.type("Phone Number", params["phone"])
+        yield sight.click("button", "Save Address")
+        yield sight.stop()
+
+
+class CancelComplete(OfAdmin):
+    """Cancel an order that cannot be canceled any more."""
+
+    name, kind, difficulty = "cms-cancel-impossible", "change", "easy"
+    intents = (
+        "Cancel order #{number}.",
+        "The customer no longer wants order {number}. Cancel the order (a refund is not what we are looking for).",
+        "Please set order #{number} to canceled.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders that were charged and sent."""
+        return some(_numbers(world, f"o.status = 'complete' AND {_INVOICED} AND {_SHIPPED}"), rng, 30)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be done."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Look for the button."""
+        yield from open_order(sight, params["number"])
+        yield sight.stop() if sight.has("button", "Cancel") else sight.not_achievable()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Say that it is done."""
+        yield from open_order(sight, params["number"])
+        yield sight.stop("Done")
+
+
+TEMPLATES = (
+    CancelOrder(),
+    HoldOrder(),
+    ReleaseOrder(),
+    InvoiceOrder(),
+    ShipOrder(),
+    AddTrack(),
+    RefundOrder(),
+    NotifyCustomer(),
+    CorrectAddress(),
+    CancelComplete(),
+)

@@ -1,0 +1,312 @@
+"""Cart price rules with their coupons, and what the shop was searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.evaluators.urls import EndsOn
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import NotAchievable, says
+from agentgym_envs.webarena.tasks.cms.common import ADMIN, OfAdmin, fill_in, filtered, go, one_each, search, some
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+_TERMS = "SELECT term, results, uses FROM shop_searches ORDER BY uses DESC, id"
+
+_PROMOTIONS = {
+    "Spring cleaning": "CLEAN",
+    "Happy birthday": "BDAY",
+    "Garden party": "GARDEN",
+    "Back to work": "WORK",
+    "Rainy days": "RAIN",
+    "First holiday": "HOLIDAY",
+    "Long weekend": "LONG",
+    "Early birds": "EARLY",
+}
+"""Names of rules to be, and what their coupons begin with."""
+
+
+class CouponUses(OfAdmin):
+    """How often a coupon was used."""
+
+    name, kind, difficulty = "cms-coupon-uses", "information", "easy"
+    intents = (
+        "How many times has the coupon code {coupon} been used?",
+        "How often did customers use the coupon {coupon}?",
+        "Tell me the number of uses of the cart price rule with the coupon {coupon}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Coupons with different numbers."""
+        rows = world.rows("SELECT coupon, used FROM shop_rules WHERE coupon <> '' ORDER BY id")
+        return one_each((row["used"], {"coupon": row["coupon"]}) for row in rows)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """What its rule says."""
+        return [says(world.value("SELECT used FROM shop_rules WHERE coupon = ?", params["coupon"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The grid of rules has a column for it."""
+        yield from go(sight, "Marketing", "Cart Price Rules")
+        rows = sight.table()
+        yield sight.stop(next(row["Uses"] for row in rows if row["Coupon Code"] == params["coupon"]))
+
+
+class CouponUnknown(OfAdmin):
+    """How often a coupon was used that there never was."""
+
+    name, kind, difficulty = "cms-coupon-unknown", "information", "easy"
+    intents = (
+        "How many times has the coupon code {coupon} been used?",
+        "How often did customers use the coupon {coupon}?",
+        "Tell me the number of uses of the cart price rule with the coupon {coupon}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Codes that look like those of the shop."""
+        known = {row["coupon"] for row in world.rows("SELECT coupon FROM shop_rules")}
+        heads = ("SUMMER", "BAKER", "ROSES", "MARCH", "SUNDAY", "HELLO", "LOYAL", "GREEN")
+        codes = (f"{head}{number}" for head in heads for number in (5, 10, 15, 20, 30))
+        return [{"coupon": code} for code in codes if code not in known]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be told."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Look for it among the rules."""
+        yield from go(sight, "Marketing", "Cart Price Rules")
+        uses = [row["Uses"] for row in sight.table() if row["Coupon Code"] == params["coupon"]]
+        yield sight.stop(uses[0]) if uses else sight.not_achievable()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Take the first rule's number."""
+        yield from go(sight, "Marketing", "Cart Price Rules")
+        yield sight.stop(sight.table()[0]["Uses"])
+
+
+class OpenRule(OfAdmin):
+    """The page on which a rule is edited."""
+
+    name, kind, difficulty = "cms-open-rule", "navigation", "easy"
+    intents = (
+        "Open the cart price rule that has the coupon code {coupon}.",
+        "Go to the edit page of the cart price rule of the coupon {coupon}.",
+        "Show me the details of the rule behind the coupon {coupon}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """All coupons."""
+        return map(dict, world.rows("SELECT coupon FROM shop_rules WHERE coupon <> '' ORDER BY id"))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its page."""
+        return [EndsOn(f"{ADMIN}/rules/{world.value('SELECT id FROM shop_rules WHERE coupon = ?', params['coupon'])}")]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The grid has a link."""
+        yield from go(sight, "Marketing", "Cart Price Rules")
+        yield from _open(sight, params["coupon"])
+        yield sight.stop()
+
+
+def _open(sight: Sight, coupon: str) -> Iterator[str]:
+    """Open the rule of a coupon from the grid."""
+    rule = next(row["Rule"] for row in sight.table() if row["Coupon Code"] == coupon)
+    yield sight.click_in(coupon, "link", rule)
+
+
+class SwitchRule(OfAdmin):
+    """Activate a rule, or the other way round."""
+
+    name, kind, difficulty = "cms-switch-rule", "change", "medium"
+    intents = (
+        "{switch} the cart price rule with the coupon code {coupon}.",
+        "{switch} the rule behind the coupon {coupon}, and change nothing else of it.",
+        "{switch} the coupon {coupon} by its cart price rule.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """All coupons."""
+        for row in world.rows("SELECT coupon, active FROM shop_rules WHERE coupon <> '' ORDER BY id"):
+            yield {"coupon": row["coupon"], "switch": "Deactivate" if row["active"] else "Activate"}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Only whether it is active."""
+        values = {"active": int(params["switch"] == "Activate")}
+        return [changed(Updated("shop_rules", {"coupon": params["coupon"]}, values))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A checkbox in its form."""
+        yield from go(sight, "Marketing", "Cart Price Rules")
+        yield from _open(sight, params["coupon"])
+        yield sight.click("checkbox", "Active")
+        yield sight.click("button", "Save")
+        yield sight.stop()
+
+
+class ExtendRule(OfAdmin):
+    """Let a coupon end on another day."""
+
+    name, kind, difficulty = "cms-extend-rule", "change", "medium"
+    intents = (
+        "Let the coupon {coupon} be valid until {end}: change the end of its cart price rule.",
+        "Set the last day of the cart price rule with the coupon {coupon} to {end}.",
+        "The coupon {coupon} must end on {end}. Change its rule accordingly.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Days of the summer to come."""
+        for row in world.rows("SELECT coupon, ends FROM shop_rules WHERE coupon <> '' ORDER BY id"):
+            days = [f"2026-{month:02}-{day:02}" for month in (6, 7, 8, 9) for day in (5, 10, 15, 20, 25, 30)]
+            for end in rng.sample([day for day in days if day != row["ends"]], 3):
+                yield {"coupon": row["coupon"], "end": end}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Only the end."""
+        return [changed(Updated("shop_rules", {"coupon": params["coupon"]}, {"ends": params["end"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A field of its form."""
+        yield from go(sight, "Marketing", "Cart Price Rules")
+        yield from _open(sight, params["coupon"])
+        yield sight.type("To", params["end"])
+        yield sight.click("button", "Save")
+        yield sight.stop()
+
+
+class NewCoupon(OfAdmin):
+    """Add a rule with a coupon."""
+
+    name, kind, difficulty = "cms-new-coupon", "change", "hard"
+    intents = (
+        'Create an active cart price rule "{rule}" with the coupon code {coupon}: {percent}% off the cart from a '
+        "minimum subtotal of ${least}, valid from {start} to {end}, for all customer groups.",
+        'Add a new coupon {coupon}. The rule is called "{rule}", takes {percent} percent off carts with a subtotal of '
+        "at least ${least}, is active, and runs from {start} to {end} for every customer group.",
+        'We need a promotion "{rule}" from {start} to {end}: with the coupon {coupon}, everybody gets {percent}% off '
+        "carts from ${least} of subtotal. Create the cart price rule, active at once.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Promotions of the months to come, with codes that are free."""
+        taken = {row["coupon"] for row in world.rows("SELECT coupon FROM shop_rules")}
+        for rule, head in _PROMOTIONS.items():
+            for percent in rng.sample((5, 8, 10, 12, 15, 18, 20, 30), 3):
+                month, day = rng.randint(4, 8), rng.randint(1, 20)
+                dates = {"start": f"2026-{month:02}-{day:02}", "end": f"2026-{month:02}-{day + rng.randint(3, 8):02}"}
+                if f"{head}{percent}" not in taken:
+                    code = {"rule": rule, "coupon": f"{head}{percent}", "percent": percent}
+                    yield {**code, **dates, "least": rng.choice((20, 25, 30, 40, 50, 60, 75, 100))}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A rule with what was given."""
+        values = {"name": params["rule"], "coupon": params["coupon"], "kind": "percent", "amount": params["percent"]}
+        values |= {"minimum": 100 * params["least"], "starts": params["start"], "ends": params["end"]}
+        return [changed(Added("shop_rules", {**values, "active": 1, "customer_group": ""}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A form of its own, in which percent is chosen already."""
+        yield from go(sight, "Marketing", "Cart Price Rules")
+        yield sight.click("link", "Add New Rule")
+        labels = {"Rule Name": "rule", "Coupon Code": "coupon", "From": "start", "To": "end"}
+        labels |= {"Minimum Subtotal": "least", "Discount Amount": "percent"}
+        yield from fill_in(sight, {label: params[key] for label, key in labels.items()})
+        yield sight.click("button", "Save")
+        yield sight.stop()
+
+
+class TermUses(OfAdmin):
+    """How often something was searched for."""
+
+    name, kind, difficulty = "cms-search-term-uses", "information", "medium"
+    intents = (
+        'How many times was "{term}" searched for in the shop?',
+        'How often did visitors of the shop use the search term "{term}"?',
+        'Tell me the number of uses of the search term "{term}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Terms with different numbers of uses."""
+        return some(one_each((row["uses"], {"term": row["term"]}) for row in world.rows(_TERMS)), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """That many."""
+        return [says(world.value("SELECT uses FROM shop_searches WHERE term = ?", params["term"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The grid can be filtered, and may find longer terms, too."""
+        yield from go(sight, "Marketing", "Search Terms")
+        yield from filtered(sight, {"Search query": params["term"]})
+        yield sight.stop(next(row["Uses"] for row in sight.table() if row["Search Query"] == params["term"]))
+
+
+class TopTerms(OfAdmin):
+    """What is searched for most."""
+
+    name, kind, difficulty = "cms-top-search-terms", "information", "easy"
+    intents = (
+        "What are the {count} search terms that were used most in the shop?",
+        "List the top {count} search terms of the shop, by their uses.",
+        "Name the {count} most used search terms in our store.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """As many as fit on a page."""
+        return [{"count": count} for count in range(2, 12)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Those, and none that was used less."""
+        terms = [row["term"] for row in world.rows(_TERMS)]
+        return [says(*terms[: params["count"]], others=terms[params["count"] :])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The grid has the most used first."""
+        yield from go(sight, "Marketing", "Search Terms")
+        yield sight.stop("; ".join(row["Search Query"] for row in sight.table()[: params["count"]]))
+
+
+class VainTerms(OfAdmin):
+    """What is searched for much and found not at all."""
+
+    name, kind, difficulty = "cms-vain-search-terms", "information", "medium"
+    held_out = True
+    intents = (
+        "Which search terms that were used at least {least} times found nothing at all?",
+        "List all search terms with {least} uses or more and without any result.",
+        "What did visitors search for {least} times or more although the shop had 0 results for it?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Numbers of uses that two to ten such terms have."""
+        uses = [row["uses"] for row in world.rows(_TERMS) if not row["results"]]
+        for place in range(1, min(10, len(uses) - 1)):
+            yield {"least": uses[place + 1] + 1 + (uses[place] - uses[place + 1] - 1) // 2}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Those, and no other term."""
+        rows = world.rows(_TERMS)
+        vain = [row["term"] for row in rows if not row["results"] and row["uses"] >= params["least"]]
+        return [says(*vain, others=[row["term"] for row in rows if row["term"] not in vain])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Filter by results and uses."""
+        yield from go(sight, "Marketing", "Search Terms")
+        yield from filtered(sight, {"Results to": 0, "Uses from": params["least"]})
+        yield sight.stop("; ".join(row["Search Query"] for row in sight.table()))
+
+
+TEMPLATES = (
+    CouponUses(),
+    CouponUnknown(),
+    OpenRule(),
+    SwitchRule(),
+    ExtendRule(),
+    NewCoupon(),
+    TermUses(),
+    TopTerms(),
+    VainTerms(),
+)

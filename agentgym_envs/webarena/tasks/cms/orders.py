@@ -1,0 +1,323 @@
+"""Questions about orders and their papers, and ways to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.cms.common import (
+    MONTHS,
+    ORDER_LINK,
+    OfAdmin,
+    cents,
+    count_found,
+    days_of,
+    filtered,
+    go,
+    leads,
+    one_each,
+    open_customer,
+    open_order,
+    some,
+    spans,
+    table_with,
+)
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params
+
+_NEWEST = """SELECT o.*, c.first || ' ' || c.last AS name FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
+    WHERE o.moment = (SELECT MAX(moment) FROM shop_orders WHERE customer = o.customer)"""
+
+
+class OrderTotal(OfAdmin):
+    """The grand total of an order."""
+
+    name, kind, difficulty = "cms-order-total", "information", "easy"
+    intents = (
+        "What is the grand total of order #{number}?",
+        "Tell me how much order #{number} came to in all.",
+        "How much did the customer have to pay for order #{number} altogether?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders of different totals."""
+        rows = world.rows("SELECT number, total FROM shop_orders ORDER BY id")
+        return some(one_each((row["total"], {"number": row["number"]}) for row in rows), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The total."""
+        return [says(money(world.value("SELECT total FROM shop_orders WHERE number = ?", params["number"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, open, read."""
+        yield from open_order(sight, params["number"])
+        yield sight.stop(sight.value("Grand Total"))
+
+
+class OrderStreet(OfAdmin):
+    """Where an order was sent."""
+
+    name, kind, difficulty = "cms-order-street", "information", "easy"
+    intents = (
+        "To which street address is order #{number} shipped?",
+        "What street and house number are given in the shipping address of order #{number}?",
+        "Look up order #{number}: which street does the parcel go to?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders that go to different streets."""
+        query = """SELECT a.street, o.number FROM shop_order_addresses a JOIN shop_orders o ON o.id = a.order_id
+            WHERE a.kind = 'shipping' ORDER BY o.id"""
+        return some(one_each((row["street"], {"number": row["number"]}) for row in world.rows(query)), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The street of the shipping address, and not that of the bill."""
+        query = """SELECT a.street FROM shop_order_addresses a JOIN shop_orders o ON o.id = a.order_id
+            WHERE o.number = ? AND a.kind = ?"""
+        street, billing = (world.value(query, params["number"], kind) for kind in ("shipping", "billing"))
+        return [says(street, others=[] if street == billing else [billing])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The address has the name first, and then the street."""
+        yield from open_order(sight, params["number"])
+        yield sight.stop(sight.texts(after="Shipping Address")[2])
+
+
+class InvoiceTotal(OfAdmin):
+    """The amount of an invoice."""
+
+    name, kind, difficulty = "cms-invoice-total", "information", "medium"
+    intents = (
+        "What is the amount of invoice #{number}?",
+        "How much was charged with invoice #{number}?",
+        "Find invoice #{number} and tell me its amount.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Invoices of different amounts."""
+        rows = world.rows("SELECT number, total FROM shop_invoices ORDER BY id")
+        return some(one_each((row["total"], {"number": row["number"]}) for row in rows), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The invoice's own total."""
+        return [says(money(world.value("SELECT total FROM shop_invoices WHERE number = ?", params["number"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The grid of invoices tells it, filtered by number."""
+        yield from go(sight, "Sales", "Invoices")
+        yield from filtered(sight, {"Invoice number": params["number"]})
+        yield sight.stop(sight.table()[0]["Amount"])
+
+
+class Tracking(OfAdmin):
+    """Who carries an order, under which number."""
+
+    name, kind, difficulty = "cms-tracking-number", "information", "easy"
+    intents = (
+        "Which carrier has the shipment of order #{number}, and what is its tracking number?",
+        "A customer asks where order #{number} is. Give me the carrier and the tracking number.",
+        "Tell me the carrier and the tracking number under which order #{number} was sent.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders with one tracking number."""
+        query = """SELECT o.number FROM shop_orders o JOIN shop_shipments s ON s.order_id = o.id
+            JOIN shop_tracks t ON t.shipment = s.id GROUP BY o.id HAVING COUNT(*) = 1 ORDER BY o.id"""
+        return some(map(dict, world.rows(query)), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Both, and no other carrier."""
+        query = """SELECT t.carrier, t.number FROM shop_tracks t JOIN shop_shipments s ON s.id = t.shipment
+            JOIN shop_orders o ON o.id = s.order_id WHERE o.number = ?"""
+        (carrier, number), *_ = world.rows(query, params["number"])
+        others = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks WHERE carrier <> ?", carrier)]
+        return [says(carrier, number, others=others)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The order's page lists its shipments."""
+        yield from open_order(sight, params["number"])
+        yield sight.stop(sight.search(r"([A-Z][A-Za-z ]+ \d{8,})")[0])
+
+
+class Refunded(OfAdmin):
+    """How much of an order was given back."""
+
+    name, kind, difficulty = "cms-refunded", "information", "easy"
+    intents = (
+        "How much money was refunded for order #{number}?",
+        "What is the total of the credit memo for order #{number}?",
+        "Tell me the amount that the customer got back for order #{number}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders with one credit memo, of different amounts."""
+        query = """SELECT o.number, MAX(r.total) AS total FROM shop_refunds r JOIN shop_orders o ON o.id = r.order_id
+            GROUP BY o.id HAVING COUNT(*) = 1 ORDER BY o.id"""
+        return one_each((row["total"], {"number": row["number"]}) for row in world.rows(query))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The credit memo's total."""
+        query = "SELECT r.total FROM shop_refunds r JOIN shop_orders o ON o.id = r.order_id WHERE o.number = ?"
+        return [says(money(world.value(query, params["number"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The grid of credit memos can be searched by the order's number."""
+        yield from go(sight, "Sales", "Credit Memos")
+        yield from filtered(sight, {"Order number": params["number"]})
+        yield sight.stop(sight.table()[0]["Amount"])
+
+
+class CountOrders(OfAdmin):
+    """How many orders of a status were placed in a span of time."""
+
+    name, kind, difficulty = "cms-count-orders", "information", "medium"
+    intents = (
+        "How many orders placed from {start} to {end}, both days included, are {status} now?",
+        "Count the orders with the status {status} that were placed between {start} and {end} (inclusive).",
+        "Of the orders that came in from {start} until {end}, both included, how many have the status {status}?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Spans of one to four months."""
+        found = []
+        for start, end in spans(rng, 60, least=30, most=130):
+            status = rng.choice(("complete", "complete", "canceled", "closed"))
+            found.append({"status": status, "start": start, "end": end})
+        return one_each((count, params) for params in found if (count := self._count(world, params)) > 1)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """That many."""
+        return [says(self._count(world, params))]
+
+    def _count(self, world: World, params: Params) -> int:
+        query = "SELECT COUNT(*) FROM shop_orders WHERE status = ? AND substr(moment, 1, 10) BETWEEN ? AND ?"
+        return int(world.value(query, params["status"], params["start"], params["end"]))
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The filtered grid says how many it found."""
+        yield from go(sight, "Sales", "Orders")
+        values = {"Purchase date from": params["start"], "Purchase date to": params["end"]}
+        yield from filtered(sight, values, Status=params["status"].capitalize())
+        yield sight.stop(count_found(sight))
+
+
+class LastOrders(OfAdmin):
+    """What the newest orders of a status came to together."""
+
+    name, kind, difficulty = "cms-sum-of-last-orders", "information", "medium"
+    held_out = True
+    intents = (
+        "What do the last {count} {status} orders of {month} come to together, by their grand totals?",
+        "Add up the grand totals of the {count} newest orders with the status {status} that were placed in {month}.",
+        "Tell me the sum of the grand totals of the {count} most recent {status} orders placed in {month}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Two to five complete orders of a month."""
+        chosen = [{"count": n, "status": "complete", "month": name} for n in (2, 3, 4, 5) for name in MONTHS]
+        return one_each((self._sum(world, params), params) for params in chosen)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The sum."""
+        return [says(money(self._sum(world, params)))]
+
+    def _sum(self, world: World, params: Params) -> int:
+        query = """SELECT SUM(total) FROM (SELECT total FROM shop_orders WHERE status = ? AND substr(moment, 1, 7) = ?
+            ORDER BY moment DESC LIMIT ?)"""
+        return int(world.value(query, params["status"], MONTHS[params["month"]], params["count"]))
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The grid has the newest first."""
+        first, last = days_of(params["month"]).values()
+        values = {"Purchase date from": first, "Purchase date to": last}
+        yield from go(sight, "Sales", "Orders")
+        yield from filtered(sight, values, Status=params["status"].capitalize())
+        totals = [cents(row["Grand Total"]) for row in sight.table()[: params["count"]]]
+        yield sight.stop(money(sum(totals)))
+
+
+class DearestItem(OfAdmin):
+    """The dearest thing that a customer bought last."""
+
+    name, kind, difficulty = "cms-dearest-item", "information", "medium"
+    intents = (
+        "Which item of {customer}'s most recent order costs the most apiece?",
+        "Look at the latest order of {customer}. What is the most expensive product in it, by the price of one?",
+        "What is the priciest single item in the newest order that {customer} placed?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Newest orders of several things with one that costs most."""
+        found = [(self._items(world, row["id"]), row["name"]) for row in world.rows(_NEWEST)]
+        chosen = [(items[0]["name"], {"customer": name}) for items, name in found if leads(items, "price")]
+        return some(one_each(chosen), rng)
+
+    def _items(self, world: World, order: int) -> list[dict[str, object]]:
+        query = "SELECT name, price FROM shop_order_lines WHERE order_id = ? ORDER BY price DESC, id"
+        return [dict(row) for row in world.rows(query, order)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its name, and none of the others'."""
+        (order,) = world.rows(f"{_NEWEST} AND name = ?", params["customer"])
+        first, *others = [str(item["name"]) for item in self._items(world, order["id"])]
+        return [says(first, others=others)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The customer's page lists the newest order first."""
+        yield from open_customer(sight, params["customer"])
+        yield sight.click("link", ORDER_LINK)
+        yield sight.stop(max(table_with(sight, "Product"), key=lambda row: cents(row["Price"]))["Product"])
+
+
+class BiggestOrder(OfAdmin):
+    """Who placed the largest order of a span of time."""
+
+    name, kind, difficulty = "cms-biggest-order", "information", "medium"
+    intents = (
+        "Which customer placed the order with the highest grand total between {start} and {end}, both days included?",
+        "From {start} to {end} (inclusive), who placed our most expensive order?",
+        "Find the order with the largest grand total of those placed from {start} until {end}. Who is the customer?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Spans of some weeks."""
+        found = [{"start": start, "end": end} for start, end in spans(rng, 80, least=10, most=60)]
+        ranked = [(self._ranked(world, params), params) for params in found]
+        return one_each((rows[0]["name"], params) for rows, params in ranked if leads(rows, "total"))
+
+    def _ranked(self, world: World, params: Params) -> list[dict[str, object]]:
+        query = """SELECT c.first || ' ' || c.last AS name, o.total FROM shop_orders o
+            JOIN shop_customers c ON c.id = o.customer WHERE substr(o.moment, 1, 10) BETWEEN ? AND ?
+            ORDER BY o.total DESC"""
+        return [dict(row) for row in world.rows(query, params["start"], params["end"])]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The name, and no other of that time."""
+        first, *others = [str(row["name"]) for row in self._ranked(world, params)]
+        return [says(first, others=sorted({*others} - {first}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Filter by date, sort by total twice: the first click has the smallest first."""
+        yield from go(sight, "Sales", "Orders")
+        values = {"Purchase date from": params["start"], "Purchase date to": params["end"]}
+        yield from filtered(sight, values)
+        yield sight.click("link", "Grand Total")
+        yield sight.click("link", "Grand Total")
+        yield sight.stop(sight.table()[0]["Customer"])
+
+
+TEMPLATES = (
+    OrderTotal(),
+    OrderStreet(),
+    InvoiceTotal(),
+    Tracking(),
+    Refunded(),
+    CountOrders(),
+    LastOrders(),
+    DearestItem(),
+    BiggestOrder(),
+)

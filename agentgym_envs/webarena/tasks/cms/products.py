@@ -1,0 +1,382 @@
+"""Questions about products and what is changed of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.evaluators.urls import EndsOn
+from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import NotAchievable, says
+from agentgym_envs.webarena.tasks.cms.common import (
+    ADMIN,
+    SELECT_ALL,
+    OfAdmin,
+    cents,
+    dollars,
+    fill_in,
+    filtered,
+    go,
+    held,
+    one_each,
+    open_product,
+    some,
+    ticked,
+)
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+_BOUGHT = "SELECT * FROM shop_products WHERE enabled AND special_price IS NULL ORDER BY id"
+
+
+class StockLeft(OfAdmin):
+    """How many of a product are left."""
+
+    name, kind, difficulty = "cms-stock-left", "information", "easy"
+    intents = (
+        "How many units of {product} are left in stock?",
+        "What quantity of {product} do we have?",
+        "Check the stock of {product}: how many pieces are there?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products of which there are different numbers."""
+        rows = some(world.rows("SELECT name, stock FROM shop_products ORDER BY id"), rng, 200)
+        return some(one_each((row["stock"], {"product": row["name"]}) for row in rows), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """That many."""
+        return [says(world.value("SELECT stock FROM shop_products WHERE name = ?", params["product"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """It is in the product's form."""
+        yield from open_product(sight, params["product"])
+        yield sight.stop(held(sight, "Quantity"))
+
+
+class LowStock(OfAdmin):
+    """Which products of a category run out."""
+
+    name, kind, difficulty = "cms-low-stock", "information", "medium"
+    intents = (
+        'Which products in the category "{category}" have at most {most} units in stock? Name all of them.',
+        'List the names of all products of the category "{category}" of which there are {most} or fewer left.',
+        'In "{category}", which products should we reorder because no more than {most} units are in stock?',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Categories and numbers that two to four products come under."""
+        names = world.rows("SELECT id, name FROM shop_categories WHERE parent IS NOT NULL ORDER BY id")
+        for row in names:
+            query = "SELECT stock FROM shop_products WHERE category = ? ORDER BY stock"
+            stocks = [one[0] for one in world.rows(query, row["id"])]
+            count = rng.choice((2, 2, 3))
+            if len(stocks) > count and stocks[count] - stocks[count - 1] > 1:
+                yield {"category": row["name"], "most": stocks[count - 1] + (stocks[count] - stocks[count - 1]) // 2}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Their names, and no other of the category."""
+        query = """SELECT p.name, p.stock FROM shop_products p JOIN shop_categories k ON k.id = p.category
+            WHERE k.name = ? AND k.parent IS NOT NULL ORDER BY p.id"""
+        rows = world.rows(query, params["category"])
+        low = [row["name"] for row in rows if row["stock"] <= params["most"]]
+        return [says(*low, others=[row["name"] for row in rows if row["name"] not in low])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Filter by category and quantity."""
+        yield from go(sight, "Catalog", "Products")
+        yield from filtered(sight, {"Quantity to": params["most"]}, Category=params["category"])
+        yield sight.stop("; ".join(row["Name"] for row in sight.table()))
+
+
+class Margin(OfAdmin):
+    """What is earned with a product."""
+
+    name, kind, difficulty = "cms-margin", "information", "medium"
+    intents = (
+        "What is the difference between the price and the cost of {product}?",
+        "How much do we earn on one {product}, that is, its price less its cost?",
+        "Compute the margin in dollars (price minus cost) of the product with the name {product}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products without a special price."""
+        chosen = some(world.rows(_BOUGHT), rng)
+        return one_each((row["price"] - row["cost"], {"product": row["name"]}) for row in chosen)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The difference."""
+        return [says(money(world.value("SELECT price - cost FROM shop_products WHERE name = ?", params["product"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Both are on the product's page."""
+        yield from open_product(sight, params["product"])
+        price, cost = (cents(held(sight, label)) for label in ("Price", "Cost"))
+        yield sight.stop(money(price - cost))
+
+
+class OpenProduct(OfAdmin):
+    """The page on which a product is edited."""
+
+    name, kind, difficulty = "cms-open-product", "navigation", "easy"
+    intents = (
+        "Open the page to edit the product with the SKU {sku}.",
+        "Show me the edit page of the product whose SKU is {sku}.",
+        "Go to where I can change the product {sku} (that is its SKU).",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Any products."""
+        return some(map(dict, world.rows("SELECT sku FROM shop_products ORDER BY id")), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its page."""
+        return [EndsOn(f"{ADMIN}/products/{world.value('SELECT id FROM shop_products WHERE sku = ?', params['sku'])}")]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The search in the header finds it by its SKU."""
+        yield sight.type("Search", params["sku"], enter=True)
+        yield sight.click("link", re.compile(".+"), after="Products")
+        yield sight.stop()
+
+
+class SetPrice(OfAdmin):
+    """Set a product's price."""
+
+    name, kind, difficulty = "cms-set-price", "change", "medium"
+    intents = (
+        "Set the price of {product} to ${price}.",
+        "From now on, {product} costs ${price}. Change its price.",
+        "Change the regular price of {product} to ${price}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Another price, somewhat more or less."""
+        for row in some(world.rows(_BOUGHT), rng):
+            price = row["price"] // 100 * 100 + rng.choice((-200, -100, 100, 200, 300, 500)) + 45
+            if price > 200 and price != row["price"]:
+                yield {"product": row["name"], "price": dollars(price)}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Only the price."""
+        return [changed(Updated("shop_products", {"name": params["product"]}, {"price": cents(params["price"])}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Its form."""
+        yield from open_product(sight, params["product"])
+        yield sight.type("Price", params["price"])
+        yield sight.click("button", "Save")
+        yield sight.stop()
+
+
+class CutPrice(OfAdmin):
+    """Reduce a product's price by a part of it."""
+
+    name, kind, difficulty = "cms-cut-price", "change", "medium"
+    intents = (
+        "Reduce the price of {product} by {percent}%.",
+        "Make {product} {percent}% cheaper by changing its regular price.",
+        "{product} sells badly. Lower its price by {percent} percent.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Where the new price has whole cents."""
+        for row in some(world.rows(_BOUGHT), rng, 200):
+            parts = [percent for percent in (5, 10, 15, 20, 25, 30, 40, 50) if row["price"] * percent % 100 == 0]
+            if parts:
+                yield {"product": row["name"], "percent": rng.choice(parts)}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Only the price."""
+        price = world.value("SELECT price FROM shop_products WHERE name = ?", params["product"])
+        new = price * (100 - params["percent"]) // 100
+        return [changed(Updated("shop_products", {"name": params["product"]}, {"price": new}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Its form tells the old price."""
+        yield from open_product(sight, params["product"])
+        price = cents(held(sight, "Price"))
+        yield sight.type("Price", dollars(price * (100 - params["percent"]) // 100))
+        yield sight.click("button", "Save")
+        yield sight.stop()
+
+
+class EndSale(OfAdmin):
+    """Sell a product at its regular price again."""
+
+    name, kind, difficulty = "cms-end-sale", "change", "medium"
+    intents = (
+        "End the sale of {product}: it must have no special price any more.",
+        "Remove the special price of {product}.",
+        "{product} is to be sold at its regular price again. Clear its special price.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products with a special price."""
+        query = "SELECT name AS product FROM shop_products WHERE special_price IS NOT NULL ORDER BY id"
+        return some(map(dict, world.rows(query)), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It has none."""
+        return [changed(Updated("shop_products", {"name": params["product"]}, {"special_price": None}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Its form."""
+        yield from open_product(sight, params["product"])
+        yield sight.type("Special Price", "")
+        yield sight.click("button", "Save")
+        yield sight.stop()
+
+
+class TakeDelivery(OfAdmin):
+    """Take a delivery into stock."""
+
+    name, kind, difficulty = "cms-take-delivery", "change", "medium"
+    intents = (
+        "{count} more units of {product} have arrived. Add them to its quantity in stock.",
+        "We got a delivery of {count} pieces of {product}. Increase its stock by that many.",
+        "Raise the stock of {product} by {count}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products that run out."""
+        rows = world.rows("SELECT name FROM shop_products WHERE stock < 60 ORDER BY id")
+        return [{"product": row["name"], "count": rng.choice((12, 24, 30, 36, 48, 60, 75))} for row in some(rows, rng)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """What there was, and the delivery."""
+        stock = world.value("SELECT stock FROM shop_products WHERE name = ?", params["product"])
+        return [changed(Updated("shop_products", {"name": params["product"]}, {"stock": stock + params["count"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Its form tells the old number."""
+        yield from open_product(sight, params["product"])
+        stock = int(held(sight, "Quantity"))
+        yield sight.type("Quantity", str(stock + params["count"]))
+        yield sight.click("button", "Save")
+        yield sight.stop()
+
+
+class DisableBrand(OfAdmin):
+    """Take all products of a brand from the shop."""
+
+    name, kind, difficulty = "cms-disable-brand", "change", "medium"
+    intents = (
+        "We no longer work with {brand}. Disable all of its products.",
+        "Disable every product of the brand {brand}.",
+        "Take all {brand} products off the shop by disabling them.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Brands of which one page of the grid has all products."""
+        query = """SELECT brand FROM shop_products GROUP BY brand
+            HAVING COUNT(*) BETWEEN 2 AND 10 AND SUM(enabled) > 1 ORDER BY brand"""
+        return list(map(dict, world.rows(query)))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """All that were enabled."""
+        count = world.value("SELECT COUNT(*) FROM shop_products WHERE brand = ? AND enabled", params["brand"])
+        where = {"brand": params["brand"], "enabled": 1}
+        return [changed(Updated("shop_products", where, {"enabled": 0}, count))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Tick all that the grid finds."""
+        yield from go(sight, "Catalog", "Products")
+        yield from filtered(sight, {"Brand": params["brand"]})
+        yield from ticked(sight, "Disable", [SELECT_ALL])
+        yield sight.stop()
+
+
+class AddProduct(OfAdmin):
+    """Add a product."""
+
+    name, kind, difficulty = "cms-add-product", "change", "hard"
+    intents = (
+        'Add a new product "{product}" with the SKU {sku} to the category "{category}": brand {brand}, price ${price}, '
+        "{stock} units in stock, enabled.",
+        'Create a product called "{product}" (SKU {sku}, brand {brand}) in "{category}". Its price is ${price}, and we '
+        "have {stock} of them. It is to be enabled.",
+        'Enter a new product: name "{product}", SKU {sku}, brand {brand}, category "{category}", price ${price}, '
+        "quantity {stock}. Enable it.",
+    )
+    _LINES = ("Harbour", "Meadow", "Juniper", "Copper", "Lantern", "Pebble", "Thicket", "Aurora")
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Something of a brand that the category has."""
+        query = """SELECT k.name AS category, p.brand FROM shop_products p JOIN shop_categories k ON k.id = p.category
+            GROUP BY k.id ORDER BY k.id"""
+        for category, brand in some(map(tuple, world.rows(query)), rng, 40):
+            thing = category.partition(" & ")[0].removesuffix("s")
+            yield {
+                "product": f"{brand} {rng.choice(self._LINES)} {thing}",
+                "sku": f"NW-{rng.randint(1000, 9999)}",
+                "category": category,
+                "brand": brand,
+                "price": f"{rng.randint(8, 120)}.{rng.choice(('00', '50', '90', '95'))}",
+                "stock": rng.randint(5, 150),
+            }
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A row with what was given."""
+        query = "SELECT id FROM shop_categories WHERE name = ? AND parent IS NOT NULL"
+        values = {"name": params["product"], "sku": params["sku"], "brand": params["brand"], "stock": params["stock"]}
+        values |= {"category": world.value(query, params["category"]), "price": cents(params["price"])}
+        return [changed(Added("shop_products", {**values, "enabled": 1, "special_price": None}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A form of its own."""
+        yield from go(sight, "Catalog", "Products")
+        yield sight.click("link", "Add Product")
+        labels = {"Product Name": "product", "SKU": "sku", "Price": "price", "Quantity": "stock", "Brand": "brand"}
+        yield from fill_in(sight, {label: params[key] for label, key in labels.items()})
+        yield sight.choose("Category", params["category"])
+        yield sight.click("button", "Save")
+        yield sight.stop()
+
+
+class Supplier(OfAdmin):
+    """What nobody entered."""
+
+    name, kind, difficulty = "cms-supplier", "information", "easy"
+    intents = (
+        "What is the telephone number of the supplier of {product}?",
+        "Which phone number does our supplier of {product} have?",
+        "I want to call whoever supplies us with {product}. What is their number?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Any products."""
+        return some(map(dict, world.rows("SELECT name AS product FROM shop_products ORDER BY id")), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be told."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The product's page says nothing of suppliers."""
+        yield from open_product(sight, params["product"])
+        yield sight.stop("See above") if any("upplier" in text for text in sight.texts()) else sight.not_achievable()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The shop's own number."""
+        yield from go(sight, "Stores", "Settings")
+        yield sight.stop(held(sight, "Store Phone Number"))
+
+
+TEMPLATES = (
+    StockLeft(),
+    LowStock(),
+    Margin(),
+    OpenProduct(),
+    SetPrice(),
+    CutPrice(),
+    EndSale(),
+    TakeDelivery(),
+    DisableBrand(),
+    AddProduct(),
+    Supplier(),
+)

@@ -1,0 +1,251 @@
+"""Questions about reviews, and their moderation."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Removed, Updated
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.cms.common import (
+    SELECT_ALL,
+    OfAdmin,
+    count_found,
+    filtered,
+    go,
+    leads,
+    one_each,
+    some,
+    ticked,
+)
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+_ALONE = """NOT EXISTS (SELECT 1 FROM shop_products q WHERE q.id <> p.id AND instr(lower(q.name), lower(p.name)))"""
+"""No other product's name holds this one's, so that a filter finds it alone."""
+_SAID = "title || ' ' || text"
+_PENDING = "SELECT * FROM shop_reviews WHERE status = 'pending' ORDER BY id"
+
+
+class Unhappiest(OfAdmin):
+    """Who liked a product least."""
+
+    name, kind, difficulty = "cms-unhappiest", "information", "medium"
+    intents = (
+        "Which reviewer gave {product} the lowest rating? Tell me the nickname.",
+        "Who is the least happy with {product}, by the stars in the reviews? Give the nickname.",
+        "What is the nickname of whoever rated {product} worst?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products with one worst review, and few enough for one page."""
+        query = f"""SELECT p.id, p.name FROM shop_products p JOIN shop_reviews r ON r.product = p.id
+            WHERE {_ALONE} GROUP BY p.id HAVING COUNT(*) BETWEEN 3 AND 12 ORDER BY p.id"""
+        ranked = [(row["name"], self._ranked(world, row["id"])) for row in world.rows(query)]
+        chosen = [(rows[0]["nickname"], {"product": name}) for name, rows in ranked if self._clear(rows)]
+        return some(one_each(chosen), rng)
+
+    def _ranked(self, world: World, product: int) -> list[dict[str, object]]:
+        query = "SELECT nickname, rating FROM shop_reviews WHERE product = ? ORDER BY rating, id"
+        return [dict(row) for row in world.rows(query, product)]
+
+    def _clear(self, rows: list[dict[str, object]]) -> bool:
+        return leads(rows, "rating") and rows[0]["nickname"] not in [row["nickname"] for row in rows[1:]]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The nickname, and no other of the product."""
+        product = world.value("SELECT id FROM shop_products WHERE name = ?", params["product"])
+        first, *others = [str(row["nickname"]) for row in self._ranked(world, product)]
+        return [says(first, others=others)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Filter by product."""
+        yield from go(sight, "Marketing", "All Reviews")
+        yield from filtered(sight, {"Product": params["product"]})
+        yield sight.stop(min(sight.table(), key=lambda row: int(row["Rating"]))["Nickname"])
+
+
+class Mentions(OfAdmin):
+    """How many reviews speak of something."""
+
+    name, kind, difficulty = "cms-reviews-mention", "information", "medium"
+    intents = (
+        'How many reviews mention the word "{word}" in their title or text? Count those of every status.',
+        'In how many reviews, whatever their status and product, does the word "{word}" occur in the title or the text?',
+        'Count all reviews in the shop, of any status, whose title or text has the word "{word}" in it.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Words that are never a part of another, in some of the reviews."""
+        texts = [str(row[0]).lower() for row in world.rows(f"SELECT {_SAID} FROM shop_reviews ORDER BY id")]
+        holds = [frozenset(re.findall(r"[a-z]+", text)) for text in texts]
+        counts = Counter(word for words in holds for word in sorted(words) if len(word) > 4)
+        chosen = [word for word, count in sorted(counts.items()) if 2 < count < 60]
+        chosen = [word for word in chosen if sum(word in text for text in texts) == counts[word]]
+        return one_each((counts[word], {"word": word}) for word in some(chosen, rng, len(chosen)))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """That many."""
+        query = f"SELECT COUNT(*) FROM shop_reviews WHERE instr(lower({_SAID}), ?)"
+        return [says(world.value(query, params["word"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The filtered grid says how many it found."""
+        yield from go(sight, "Marketing", "All Reviews")
+        yield from filtered(sight, {"Text": params["word"]})
+        yield sight.stop(count_found(sight))
+
+
+class AverageRating(OfAdmin):
+    """What reviewers think of a product on average."""
+
+    name, kind, difficulty = "cms-average-rating", "information", "medium"
+    intents = (
+        "What is the average rating of {product} in the product reviews report?",
+        "Look at the report on product reviews. Which average rating does {product} have?",
+        "According to the report on product reviews, what do reviewers rate {product} on average?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products with different averages."""
+        query = f"""SELECT p.name, ROUND(AVG(r.rating), 2) AS average FROM shop_products p
+            JOIN shop_reviews r ON r.product = p.id WHERE {_ALONE} GROUP BY p.id HAVING COUNT(*) > 2 ORDER BY p.id"""
+        rows = some(world.rows(query), rng, 200)
+        return one_each((row["average"], {"product": row["name"]}) for row in rows)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """With two decimals."""
+        query = """SELECT ROUND(AVG(r.rating), 2) FROM shop_reviews r JOIN shop_products p ON p.id = r.product
+            WHERE p.name = ?"""
+        return [says(world.value(query, params["product"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The report can be filtered."""
+        yield from go(sight, "Reports", "Product Reviews Report")
+        yield from filtered(sight, {"Product": params["product"]})
+        yield sight.stop(sight.table()[0]["Average Rating"])
+
+
+class Moderate(OfAdmin):
+    """Approve or reject a review."""
+
+    name, kind, difficulty = "cms-moderate-review", "change", "medium"
+    intents = (
+        "Set the pending review of {product} by {nickname} to {status}.",
+        "{nickname} has written a review of {product} that is still pending. It is to be {status}.",
+        "Change the status of the pending review that {nickname} wrote about {product} to {status}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Pending reviews that are known by product and nickname."""
+        query = f"""SELECT p.name AS product, r.nickname, r.rating FROM shop_reviews r
+            JOIN shop_products p ON p.id = r.product WHERE r.status = 'pending' AND {_ALONE}
+            GROUP BY p.id, r.nickname HAVING COUNT(*) = 1 ORDER BY MIN(r.id)"""
+        for product, nickname, rating in some(map(tuple, world.rows(query)), rng):
+            yield {"product": product, "nickname": nickname, "status": "approved" if rating > 2 else "rejected"}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Only its status."""
+        query = """SELECT r.id FROM shop_reviews r JOIN shop_products p ON p.id = r.product
+            WHERE p.name = ? AND r.nickname = ? AND r.status = 'pending'"""
+        id = world.value(query, params["product"], params["nickname"])
+        return [changed(Updated("shop_reviews", {"id": id}, {"status": params["status"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Open it from the grid, and choose the status."""
+        yield from go(sight, "Marketing", "Pending Reviews")
+        yield from filtered(sight, {"Product": params["product"]})
+        title = next(row["Title"] for row in sight.table() if row["Nickname"] == params["nickname"])
+        yield sight.click_in(params["nickname"], "link", title)
+        yield sight.choose("Status", params["status"].capitalize())
+        yield sight.click("button", "Save Review")
+        yield sight.stop()
+
+
+class DeletePending(OfAdmin):
+    """Delete what somebody wrote."""
+
+    name, kind, difficulty = "cms-delete-pending-reviews", "change", "medium"
+    intents = (
+        'Delete all pending reviews by "{nickname}".',
+        'The reviews of "{nickname}" that wait for approval are spam. Delete every one of them, but no other review.',
+        'Remove every review with the status pending that was written under the nickname "{nickname}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Nicknames that are no part of others."""
+        names = Counter(str(row["nickname"]) for row in world.rows(_PENDING))
+        for nickname, count in sorted(names.items()):
+            if count <= 12 and not any(nickname.lower() in other.lower() for other in names if other != nickname):
+                yield {"nickname": nickname}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """All of them are gone."""
+        where = {"nickname": params["nickname"], "status": "pending"}
+        query = "SELECT COUNT(*) FROM shop_reviews WHERE nickname = ? AND status = 'pending'"
+        return [changed(Removed("shop_reviews", where, world.value(query, params["nickname"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Filter, tick all, delete."""
+        yield from go(sight, "Marketing", "Pending Reviews")
+        yield from filtered(sight, {"Nickname": params["nickname"]})
+        yield from ticked(sight, "Delete", [SELECT_ALL])
+        yield sight.stop()
+
+
+class ModerateMany(OfAdmin):
+    """Approve or reject all new reviews of a rating."""
+
+    name, kind, difficulty = "cms-moderate-reviews", "change", "hard"
+    held_out = True
+    intents = (
+        "Set all pending {rating}-star reviews that were created since {start} (that day included) to {status}.",
+        "Go through the pending reviews created on or after {start}: those with {rating} stars are to be {status}.",
+        "Every pending review of {start} or later that gives {rating} stars must be {status}. Leave all others.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """As many as one page has."""
+        dates = sorted({str(row["moment"])[:10] for row in world.rows(_PENDING)})
+        for rating in (1, 2, 3, 4, 5):
+            for start in some(dates, rng, 30):
+                if 2 <= self._count(world, rating, start) <= 12:
+                    yield {"rating": rating, "start": start, "status": "approved" if rating > 2 else "rejected"}
+
+    def _count(self, world: World, rating: int, start: str) -> int:
+        query = "SELECT COUNT(*) FROM shop_reviews WHERE status = 'pending' AND rating = ? AND moment >= ?"
+        return int(world.value(query, rating, start))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Those, and only their status."""
+        query = """SELECT id FROM shop_reviews WHERE status = 'pending' AND rating = ? AND moment >= ? ORDER BY id"""
+        rows = world.rows(query, params["rating"], params["start"])
+        return [changed(*(Updated("shop_reviews", {"id": row["id"]}, {"status": params["status"]}) for row in rows))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Filter, tick all, set."""
+        stars = f"{params['rating']} star{'s' if params['rating'] > 1 else ''}"
+        yield from go(sight, "Marketing", "Pending Reviews")
+        yield from filtered(sight, {"Created from": params["start"]}, Rating=stars)
+        yield from ticked(sight, f"Set to {params['status']}", [SELECT_ALL])
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """All on the first page, whatever their rating."""
+        yield from go(sight, "Marketing", "Pending Reviews")
+        yield from ticked(sight, f"Set to {params['status']}", [SELECT_ALL])
+        yield sight.stop()
+
+
+TEMPLATES = (
+    Unhappiest(),
+    Mentions(),
+    AverageRating(),
+    Moderate(),
+    DeletePending(),
+    ModerateMany(),
+)

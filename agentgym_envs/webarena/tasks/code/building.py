@@ -1,0 +1,266 @@
+"""New projects and forks, who works on them, and what stands in their settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.dom import PageHolds
+from agentgym_envs.webarena.evaluators.network import Requested
+from agentgym_envs.webarena.evaluators.state import Added, Columns, Expected, Removed, Updated
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.code import phrases, ways
+from agentgym_envs.webarena.tasks.code.places import (
+    MAINTAINER,
+    ORIGIN,
+    CodeTemplate,
+    account,
+    address,
+    asked,
+    project,
+    with_each,
+)
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+_MINE = f"level >= {MAINTAINER} AND NOT archived"
+_VISIBILITIES = ("Private", "Internal", "Public")
+
+
+class Fork(CodeTemplate):
+    """Fork a project under one's own name."""
+
+    name, kind, difficulty = "code-fork", "change", "medium"
+    intents = (
+        "Fork the project {project} into my own namespace, {visibility}, under the name that it has.",
+        "Make a fork of {project} under my own name. It keeps its name, and is to be {visibility}.",
+        "I need my own {visibility} fork of {project}, called as the original is.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT path AS project FROM projects p WHERE namespace != 1
+            AND NOT EXISTS (SELECT 1 FROM code_projects WHERE namespace = 1 AND slug = p.slug)
+        """
+        return with_each(asked(world, query), rng, visibility=("private", "public"))
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        found = project(world, params["project"])
+        files = world.value("SELECT COUNT(*) FROM code_files WHERE branch = ?", found["head"])
+        values = {"forked_from": found["id"], "name": found["name"], "visibility": params["visibility"]}
+        branch = {"name": found["default_branch"], "origin": found["head"]}
+        return [
+            changed(
+                *_made(world, values, branch), Added("code_files", {"branch": _next(world, "code_branches")}, files)
+            )
+        ]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.fork(sight, params["visibility"])
+        yield sight.stop()
+
+
+class NewProject(CodeTemplate):
+    """Create an empty project."""
+
+    name, kind, difficulty = "code-new-project", "change", "medium"
+    records = True
+    intents = (
+        'Create a new {visibility} project named "{name}" under my own name, with a README.',
+        'I need a project of my own called "{name}". Make it {visibility}, and start it with a README.',
+        'Start the {visibility} project "{name}" in my namespace. A README is to be in it from the beginning.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        names = [{"name": name} for name in phrases.PROJECTS]
+        return with_each(names * 2, rng, visibility=("private", "internal", "public"))
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        made = _started(world, params["name"], params["visibility"])
+        return [changed(*made), Requested(f"{ORIGIN}/projects", method="POST", posted={"name": params["name"]})]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.new_project(sight, params["name"], params["visibility"])
+        yield sight.stop()
+
+
+class NewTeam(CodeTemplate):
+    """Create a project and invite somebody."""
+
+    name, kind, difficulty = "code-new-team", "change", "hard"
+    held_out = True
+    intents = (
+        'Create a new private project named "{name}" under my own name, with a README, and invite {person} as {role}.',
+        'Start a private project "{name}" of my own that has a README. Then make {person} a {role} of it.',
+        'I want to work with {person} on a new private project of mine, "{name}", which begins with a README. '
+        "Create it and invite them as {role}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        people = asked(world, "SELECT name AS person FROM code_accounts WHERE id != 1")
+        return with_each(people, rng, name=phrases.PROJECTS, role=("Reporter", "Developer", "Maintainer"))
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        member = {"project": _next(world, "code_projects"), "account": account(world, params["person"])}
+        made = _started(world, params["name"], "private")
+        return [changed(*made, Added("code_members", {**member, "role": params["role"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.new_project(sight, params["name"], "private")
+        yield from ways.invite(sight, params["person"], params["role"])
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.new_project(sight, params["name"], "private")
+        yield sight.stop()
+
+
+class Invite(CodeTemplate):
+    """Make somebody a member of a project."""
+
+    name, kind, difficulty = "code-invite", "change", "medium"
+    intents = (
+        "Invite {person} to the project {project} as {role}.",
+        "Add {person} to the members of {project}, with the role {role}.",
+        "Make {person} a {role} of the project {project}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT p.path AS project, a.name AS person FROM projects p JOIN code_accounts a WHERE {_MINE}
+            AND NOT EXISTS (SELECT 1 FROM roles r WHERE r.project = p.id AND r.account = a.id)
+        """
+        found = asked(world, query)
+        some = rng.sample(found, min(len(found), 60))
+        return with_each(some, rng, role=("Guest", "Reporter", "Developer", "Maintainer"))
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
+        return [changed(Added("code_members", {**member, "role": params["role"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.invite(sight, params["person"], params["role"])
+        yield sight.stop()
+
+
+class Promote(CodeTemplate):
+    """Give a member of a project another role."""
+
+    name, kind, difficulty = "code-promote", "change", "medium"
+    intents = (
+        "Change the role of {person} in {project} to {role}.",
+        "{person} is to be a {role} of {project} from now on. Change the role.",
+        "In the project {project}, give {person} the role {role}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT p.path AS project, a.name AS person, ranks.role FROM projects p
+            JOIN code_members m ON m.project = p.id JOIN code_accounts a ON a.id = m.account JOIN ranks
+            WHERE {_MINE.replace("level", "p.level")} AND a.id != 1 AND m.role != 'Owner'
+            AND ranks.role NOT IN ('Owner', m.role)
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
+        return [changed(Updated("code_members", member, {"role": params["role"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.promote(sight, params["person"], params["role"])
+        yield sight.stop()
+
+
+class Dismiss(CodeTemplate):
+    """Remove a member of a project."""
+
+    name, kind, difficulty = "code-dismiss", "change", "medium"
+    intents = (
+        "Remove {person} from the members of {project}.",
+        "{person} no longer works on {project}. Take them off its members.",
+        "End the membership of {person} in the project {project}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT p.path AS project, a.name AS person FROM projects p JOIN code_members m ON m.project = p.id
+            JOIN code_accounts a ON a.id = m.account WHERE {_MINE} AND a.id != 1 AND m.role != 'Owner'
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
+        return [changed(Removed("code_members", member))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.dismiss(sight, params["person"])
+        yield sight.stop()
+
+
+class Describe(CodeTemplate):
+    """Change what a project says of itself."""
+
+    name, kind, difficulty = "code-describe", "change", "medium"
+    intents = (
+        'Change the description of the project {project} to "{text}".',
+        'The project {project} is to be described as "{text}". Change its description.',
+        'In the settings of {project}, make "{text}" the description.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        found = asked(world, f"SELECT path AS project FROM projects WHERE {_MINE}")
+        return with_each(found * 4, rng, text=phrases.DESCRIPTIONS)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = project(world, params["project"])["id"]
+        shown = PageHolds(address(world, params["project"]), "document.querySelector('main').innerText", (params["text"],))
+        return [changed(Updated("code_projects", {"id": number}, {"description": params["text"]})), shown]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.describe(sight, params["text"])
+        yield sight.stop()
+
+
+def _started(world: World, name: str, visibility: str) -> list[Expected]:
+    """What a new project with a README adds."""
+    branch = _next(world, "code_branches")
+    return [
+        *_made(world, {"forked_from": None, "name": name, "visibility": visibility}, {"name": "main", "origin": None}),
+        Added("code_files", {"branch": branch, "path": "README.md"}),
+        Added("code_blobs", {"content": re.compile(rf"# {name}\b.*", re.DOTALL)}),
+        Added("code_commits", {"branch": branch, "author": 1}),
+    ]
+
+
+def _made(world: World, values: Columns, branch: Columns) -> list[Expected]:
+    """A new project in the agent's own namespace, and its branch."""
+    number = _next(world, "code_projects")
+    return [
+        Added("code_projects", {"id": number, "namespace": 1, **values}),
+        Added("code_members", {"project": number, "account": 1, "role": "Owner"}),
+        Added("code_branches", {"id": _next(world, "code_branches"), "project": number, **branch}),
+    ]
+
+
+def _next(world: World, table: str) -> int:
+    """The number that the next row of a table gets."""
+    return int(world.value(f"SELECT MAX(id) + 1 FROM {table}"))
+
+
+TEMPLATES: Sequence[CodeTemplate] = (
+    Fork(),
+    NewProject(),
+    NewTeam(),
+    Invite(),
+    Promote(),
+    Dismiss(),
+    Describe(),
+)

@@ -1,0 +1,379 @@
+"""Changes to issues and to what sorts them: labels and milestones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import NotAchievable
+from agentgym_envs.webarena.tasks.code import phrases, ways
+from agentgym_envs.webarena.tasks.code.places import (
+    ANY,
+    DEVELOPER,
+    REPORTER,
+    CodeTemplate,
+    account,
+    asked,
+    column,
+    issue,
+    project,
+    stored,
+    with_each,
+)
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+_MINE = f"level >= {REPORTER} AND NOT archived"
+
+
+class Comment(CodeTemplate):
+    """Comment on an issue."""
+
+    name, kind, difficulty = "code-comment", "change", "medium"
+    intents = (
+        'Comment on the issue "{title}" of {project}: "{text}"',
+        'Write the comment "{text}" below the issue "{title}" in {project}.',
+        'Answer to the issue "{title}" of {project} with the comment "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = "SELECT path AS project, title FROM issues WHERE state = 'open' AND NOT archived"
+        return with_each(asked(world, query), rng, text=phrases.COMMENTS)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = issue(world, params["project"], params["title"])["id"]
+        comment = {"issue": number, "merge_request": None, "author": 1, "text": params["text"]}
+        return [changed(Added("code_comments", comment))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_issue(sight, params["title"])
+        yield from ways.comment(sight, params["text"])
+        yield sight.stop()
+
+
+class CloseIssue(CodeTemplate):
+    """Close an issue."""
+
+    name, kind, difficulty = "code-close-issue", "change", "medium"
+    intents = (
+        'Close the issue "{title}" of {project}.',
+        'The issue "{title}" in {project} is settled. Close it.',
+        'Find the issue "{title}" in {project} and close it.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        return asked(world, f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_MINE}")
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = issue(world, params["project"], params["title"])["id"]
+        return [changed(_closed(number))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_issue(sight, params["title"])
+        yield from ways.close(sight)
+        yield sight.stop()
+
+
+class CloseAll(CodeTemplate):
+    """Close all open issues of a project that somebody opened."""
+
+    name, kind, difficulty = "code-close-all", "change", "hard"
+    held_out = True
+    intents = (
+        "Close all open issues that {author} opened in {project}.",
+        "Every issue in {project} by {author} that is still open is settled now. Close them all.",
+        "In {project}, close each of the open issues whose author is {author}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT i.path AS project, i.author_name AS author FROM issues i WHERE i.state = 'open' AND {_MINE}
+            GROUP BY 1, 2 HAVING COUNT(*) BETWEEN 2 AND 3 AND COUNT(*) = (SELECT COUNT(*) FROM code_issues o
+            WHERE o.project = i.project AND o.author = i.author AND o.state = 'open')
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = "SELECT id FROM issues WHERE path = ? AND author_name = ? AND state = 'open'"
+        return [changed(*map(_closed, column(world, query, params["project"], params["author"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_issues_by(sight, params["author"])
+        while titles := ways.issue_titles(sight):
+            yield sight.click("link", titles[0])
+            yield from ways.close(sight)
+            yield from ways.to_issues_by(sight, params["author"])
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_issues_by(sight, params["author"])
+        yield sight.click("link", ways.issue_titles(sight)[0])
+        yield from ways.close(sight)
+        yield sight.stop()
+
+
+class NewIssue(CodeTemplate):
+    """Open an issue."""
+
+    name, kind, difficulty = "code-new-issue", "change", "medium"
+    intents = (
+        'Open an issue in {project} with the title "{title}" and the description "{text}"',
+        'Report an issue titled "{title}" to {project}. As its description, write "{text}"',
+        'In {project}, create the issue "{title}", described by "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = "SELECT path AS project FROM projects WHERE NOT archived AND forked_from IS NULL"
+        return with_each(asked(world, query), rng, title=phrases.TITLES, text=phrases.BODIES)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        return [changed(_opened(world, params, body=params["text"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_new_issue(sight)
+        yield from ways.fill(sight, {"title": params["title"], "body": params["text"]})
+        yield from ways.create_issue(sight)
+        yield sight.stop()
+
+
+class NewFullIssue(CodeTemplate):
+    """Open an issue with a label, an assignee and a milestone."""
+
+    name, kind, difficulty = "code-new-full-issue", "change", "hard"
+    intents = (
+        'In {project}, open the issue "{title}", assign it to {person}, and give it the label "{label}" and the '
+        'milestone "{milestone}".',
+        'Create an issue titled "{title}" in {project}. Its assignee is {person}, its label "{label}", its milestone '
+        '"{milestone}".',
+        'Please open "{title}" as an issue of {project}, for {person} to work on, labelled "{label}", for the '
+        'milestone "{milestone}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT p.path AS project, l.name AS label, m.title AS milestone, a.name AS person
+            FROM projects p JOIN code_labels l ON l.project = p.id JOIN code_milestones m ON m.project = p.id
+            JOIN code_members r ON r.project = p.id JOIN code_accounts a ON a.id = r.account
+            WHERE {_MINE} AND m.state = 'open' AND a.id != 1
+        """
+        found = asked(world, query)
+        return with_each(rng.sample(found, min(len(found), 60)), rng, title=phrases.TITLES)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = project(world, params["project"])["id"]
+        milestone = world.value(_MILESTONE, number, params["milestone"])
+        label = world.value(_LABEL, number, params["label"])
+        opened = _opened(world, params, body="", assignee=account(world, params["person"]), milestone=milestone)
+        return [changed(opened, Added("code_issue_labels", {"label": label}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_new_issue(sight)
+        yield from ways.fill(sight, {"title": params["title"]})
+        yield from ways.choose_person(sight, params["person"])
+        yield from ways.choose_milestone(sight, params["milestone"])
+        yield from ways.choose_label(sight, params["label"])
+        yield from ways.create_issue(sight)
+        yield sight.stop()
+
+
+class Label(CodeTemplate):
+    """Give an issue another label."""
+
+    name, kind, difficulty = "code-label", "change", "medium"
+    intents = (
+        'Add the label "{label}" to the issue "{title}" of {project}.',
+        'Give the issue "{title}" in {project} the label "{label}", besides those that it has.',
+        'Label the issue "{title}" of {project} with "{label}" as well.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT i.path AS project, i.title, l.name AS label FROM issues i JOIN code_labels l ON l.project = i.project
+            WHERE i.state = 'open' AND {_MINE}
+            AND NOT EXISTS (SELECT 1 FROM code_issue_labels WHERE issue = i.id AND label = l.id)
+        """
+        found = asked(world, query)
+        return rng.sample(found, min(len(found), 60))
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        found = issue(world, params["project"], params["title"])
+        label = world.value(_LABEL, found["project"], params["label"])
+        return [changed(Added("code_issue_labels", {"issue": found["id"], "label": label}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_issue(sight, params["title"])
+        yield from ways.add_label(sight, params["label"])
+        yield sight.stop()
+
+
+class Assign(CodeTemplate):
+    """Give an issue to somebody."""
+
+    name, kind, difficulty = "code-assign", "change", "medium"
+    intents = (
+        'Assign the issue "{title}" of {project} to {person}.',
+        'Let {person} work on the issue "{title}" of {project}: make them its assignee.',
+        'In {project}, {person} is to become the assignee of the issue "{title}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT i.path AS project, i.title, a.name AS person FROM issues i
+            JOIN code_members r ON r.project = i.project JOIN code_accounts a ON a.id = r.account
+            WHERE i.state = 'open' AND {_MINE} AND a.id != 1 AND a.id IS NOT i.assignee
+        """
+        found = asked(world, query)
+        return rng.sample(found, min(len(found), 60))
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = issue(world, params["project"], params["title"])["id"]
+        return [changed(Updated("code_issues", {"id": number}, {"assignee": account(world, params["person"])}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_issue(sight, params["title"])
+        yield from ways.assign(sight, params["person"])
+        yield sight.stop()
+
+
+class AssignStranger(CodeTemplate):
+    """Give an issue to somebody who has no account."""
+
+    name, kind, difficulty = "code-assign-stranger", "change", "medium"
+    intents = Assign.intents
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_MINE}"
+        return with_each(asked(world, query), rng, person=phrases.STRANGERS)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        return [NotAchievable()]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_issue(sight, params["title"])
+        names = yield from ways.assignable(sight)
+        yield sight.not_achievable() if params["person"] not in names else sight.stop("There they are.")
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield sight.stop("Done")
+
+
+class Plan(CodeTemplate):
+    """Put an issue into a milestone, with a weight."""
+
+    name, kind, difficulty = "code-plan", "change", "hard"
+    intents = (
+        'Put the issue "{title}" of {project} into the milestone "{milestone}", and let it be due on {day}.',
+        'Plan the issue "{title}" in {project} for the milestone "{milestone}", with {day} as its due date.',
+        'The issue "{title}" of {project} belongs in the milestone "{milestone}" and is due on {day}. Record both.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT i.path AS project, i.title, m.title AS milestone FROM issues i
+            JOIN code_milestones m ON m.project = i.project
+            WHERE i.state = 'open' AND m.state = 'open' AND m.id IS NOT i.milestone AND {_MINE}
+        """
+        found = asked(world, query)
+        return with_each(rng.sample(found, min(len(found), 60)), rng, day=phrases.DAYS)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        found = issue(world, params["project"], params["title"])
+        milestone = world.value(_MILESTONE, found["project"], params["milestone"])
+        return [changed(Updated("code_issues", {"id": found["id"]}, {"milestone": milestone, "due": stored(params["day"])}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_issue(sight, params["title"])
+        yield from ways.plan(sight, params["milestone"], stored(params["day"]))
+        yield sight.stop()
+
+
+class NewMilestone(CodeTemplate):
+    """Add a milestone."""
+
+    name, kind, difficulty = "code-new-milestone", "change", "medium"
+    intents = (
+        'Create the milestone "{milestone}" in {project}, due on {day}.',
+        'Add a milestone to {project}: its title is "{milestone}", and it is due on {day}.',
+        'In {project}, make a new milestone called "{milestone}" with {day} as its due date.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        found = asked(world, f"SELECT path AS project FROM projects WHERE {_MINE} AND level >= {DEVELOPER}")
+        return with_each(found * 3, rng, milestone=phrases.MILESTONES, day=phrases.DAYS)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = project(world, params["project"])["id"]
+        values = {"project": number, "title": params["milestone"], "due": stored(params["day"]), "start": None}
+        return [changed(Added("code_milestones", {**values, "description": "", "state": "open"}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.new_milestone(sight, params["milestone"], stored(params["day"]))
+        yield sight.stop()
+
+
+class NewLabel(CodeTemplate):
+    """Add a label."""
+
+    name, kind, difficulty = "code-new-label", "change", "medium"
+    intents = (
+        'Add the label "{label}" to the labels of {project}. Any colour will do.',
+        'Create a label called "{label}" for the project {project}, in whatever colour.',
+        'The project {project} needs a label "{label}". Create it; the colour does not matter.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        found = asked(world, f"SELECT path AS project FROM projects WHERE {_MINE} AND level >= {DEVELOPER}")
+        return with_each(found * 3, rng, label=phrases.LABELS)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = project(world, params["project"])["id"]
+        return [changed(Added("code_labels", {"project": number, "name": params["label"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.new_label(sight, params["label"])
+        yield sight.stop()
+
+
+_LABEL = "SELECT id FROM code_labels WHERE project = ? AND name = ?"
+_MILESTONE = "SELECT id FROM code_milestones WHERE project = ? AND title = ?"
+
+
+def _closed(number: int) -> Updated:
+    return Updated("code_issues", {"id": number}, {"state": "closed", "closed": ANY, "closed_by": 1})
+
+
+def _opened(world: World, params: Params, **values: Any) -> Added:
+    number = project(world, params["project"])["id"]
+    plain = {"project": number, "title": params["title"], "author": 1, "state": "open", "confidential": 0}
+    return Added("code_issues", {**plain, "assignee": None, "milestone": None, "due": None, "weight": None, **values})
+
+
+TEMPLATES: Sequence[CodeTemplate] = (
+    Comment(),
+    CloseIssue(),
+    CloseAll(),
+    NewIssue(),
+    NewFullIssue(),
+    Label(),
+    Assign(),
+    AssignStranger(),
+    Plan(),
+    NewMilestone(),
+    NewLabel(),
+)

@@ -1,0 +1,342 @@
+"""Questions about projects: what they are, who works on them and what is in their files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.code import ways
+from agentgym_envs.webarena.tasks.code.places import CodeTemplate, asked, column, month, month_of, once, project
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params
+
+_ROLES = ("Guest", "Reporter", "Developer", "Maintainer", "Owner")
+_SETTINGS = "config/default.yaml"
+
+
+class Licence(CodeTemplate):
+    """Under which licence a project is."""
+
+    name, kind, difficulty = "code-licence", "information", "easy"
+    intents = (
+        "Under which licence is the project {project} published?",
+        "What is the licence of {project}?",
+        "Tell me which licence {project} has.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        return asked(world, "SELECT path AS project FROM projects WHERE licence != ''")
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        every = column(world, "SELECT DISTINCT licence FROM projects WHERE licence != '' ORDER BY licence")
+        return [says(project(world, params["project"])["licence"], others=every)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield sight.stop(ways.licence(sight))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield sight.stop("Either MIT or Apache-2.0 or BSD-3-Clause")
+
+
+class MostStarred(CodeTemplate):
+    """Which project of a topic has the most stars."""
+
+    name, kind, difficulty = "code-most-starred", "information", "medium"
+    intents = (
+        "Which project with the topic {topic} has the most stars? Give its name and the number of its stars.",
+        "Find the most starred project on the topic {topic}. What is it called, and how many stars does it have?",
+        "Among the projects with the topic {topic}, which is starred most, and how often? Tell me name and number.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        topics = {t for told in column(world, "SELECT topics FROM projects") for t in told.split(", ") if t}
+        return [{"topic": topic} for topic in sorted(topics) if self._is_clear(world, topic)]
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        best = self._ranked(world, params["topic"])[0]
+        return [says(best["name"], best["stars"])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_topic(sight, params["topic"])
+        stars = {name: count for name, count in ways.starred(sight)}
+        best = max(stars, key=lambda name: stars[name])
+        yield sight.stop(f"{best}, with {stars[best]} stars")
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_topic(sight, params["topic"])
+        stars = {name: count for name, count in ways.starred(sight)}
+        least = min(stars, key=lambda name: stars[name])
+        yield sight.stop(f"{least}, with {stars[least]} stars")
+
+    def _is_clear(self, world: World, topic: str) -> bool:
+        ranked = self._ranked(world, topic)
+        return 2 <= len(ranked) <= 10 and ranked[0]["stars"] > ranked[1]["stars"]
+
+    def _ranked(self, world: World, topic: str) -> list[dict[str, Any]]:
+        query = """
+            SELECT name, (SELECT COUNT(*) FROM code_stars WHERE project = p.id) AS stars FROM projects p
+            WHERE ', ' || topics || ',' LIKE '%, ' || ? || ',%' ORDER BY stars DESC
+        """
+        return asked(world, query, topic)
+
+
+class CommitsBy(CodeTemplate):
+    """How many commits somebody made to a project in a month."""
+
+    name, kind, difficulty = "code-commits-by", "information", "medium"
+    intents = (
+        "How many commits did {author} make to the default branch of {project} in {month}?",
+        "Count the commits of {author} on the default branch of {project} in {month}.",
+        "On the default branch of {project}, how many commits of {month} are by {author}?",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT p.path AS project, a.name AS author, SUBSTR(c.moment, 1, 7) || '-01' AS month
+            FROM code_commits c JOIN projects p ON p.head = c.branch JOIN code_accounts a ON a.id = c.author
+            WHERE p.forked_from IS NULL AND c.moment > '2025-09' GROUP BY 1, 2, 3 HAVING COUNT(*) BETWEEN 2 AND 9
+        """
+        return [{**row, "month": month(row["month"])} for row in asked(world, query)]
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = """
+            SELECT COUNT(*) FROM code_commits c JOIN projects p ON p.head = c.branch
+            JOIN code_accounts a ON a.id = c.author WHERE p.path = ? AND a.name = ? AND c.moment LIKE ? || '%'
+        """
+        return [says(*column(world, query, params["project"], params["author"], month_of(params["month"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        commits = yield from ways.commits_of(sight, params["project"], params["author"], params["month"])
+        yield sight.stop(commits)
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        commits = yield from ways.commits_of(sight, params["project"], params["author"], params["month"])
+        yield sight.stop(commits + 1)
+
+
+class CommitLines(CodeTemplate):
+    """How many lines a commit added."""
+
+    name, kind, difficulty = "code-commit-lines", "information", "medium"
+    intents = (
+        'How many lines did the commit "{message}" on the default branch of {project} add?',
+        'Find the commit "{message}" of {project} (default branch). How many lines were added by it?',
+        'The commit "{message}" in {project}, on its default branch: how many additions does it have?',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT p.path AS project, c.message FROM code_commits c JOIN projects p ON p.head = c.branch
+            WHERE p.forked_from IS NULL AND c.additions > 2 AND c.additions != c.deletions
+            AND c.message NOT LIKE '%"%' AND c.message NOT LIKE '%`%' AND c.moment > '2026-01'
+            GROUP BY 1, 2 HAVING COUNT(*) = 1 AND (SELECT COUNT(*) FROM code_commits o JOIN code_branches b
+            ON b.id = o.branch WHERE b.project = p.id AND o.message = c.message) = 1
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = """
+            SELECT c.additions FROM code_commits c JOIN projects p ON p.head = c.branch
+            WHERE p.path = ? AND c.message = ?
+        """
+        return [says(*column(world, query, params["project"], params["message"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_commit(sight, params["project"], params["message"])
+        yield sight.stop(ways.lines_changed(sight)[0])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_commit(sight, params["project"], params["message"])
+        yield sight.stop(ways.lines_changed(sight)[1])
+
+
+class LatestRelease(CodeTemplate):
+    """The tag of a project's newest release."""
+
+    name, kind, difficulty = "code-latest-release", "information", "easy"
+    intents = (
+        "What is the tag of the latest release of {project}?",
+        "Which version of {project} was released last? Give its tag.",
+        "Tell me the tag of the newest release of {project}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT p.path AS project FROM projects p JOIN code_tags t ON t.project = p.id
+            JOIN code_releases r ON r.tag = t.id GROUP BY 1 HAVING COUNT(*) > 1
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = """
+            SELECT t.name FROM projects p JOIN code_tags t ON t.project = p.id JOIN code_releases r ON r.tag = t.id
+            WHERE p.path = ? ORDER BY r.moment DESC
+        """
+        newest, *others = (tag.removeprefix("v") for tag in column(world, query, params["project"]))
+        return [says(newest, others=others)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_releases(sight, params["project"])
+        yield sight.stop(ways.tags(sight)[0])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_releases(sight, params["project"])
+        yield sight.stop(ways.tags(sight)[1])
+
+
+class ReleaseDay(CodeTemplate):
+    """When a version was released."""
+
+    name, kind, difficulty = "code-release-day", "information", "medium"
+    intents = (
+        "On which day was {tag} of {project} released?",
+        "When did release {tag} of {project} come out? Give the day.",
+        "Tell me the day on which {project} {tag} was released.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT p.path AS project, t.name AS tag, DATE(r.moment) AS moment FROM projects p
+            JOIN code_tags t ON t.project = p.id JOIN code_releases r ON r.tag = t.id
+            WHERE p.id IN (SELECT project FROM code_tags GROUP BY 1 HAVING COUNT(*) BETWEEN 2 AND 8)
+        """
+        return once(asked(world, query), "moment")
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = """
+            SELECT DATE(r.moment) FROM projects p JOIN code_tags t ON t.project = p.id
+            JOIN code_releases r ON r.tag = t.id WHERE p.path = ? AND t.name {} ?
+        """
+        others = column(world, query.format("!="), params["project"], params["tag"])
+        return [says(*column(world, query.format("="), params["project"], params["tag"]), others=others)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_releases(sight, params["project"])
+        yield sight.stop(ways.released(sight, params["tag"]))
+
+
+class Setting(CodeTemplate):
+    """What something is set to in a project's configuration."""
+
+    name, kind, difficulty = "code-setting", "information", "medium"
+    intents = (
+        "What is {setting} set to in config/default.yaml of {project}?",
+        "Look into config/default.yaml of {project}: which value does {setting} have?",
+        "Which value for {setting} stands in the file config/default.yaml of {project}?",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        return [
+            {"project": path, "setting": rng.choice([name for name in settings if name != "name"])}
+            for path, content in self._files(world).items()
+            if (settings := _settings(content))
+        ]
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        settings = _settings(self._files(world)[params["project"]])
+        return [says(settings[params["setting"]])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_file(sight, params["project"], _SETTINGS)
+        yield sight.stop(_settings(ways.content(sight))[params["setting"]])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_file(sight, params["project"], _SETTINGS)
+        settings = _settings(ways.content(sight))
+        others = [name for name in settings if settings[name] not in settings[params["setting"]]]
+        yield sight.stop(settings[others[0]])
+
+    def _files(self, world: World) -> dict[str, str]:
+        query = """
+            SELECT p.path, b.content FROM projects p JOIN code_files f ON f.branch = p.head
+            JOIN code_blobs b ON b.id = f.blob WHERE f.path = ?
+        """
+        return {row["path"]: row["content"] for row in asked(world, query, _SETTINGS)}
+
+
+class RoleOf(CodeTemplate):
+    """Which role somebody has in a project."""
+
+    name, kind, difficulty = "code-role-of", "information", "medium"
+    intents = (
+        "Which role does {member} have in the project {project}?",
+        "What is the role of {member} among the members of {project}?",
+        "Look up {member} among the members of {project}, and tell me the role.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT p.path AS project, a.name AS member FROM code_members m JOIN projects p ON p.id = m.project
+            JOIN code_accounts a ON a.id = m.account WHERE a.id != 1 AND (SELECT COUNT(*) FROM roles r
+            WHERE r.project = p.id AND r.account = a.id) = 1
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = """
+            SELECT m.role FROM code_members m JOIN projects p ON p.id = m.project
+            JOIN code_accounts a ON a.id = m.account WHERE p.path = ? AND a.name = ?
+        """
+        return [says(*column(world, query, params["project"], params["member"]), others=_ROLES)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_members(sight, params["project"])
+        yield sight.stop(ways.role_of(sight, params["member"]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield sight.stop("Developer or Maintainer")
+
+
+class Website(CodeTemplate):
+    """Where somebody works, by the profile."""
+
+    name, kind, difficulty = "code-website", "information", "easy"
+    intents = (
+        "What is the address of {person}'s website, according to the profile here?",
+        "Find the profile of {person} and tell me the address of the website that it names.",
+        "Which website does {person} name in the profile?",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        return asked(world, "SELECT name AS person FROM code_accounts WHERE website != '' AND id != 1")
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        website = world.value("SELECT website FROM code_accounts WHERE name = ?", params["person"])
+        return [says(website.partition("://")[2])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_profile(sight, params["person"])
+        yield sight.stop(ways.website(sight))
+
+
+def _settings(content: str) -> dict[str, str]:
+    """What a YAML file of one or two levels holds: {"port": "4048", "forecast.retries": "9"}."""
+    found: dict[str, str] = {}
+    above = ""
+    for line in content.splitlines():
+        match = re.fullmatch(r"( *)(\w+):(?: (.+))?", line)
+        if match is not None:
+            name = f"{above}.{match[2]}" if match[1] else match[2]
+            above = above if match[1] else match[2]
+            if match[3]:
+                found[name] = match[3]
+    return found
+
+
+TEMPLATES: Sequence[CodeTemplate] = (
+    Licence(),
+    MostStarred(),
+    CommitsBy(),
+    CommitLines(),
+    LatestRelease(),
+    ReleaseDay(),
+    Setting(),
+    RoleOf(),
+    Website(),
+)

@@ -1,0 +1,343 @@
+"""Questions about issues, milestones and merge requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import NotAchievable, says
+from agentgym_envs.webarena.tasks.code import ways
+from agentgym_envs.webarena.tasks.code.places import CodeTemplate, asked, column, issue, request
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params
+
+_LABELLED = """
+    FROM issues i JOIN code_issue_labels t ON t.issue = i.id JOIN code_labels l ON l.id = t.label
+    WHERE i.state = 'open' AND NOT EXISTS (SELECT 1 FROM code_issues o WHERE o.project = i.project AND o.confidential)
+"""
+
+
+class IssueAuthor(CodeTemplate):
+    """Who opened an issue."""
+
+    name, kind, difficulty = "code-issue-author", "information", "easy"
+    intents = (
+        'Who opened the issue "{title}" of {project}?',
+        'Tell me the name of the person who reported "{title}" in {project}.',
+        'The issue "{title}" of {project}: by whom was it opened?',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = "SELECT path AS project, title FROM issues WHERE assignee != author AND state = 'open'"
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        found = issue(world, params["project"], params["title"])
+        return [says(found["author_name"], others=[found["assignee_name"]])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_issue(sight, params["title"])
+        yield sight.stop(ways.opened_by(sight))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_issue(sight, params["title"])
+        yield sight.stop(ways.assignee(sight))
+
+
+class LabelCount(CodeTemplate):
+    """How many open issues have a label."""
+
+    name, kind, difficulty = "code-label-count", "information", "medium"
+    intents = (
+        'How many open issues of {project} have the label "{label}"?',
+        'Count the issues labelled "{label}" that are open in {project}.',
+        'In {project}, how many of the open issues carry the label "{label}"?',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT i.path AS project, l.name AS label {_LABELLED} GROUP BY 1, 2
+            HAVING COUNT(*) = ({self._count("i.path", "l.name")}) AND COUNT(*) <
+            (SELECT COUNT(*) FROM code_issues o WHERE o.project = i.project AND o.state = 'open')
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        return [says(*column(world, self._count("?", "?"), params["project"], params["label"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_labelled(sight, params["label"])
+        yield sight.stop(ways.issues_found(sight))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_issues(sight)
+        yield sight.stop(ways.issues_found(sight))
+
+    def _count(self, path: str, label: str) -> str:
+        return f"""
+            SELECT COUNT(*) FROM code_issues x JOIN projects q ON q.id = x.project
+            JOIN code_issue_labels y ON y.issue = x.id JOIN code_labels z ON z.id = y.label
+            WHERE q.path = {path} AND z.name = {label} AND x.state = 'open'
+        """
+
+
+class OldestLabelled(CodeTemplate):
+    """The oldest open issue with a label."""
+
+    name, kind, difficulty = "code-oldest-labelled", "information", "medium"
+    intents = (
+        'What is the title of the oldest open issue of {project} with the label "{label}"?',
+        'Which of the open issues labelled "{label}" in {project} was opened first? Give its title.',
+        'Of the open issues in {project} that have the label "{label}", tell me the title of the oldest.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"SELECT i.path AS project, l.name AS label {_LABELLED} GROUP BY 1, 2 HAVING COUNT(*) > 1"
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = f"SELECT i.title {_LABELLED} AND i.path = ? AND l.name = ? ORDER BY i.created"
+        oldest, *others = column(world, query, params["project"], params["label"])
+        return [says(oldest, others=others)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_labelled(sight, params["label"])
+        yield from ways.oldest_first(sight)
+        yield sight.stop(ways.issue_titles(sight)[0])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_labelled(sight, params["label"])
+        yield sight.stop(ways.issue_titles(sight)[0])
+
+
+class AssignedTo(CodeTemplate):
+    """Which open issues of a project somebody has to work on."""
+
+    name, kind, difficulty = "code-assigned-to", "information", "medium"
+    intents = (
+        "Which open issues of {project} are assigned to {person}? Give all titles.",
+        "List the titles of the open issues in {project} that {person} is assigned to.",
+        "Tell me the titles of all open issues of {project} whose assignee is {person}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT i.path AS project, i.assignee_name AS person FROM issues i
+            WHERE i.state = 'open' AND i.assignee IS NOT NULL GROUP BY i.project, i.assignee
+            HAVING COUNT(*) BETWEEN 1 AND 4 AND COUNT(*) = (SELECT COUNT(*) FROM code_issues o
+            WHERE o.project = i.project AND o.assignee = i.assignee AND o.state = 'open')
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = "SELECT title FROM issues WHERE path = ? AND state = 'open' AND assignee_name {} ?"
+        others = column(world, query.format("!="), params["project"], params["person"])
+        return [says(*column(world, query.format("="), params["project"], params["person"]), others=others)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_assigned(sight, params["person"])
+        yield sight.stop("; ".join(ways.issue_titles(sight)))
+
+
+class MilestoneDue(CodeTemplate):
+    """When a milestone is due."""
+
+    name, kind, difficulty = "code-milestone-due", "information", "easy"
+    intents = (
+        "When is the milestone {milestone} of {project} due?",
+        "On which day is milestone {milestone} of {project} due?",
+        "Tell me the due date of the milestone {milestone} in {project}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT p.path AS project, m.title AS milestone FROM code_milestones m JOIN projects p ON p.id = m.project
+            WHERE m.due IS NOT NULL AND (SELECT COUNT(*) FROM code_milestones o WHERE o.due = m.due) = 1
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = """
+            SELECT m.due FROM code_milestones m JOIN projects p ON p.id = m.project
+            WHERE m.due IS NOT NULL AND p.path = ? AND m.title {} ?
+        """
+        others = column(world, query.format("!="), params["project"], params["milestone"])
+        return [says(*column(world, query.format("="), params["project"], params["milestone"]), others=others)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_milestone(sight, params["milestone"])
+        yield sight.stop(ways.due(sight))
+
+
+class Unreviewed(CodeTemplate):
+    """Who has not yet approved a merge request that they were asked to review."""
+
+    name, kind, difficulty = "code-unreviewed", "information", "medium"
+    intents = (
+        'Who was asked to review the merge request "{title}" of {project} and has not approved it yet?',
+        'Whose approval of "{title}", a merge request of {project}, is still to come? Name all such reviewers.',
+        'Name the reviewers of the merge request "{title}" in {project} who have not approved it so far.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT m.path AS project, m.title FROM requests m JOIN code_reviewers r ON r.merge_request = m.id
+            WHERE m.state = 'open' GROUP BY 1, 2 HAVING MIN(r.approved) = 0
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        found = request(world, params["project"], params["title"])
+        query = """
+            SELECT a.name FROM code_reviewers r JOIN code_accounts a ON a.id = r.account
+            WHERE r.merge_request = ? AND r.approved = ?
+        """
+        done = column(world, query, found["id"], 1)
+        return [says(*column(world, query, found["id"], 0), others=[*done, found["author_name"]])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_request(sight, params["title"])
+        yield sight.stop(", ".join(name for name, approved in ways.reviewers(sight) if not approved))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_request(sight, params["title"])
+        yield sight.stop(ways.opened_by(sight))
+
+
+class LastWord(CodeTemplate):
+    """Who wrote the last comment on an issue."""
+
+    name, kind, difficulty = "code-last-word", "information", "medium"
+    intents = (
+        'Who wrote the last comment on the issue "{title}" of {project}?',
+        'By whom is the newest comment on "{title}", an issue of {project}?',
+        'Find the issue "{title}" in {project}. Who was the last to comment on it?',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT i.path AS project, i.title FROM issues i WHERE i.state = 'open'
+            AND (SELECT COUNT(*) FROM code_comments c WHERE c.issue = i.id) > 1
+            AND ({self._last("i.id")}) NOT IN (i.author_name, IFNULL(i.assignee_name, ''))
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        found = issue(world, params["project"], params["title"])
+        return [says(*column(world, self._last("?"), found["id"]), others=[found["author_name"]])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_issue(sight, params["title"])
+        yield sight.stop(ways.commenters(sight)[-1])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_issue(sight, params["title"])
+        yield sight.stop(ways.opened_by(sight))
+
+    def _last(self, number: str) -> str:
+        return f"""
+            SELECT a.name FROM code_comments c JOIN code_accounts a ON a.id = c.author
+            WHERE c.issue = {number} ORDER BY c.moment DESC, c.id DESC LIMIT 1
+        """
+
+
+class Busier(CodeTemplate):
+    """Which of two projects has more open issues with its own name for bugs."""
+
+    name, kind, difficulty = "code-busier", "information", "hard"
+    held_out = True
+    intents = (
+        "Which project has more open merge requests, {one} or {other}?",
+        "Compare {one} with {other}: in which of them are more merge requests open?",
+        "{one} or {other}: where are more merge requests waiting to be merged? Answer with the project's name.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        counts = self._counts(world)
+        pairs = [(one, other) for one in counts for other in counts if counts[one] != counts[other]]
+        return [{"one": one, "other": other} for one, other in rng.sample(pairs, min(len(pairs), 40))]
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        counts = self._counts(world)
+        more, less = sorted((params["one"], params["other"]), key=lambda path: -counts[path])
+        return [says(more, others=[less])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        counts = yield from self._count(sight, params)
+        yield sight.stop(max(counts, key=lambda path: counts[path]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        counts = yield from self._count(sight, params)
+        yield sight.stop(min(counts, key=lambda path: counts[path]))
+
+    def _count(self, sight: Sight, params: Params) -> ways.Way[dict[str, int]]:
+        counts = {}
+        for path in (params["one"], params["other"]):
+            yield from ways.to_project(sight, path)
+            yield from ways.to_requests(sight)
+            counts[path] = ways.requests_found(sight)
+        return counts
+
+    def _counts(self, world: World) -> dict[str, int]:
+        query = """
+            SELECT path, (SELECT COUNT(*) FROM code_merge_requests m WHERE m.project = p.id AND m.state = 'open') AS n
+            FROM projects p WHERE p.forked_from IS NULL
+        """
+        return {row["path"]: row["n"] for row in asked(world, query) if row["n"]}
+
+
+class MissingMilestone(CodeTemplate):
+    """When a milestone is due that a project does not have."""
+
+    name, kind, difficulty = "code-missing-milestone", "information", "medium"
+    intents = (
+        "When is the milestone {milestone} of {project} due?",
+        "Tell me the due date of milestone {milestone} in {project}.",
+        "By which day is {milestone} of {project} to be finished, according to its milestone?",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT p.path AS project, o.title AS milestone FROM projects p JOIN code_milestones o
+            WHERE p.id IN (SELECT project FROM code_milestones) AND o.title LIKE 'v%'
+            AND o.title NOT IN (SELECT title FROM code_milestones WHERE project = p.id)
+            AND o.title NOT IN (SELECT name FROM code_tags WHERE project = p.id)
+        """
+        found = asked(world, query)
+        return rng.sample(found, min(len(found), 40))
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        return [NotAchievable()]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        titles = yield from ways.all_milestones(sight)
+        yield sight.not_achievable() if params["milestone"] not in titles else sight.stop("It is there.")
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield sight.stop("April 1, 2026")
+
+
+TEMPLATES: Sequence[CodeTemplate] = (
+    IssueAuthor(),
+    LabelCount(),
+    OldestLabelled(),
+    AssignedTo(),
+    MilestoneDue(),
+    Unreviewed(),
+    LastWord(),
+    Busier(),
+    MissingMilestone(),
+)

@@ -1,0 +1,285 @@
+"""Changes to what is in a repository: branches, files and merge requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.code import phrases, ways
+from agentgym_envs.webarena.tasks.code.places import (
+    ANY,
+    DEVELOPER,
+    MAINTAINER,
+    CodeTemplate,
+    asked,
+    project,
+    request,
+    with_each,
+)
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+_WRITES = f"level >= {DEVELOPER} AND NOT archived"
+
+
+class NewBranch(CodeTemplate):
+    """Start a branch from the default one."""
+
+    name, kind, difficulty = "code-new-branch", "change", "medium"
+    intents = (
+        "Create the branch {branch} in {project}, starting from its default branch.",
+        "Start a new branch called {branch} from the default branch of {project}.",
+        "In {project}, make a branch named {branch} off the default branch.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        found = asked(world, f"SELECT path AS project FROM projects WHERE {_WRITES}")
+        return with_each(found * 3, rng, branch=phrases.BRANCHES)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        found = project(world, params["project"])
+        number = world.value("SELECT MAX(id) + 1 FROM code_branches")
+        files = world.value("SELECT COUNT(*) FROM code_files WHERE branch = ?", found["head"])
+        branch = {"id": number, "project": found["id"], "name": params["branch"], "origin": found["head"]}
+        return [changed(Added("code_branches", branch), Added("code_files", {"branch": number}, files))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.new_branch(sight, params["branch"])
+        yield sight.stop()
+
+
+class EditFile(CodeTemplate):
+    """Replace what is in a file."""
+
+    name, kind, difficulty = "code-edit-file", "change", "hard"
+    intents = (
+        'Change the default branch of {project}: the file {file} is to hold only the line "{line}". '
+        'The message of the commit is "{message}".',
+        'Replace everything in {file} of {project}, on the default branch, by the one line "{line}", and commit that '
+        'with the message "{message}".',
+        'On the default branch of {project}, edit {file} so that nothing but "{line}" stands in it. As commit message, '
+        'write "{message}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT p.path AS project, f.path AS file FROM projects p JOIN code_files f ON f.branch = p.head
+            WHERE {_WRITES} AND level >= {MAINTAINER} AND f.path LIKE '%.md' AND f.path NOT LIKE '%/%'
+        """
+        return with_each(asked(world, query), rng, line=phrases.LINES, message=phrases.MESSAGES)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        head = project(world, params["project"])["head"]
+        blob = world.value("SELECT MAX(id) + 1 FROM code_blobs")
+        text = re.compile(re.escape(params["line"]))
+        made = (
+            Added("code_blobs", {"id": blob, "content": text}),
+            Updated("code_files", {"branch": head, "path": params["file"]}, {"blob": blob}),
+            Added("code_commits", {"branch": head, "author": 1, "message": params["message"]}),
+        )
+        return [changed(*made)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.down_to(sight, params["file"])
+        yield from ways.edit_file(sight, params["line"], params["message"])
+        yield sight.stop()
+
+
+class NewRequest(CodeTemplate):
+    """Ask for a branch to be merged."""
+
+    name, kind, difficulty = "code-new-request", "change", "hard"
+    intents = (
+        'Open a merge request in {project} for the branch {branch} into the default branch. Its title is "{title}".',
+        'Create the merge request "{title}" in {project}: from {branch} into the default branch.',
+        'In {project}, ask for {branch} to be merged into the default branch, by a merge request titled "{title}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT p.path AS project, b.name AS branch FROM projects p JOIN code_branches b ON b.project = p.id
+            WHERE {_WRITES} AND b.id != p.head AND NOT EXISTS (SELECT 1 FROM code_merge_requests m
+            WHERE m.project = p.id AND m.source = b.name AND m.state = 'open')
+        """
+        return with_each(asked(world, query) * 3, rng, title=phrases.TITLES)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        found = project(world, params["project"])
+        values = {"project": found["id"], "title": params["title"], "source": params["branch"], "author": 1, "draft": 0}
+        return [changed(Added("code_merge_requests", {**values, "target": found["default_branch"], "state": "open"}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.new_request(sight, params["branch"], params["title"])
+        yield sight.stop()
+
+
+class CommentOnRequest(CodeTemplate):
+    """Comment on a merge request."""
+
+    name, kind, difficulty = "code-comment-request", "change", "medium"
+    intents = (
+        'Comment on the merge request "{title}" of {project}: "{text}"',
+        'Write "{text}" as a comment on "{title}", a merge request of {project}',
+        'Leave the comment "{text}" on the merge request "{title}" in {project}',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = "SELECT path AS project, title FROM requests WHERE state = 'open' AND NOT archived"
+        return with_each(asked(world, query), rng, text=phrases.COMMENTS)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = request(world, params["project"], params["title"])["id"]
+        comment = {"issue": None, "merge_request": number, "author": 1, "text": params["text"]}
+        return [changed(Added("code_comments", comment))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_request(sight, params["title"])
+        yield from ways.comment(sight, params["text"])
+        yield sight.stop()
+
+
+class Approve(CodeTemplate):
+    """Approve a merge request."""
+
+    name, kind, difficulty = "code-approve", "change", "medium"
+    intents = (
+        'Approve the merge request "{title}" of {project}.',
+        'I have looked at "{title}", a merge request of {project}, and it is fine. Approve it.',
+        'Give my approval to the merge request "{title}" in {project}.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT path AS project, title FROM requests m WHERE state = 'open' AND author != 1 AND {_WRITES}
+            AND NOT EXISTS (SELECT 1 FROM code_reviewers WHERE merge_request = m.id AND account = 1 AND approved)
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        row = {"merge_request": request(world, params["project"], params["title"])["id"], "account": 1}
+        query = "SELECT 1 FROM code_reviewers WHERE merge_request = ? AND account = 1"
+        if world.value(query, row["merge_request"]):
+            return [changed(Updated("code_reviewers", row, {"approved": 1}))]
+        return [changed(Added("code_reviewers", {**row, "approved": 1}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_request(sight, params["title"])
+        yield sight.click("button", "Approve")
+        yield sight.stop()
+
+
+class Merge(CodeTemplate):
+    """Merge a merge request."""
+
+    name, kind, difficulty = "code-merge", "change", "medium"
+    intents = (
+        'Merge the merge request "{title}" of {project}.',
+        'The merge request "{title}" in {project} is fine. Merge it.',
+        'Please merge "{title}", which is an open merge request of {project}.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT m.path AS project, m.title FROM requests m JOIN projects p ON p.id = m.project
+            WHERE m.state = 'open' AND NOT m.draft AND m.level >= {MAINTAINER} AND NOT m.archived
+            AND m.target = p.default_branch AND m.source IN (SELECT name FROM code_branches WHERE project = p.id)
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        found = request(world, params["project"], params["title"])
+        query = "SELECT id FROM code_branches WHERE project = ? AND name = ?"
+        source, target = (world.value(query, found["project"], found[end]) for end in ("source", "target"))
+        brought = world.value("SELECT COUNT(*) FROM code_commits WHERE branch = ?", source)
+        here = {"branch": target, "merge_request": found["id"]}
+        merged = {"state": "merged", "ended": ANY, "ended_by": 1}
+        expected: list[Expected] = [
+            Updated("code_merge_requests", {"id": found["id"]}, merged),
+            Updated("code_commits", {"branch": source}, here, brought),
+            Added("code_commits", {**here, "author": 1}),
+        ]
+        if world.value("SELECT 1 FROM code_issues WHERE id = ? AND state = 'open'", found["closes"]):
+            closed = {"state": "closed", "closed": ANY, "closed_by": 1}
+            expected.append(Updated("code_issues", {"id": found["closes"]}, closed))
+        return [changed(*expected, free=("code_branches", "code_files"))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_request(sight, params["title"])
+        yield sight.click("button", "Merge")
+        yield sight.stop()
+
+
+class CloseRequest(CodeTemplate):
+    """Close a merge request without merging it."""
+
+    name, kind, difficulty = "code-close-request", "change", "medium"
+    intents = (
+        'Close the merge request "{title}" of {project} without merging it.',
+        'The merge request "{title}" in {project} is no longer wanted. Close it.',
+        'We will not merge "{title}", a merge request of {project}. Close it, please.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        return asked(world, f"SELECT path AS project, title FROM requests WHERE state = 'open' AND {_WRITES}")
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = request(world, params["project"], params["title"])["id"]
+        values = {"state": "closed", "ended": ANY, "ended_by": 1}
+        return [changed(Updated("code_merge_requests", {"id": number}, values))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_request(sight, params["title"])
+        yield sight.click("button", ways.CLOSE_REQUEST)
+        yield sight.stop()
+
+
+class MarkReady(CodeTemplate):
+    """Say that a merge request is no draft any more."""
+
+    name, kind, difficulty = "code-mark-ready", "change", "medium"
+    intents = (
+        'The merge request "{title}" of {project} is no draft any more. Mark it as ready.',
+        'Mark "{title}", a draft merge request of {project}, as ready.',
+        'Take the draft status away from the merge request "{title}" in {project}.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT path AS project, title FROM requests WHERE state = 'open' AND draft AND NOT archived
+            AND (author = 1 OR level >= {DEVELOPER})
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = request(world, params["project"], params["title"])["id"]
+        return [changed(Updated("code_merge_requests", {"id": number}, {"draft": 0}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_request(sight, params["title"])
+        yield sight.click("button", ways.READY)
+        yield sight.stop()
+
+
+TEMPLATES: Sequence[CodeTemplate] = (
+    NewBranch(),
+    EditFile(),
+    NewRequest(),
+    CommentOnRequest(),
+    Approve(),
+    Merge(),
+    CloseRequest(),
+    MarkReady(),
+)

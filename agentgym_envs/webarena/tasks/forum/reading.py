@@ -1,0 +1,444 @@
+"""Questions that a page or two answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.sites.clock import day
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.forum import truth, ways
+from agentgym_envs.webarena.tasks.forum.truth import ForumTemplate, asked, column
+from agentgym_envs.webarena.tasks.sight import Sight, texts_of
+from agentgym_envs.webarena.tasks.template import Params
+
+
+class PostAuthor(ForumTemplate):
+    """Who wrote a post."""
+
+    name, kind, difficulty = "forum-post-author", "information", "easy"
+    intents = (
+        'Who wrote the post "{title}"?',
+        'Tell me the name of the user who posted "{title}" in the forum.',
+        'By whom is the post "{title}"? Give the user name.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[Params]:
+        """Posts on which others commented."""
+        query = "SELECT DISTINCT title FROM comments WHERE author <> poster AND poster <> 1 AND title NOT LIKE '%''%'"
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The author, and nobody who only commented."""
+        found = truth.post(world, params["title"])
+        talkers = "SELECT DISTINCT author_name FROM comments WHERE post = ? AND author <> poster"
+        return [says(found["author_name"], others=column(world, talkers, found["id"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Open the post."""
+        yield from ways.open_post(sight, params["title"])
+        yield sight.stop(ways.author(sight))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Somebody who commented."""
+        yield from ways.open_post(sight, params["title"])
+        author = ways.author(sight)
+        yield sight.stop(next(said.author for said in ways.comments(sight) if said.author != author))
+
+
+class CommentCount(ForumTemplate):
+    """How many comments a post has."""
+
+    name, kind, difficulty = "forum-comment-count", "information", "easy"
+    intents = (
+        'How many comments does the post "{title}" have?',
+        'Count the comments on "{title}".',
+        'I want to know how much was written about the post "{title}": how many comments are there?',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[Params]:
+        """Posts whose score is another number."""
+        return asked(world, "SELECT title FROM posts WHERE comments <> score AND comments > 2")
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The number."""
+        return [says(truth.post(world, params["title"])["comments"])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Open the post."""
+        yield from ways.open_post(sight, params["title"])
+        yield sight.stop(sight.search(r"^(\d+) comments$")[0])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Its score."""
+        yield from ways.open_post(sight, params["title"])
+        yield sight.stop(ways.score(sight))
+
+
+class TopPost(ForumTemplate):
+    """The post of a board with the highest score in some time."""
+
+    name, kind, difficulty = "forum-top-post", "information", "medium"
+    intents = (
+        "What is the title of the post with the highest score in the board {board}, counting {period}?",
+        "Which post of {board} got the most votes ({period})? Tell me its title.",
+        "In {board}, find the best rated post of {period} and give me its title.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[Params]:
+        """Boards and times with several posts."""
+        found = []
+        for period, days in (("all time", 9_999), ("the last year", 365), ("the last month", 30)):
+            query = f"""
+                SELECT board_name AS board, '{period}' AS period FROM posts
+                WHERE julianday('2026-03-16 10:30') - julianday(created) < {days} GROUP BY 1 HAVING COUNT(*) > 2
+            """
+            found += asked(world, query)
+        return found
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its title, and no other of the board."""
+        first = {"all time": "", "the last year": "2025-03-16 10:30", "the last month": "2026-02-14 10:30"}
+        posts = truth.top(world, params["board"])
+        best = next(row["title"] for row in posts if row["created"] >= first[params["period"]])
+        return [says(best, others=[row["title"] for row in posts if row["title"] not in best])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Sort by score and choose the time."""
+        yield from self._sorted(sight, params)
+        yield sight.stop(ways.unpinned(sight)[0].title)
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The second best."""
+        yield from self._sorted(sight, params)
+        yield sight.stop(ways.unpinned(sight)[1].title)
+
+    def _sorted(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.open_board(sight, params["board"], "Top")
+        if params["period"] != "all time":
+            yield sight.choose("Top of", params["period"])
+
+
+class MostCommented(ForumTemplate):
+    """The post of a board with the most comments."""
+
+    name, kind, difficulty = "forum-most-commented", "information", "medium"
+    intents = (
+        "Which post of the board {board} has the most comments? Give me its title.",
+        "What is the title of the most discussed post in {board}?",
+        "Find the post with the longest discussion in {board} and tell me what it is called.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[Params]:
+        """Boards where one leads, also before those that are not listed."""
+        return [{"board": board} for board in truth.boards(world) if most_commented(world, board)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its title."""
+        titles = column(world, "SELECT title FROM posts WHERE board_name = ?", params["board"])
+        best = most_commented(world, params["board"])
+        return [says(best, others=[title for title in titles if title not in best])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Sort by comments."""
+        yield from ways.open_board(sight, params["board"], "Most commented")
+        yield sight.stop(ways.unpinned(sight)[0].title)
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The next."""
+        yield from ways.open_board(sight, params["board"], "Most commented")
+        yield sight.stop(ways.unpinned(sight)[1].title)
+
+
+def most_commented(world: World, board: str) -> str:
+    """The title of the post with the most comments in a board, "" if several have."""
+    query = "SELECT title, comments FROM posts WHERE board_name = ? ORDER BY comments DESC LIMIT 2"
+    rows = asked(world, query, board)
+    pinned = "SELECT MAX((SELECT COUNT(*) FROM forum_comments c WHERE c.post = p.id)) FROM forum_posts p WHERE p.pinned"
+    leads = len(rows) > 1 and rows[0]["comments"] > max(rows[1]["comments"], world.value(pinned))
+    return str(rows[0]["title"]) if leads else ""
+
+
+class NewestAuthor(ForumTemplate):
+    """Who wrote the newest post of a board."""
+
+    name, kind, difficulty = "forum-newest-author", "information", "easy"
+    intents = (
+        "Who wrote the newest post in the board {board}?",
+        "Which user was the last to post something in {board}?",
+        "Tell me the author of the most recent post of {board}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[Params]:
+        """Boards whose two newest posts are by different people."""
+        pairs = ((board, truth.newest(world, board, 2)) for board in truth.boards(world))
+        return [{"board": board} for board, (first, second) in pairs if first["author"] != second["author"]]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The author, and nobody else who wrote lately."""
+        first, *rest = (row["author_name"] for row in truth.newest(world, params["board"], 8))
+        return [says(first, others=[name for name in rest if name != first])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Sort by time."""
+        yield from ways.open_board(sight, params["board"], "New")
+        yield sight.stop(ways.unpinned(sight)[0].author)
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The author of the one before."""
+        yield from ways.open_board(sight, params["board"], "New")
+        yield sight.stop(ways.unpinned(sight)[1].author)
+
+
+class TopCommenter(ForumTemplate):
+    """Who wrote the best comment on a post."""
+
+    name, kind, difficulty = "forum-top-commenter", "information", "medium"
+    intents = (
+        'Who wrote the comment with the highest score on the post "{title}"? Replies count too.',
+        'Of all comments on "{title}", replies included, which has the highest score? Name its author.',
+        'Whose comment got the most votes in the thread "{title}" (replies included)?',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[Params]:
+        """Threads in which one comment leads, and its author has not written the worst."""
+        return [{"title": title} for title in top_commented(world)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The author, and nobody else of the thread."""
+        query = "SELECT author_name FROM comments WHERE title = ? ORDER BY score DESC"
+        best, *rest = column(world, query, params["title"])
+        return [says(best, others=[name for name in rest if name != best])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read the thread."""
+        yield from ways.open_post(sight, params["title"])
+        found = yield from ways.all_comments(sight)
+        yield sight.stop(max(found, key=lambda said: said.score).author)
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The author of the worst."""
+        yield from ways.open_post(sight, params["title"])
+        found = yield from ways.all_comments(sight)
+        yield sight.stop(min(found, key=lambda said: said.score).author)
+
+
+def top_commented(world: World) -> list[str]:
+    """Titles of posts with a few comments, of which one has the highest score, by others than who wrote the worst."""
+    found = []
+    for title in column(world, "SELECT DISTINCT title FROM comments WHERE comments BETWEEN 4 AND 20"):
+        query = "SELECT score, author_name FROM comments WHERE title = ? ORDER BY score DESC"
+        rows = asked(world, query, title)
+        worst = {row["author_name"] for row in rows if row["score"] == rows[-1]["score"]}
+        if rows[0]["score"] > rows[1]["score"] and rows[0]["author_name"] not in worst:
+            found.append(title)
+    return found
+
+
+class CommentOf(ForumTemplate):
+    """What somebody said about a post."""
+
+    name, kind, difficulty = "forum-comment-of", "information", "easy"
+    intents = (
+        'What did {user} write in the comment on the post "{title}"?',
+        'Quote what the user {user} says about "{title}".',
+        'In the thread "{title}", find the comment by {user} and tell me what it says.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[Params]:
+        """Longer comments in threads in which somebody else wrote a shorter one."""
+        shorter = "SELECT 1 FROM comments o WHERE o.post = c.post AND length(o.body) < length(c.body)"
+        query = f"""
+            SELECT author_name AS user, title FROM lone c
+            WHERE length(body) > 35 AND author <> 1 AND comments < 19 AND EXISTS ({shorter})
+        """
+        return rng.sample(asked(world, query), 60)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The text."""
+        return [says(truth.comment(world, params["title"], params["user"])["body"])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read the thread."""
+        yield from ways.open_post(sight, params["title"])
+        found = yield from ways.all_comments(sight)
+        yield sight.stop(next(said.text for said in found if said.author == params["user"]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """What somebody else says."""
+        yield from ways.open_post(sight, params["title"])
+        found = yield from ways.all_comments(sight)
+        yield sight.stop(min((said.text for said in found), key=len))
+
+
+class Moderators(ForumTemplate):
+    """Who moderates a board."""
+
+    name, kind, difficulty = "forum-moderators", "information", "easy"
+    intents = (
+        "Who are the moderators of the board {board}? Name all of them.",
+        "List the user names of everybody who moderates {board}.",
+        "I have trouble with a post in {board}. Which users moderate that board?",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[Params]:
+        """Boards with several, but not the account's own."""
+        query = "SELECT b.name AS board FROM forum_moderators m JOIN forum_boards b ON b.id = m.board GROUP BY 1"
+        return asked(world, f"{query} HAVING COUNT(*) > 1 AND SUM(m.user = 1) = 0")
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """All names."""
+        query = "SELECT u.name FROM forum_moderators m JOIN forum_users u ON u.id = m.user WHERE m.board = ?"
+        return [says(*column(world, query, truth.board(world, params["board"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read the side of the board's page."""
+        yield from ways.open_board(sight, params["board"])
+        yield sight.stop(", ".join(self._names(sight)))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The first only."""
+        yield from ways.open_board(sight, params["board"])
+        yield sight.stop(self._names(sight)[0])
+
+    def _names(self, sight: Sight) -> list[str]:
+        below = takewhile(lambda element: element.role != "contentinfo", sight.behind("Moderators"))
+        return [element.name for element in below if element.role == "link"]
+
+
+class RuleReason(ForumTemplate):
+    """What a rule of a board says in full."""
+
+    name, kind, difficulty = "forum-rule-reason", "information", "medium"
+    intents = (
+        'The board {board} has the rule "{rule}". What is given as the reason or explanation?',
+        'Look up the rule "{rule}" of the board {board} and quote its explanation.',
+        'What do the moderators of {board} say about why there is the rule "{rule}"?',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[Params]:
+        """All rules."""
+        query = "SELECT b.name AS board, r.title AS rule FROM forum_rules r JOIN forum_boards b ON b.id = r.board"
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The text, and no other rule's."""
+        query = "SELECT text FROM forum_rules WHERE board = ? AND title {} ?"
+        given = (truth.board(world, params["board"]), params["rule"])
+        return [says(*column(world, query.format("="), *given), others=column(world, query.format("<>"), *given))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Unfold the rule."""
+        yield from ways.open_board(sight, params["board"])
+        yield sight.click("DisclosureTriangle", "Why", after=params["rule"])
+        yield sight.stop(texts_of(sight.behind(params["rule"]))[1])
+
+
+class UserFact(ForumTemplate):
+    """What a profile tells."""
+
+    name, kind, difficulty = "forum-user-fact", "information", "medium"
+    intents = (
+        "What is the {fact} of the user {user}?",
+        "Look at the profile of {user} and tell me the {fact}.",
+        "Find the user {user}. What does the profile give as {fact}?",
+    )
+    _labels = {
+        "date of joining": "Joined",
+        "karma of posts": "Karma of posts",
+        "karma of comments": "Karma of comments",
+    }
+
+    def instances(self, world: World, rng: Random) -> list[Params]:
+        """Users with different karmas."""
+        names = [name for name in truth.others(world) if len(set(self._facts(world, name))) == 3]
+        return [{"user": name, "fact": rng.choice(list(self._labels))} for name in names]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The date or the number."""
+        place = list(self._labels).index(params["fact"])
+        return [says(self._facts(world, params["user"])[place])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search for the user."""
+        yield from ways.open_user(sight, params["user"])
+        yield sight.stop(sight.value(self._labels[params["fact"]]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """What stands below."""
+        yield from ways.open_user(sight, params["user"])
+        labels = list(self._labels.values())
+        yield sight.stop(sight.value(labels[labels.index(self._labels[params["fact"]]) - 1]))
+
+    def _facts(self, world: World, name: str) -> list[str]:
+        found = truth.user(world, name)
+        karmas = (
+            f"SELECT COALESCE(SUM(score), 0) FROM forum_{kind} WHERE author = ?" for kind in ("posts", "comments")
+        )
+        return [day(found["joined"]), *(str(world.value(query, found["id"])) for query in karmas)]
+
+
+class LastMessage(ForumTemplate):
+    """What somebody wrote last in a private conversation."""
+
+    name, kind, difficulty = "forum-last-message", "information", "easy"
+    intents = (
+        "What was the last thing that {user} wrote to me in our private messages?",
+        "Read me the latest message that I got from {user}.",
+        "Look at my conversation with {user}. What does the last message from that side say?",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[Params]:
+        """Conversations of several messages."""
+        return conversations(world)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The text."""
+        query = "SELECT body FROM forum_messages WHERE author = ? ORDER BY id DESC"
+        return [says(world.value(query, truth.user(world, params["user"])["id"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Open the conversation."""
+        yield from open_conversation(sight, params["user"])
+        theirs = [line for line in sight.lines("article") if texts_of(line)[0].startswith(f"{params['user']} on ")]
+        yield sight.stop(texts_of(theirs[-1])[-1])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """What the account wrote itself."""
+        yield from open_conversation(sight, params["user"])
+        mine = [line for line in sight.lines("article") if not texts_of(line)[0].startswith(f"{params['user']} on ")]
+        yield sight.stop(texts_of(mine[0])[-1])
+
+
+def conversations(world: World) -> list[Params]:
+    """With whom the account has exchanged messages, both ways."""
+    query = """
+        SELECT u.name AS user FROM forum_messages m JOIN forum_conversations c ON c.id = m.conversation
+        JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1 GROUP BY c.id HAVING COUNT(DISTINCT m.author) = 2
+    """
+    return [*asked(world, query)]
+
+
+def open_conversation(sight: Sight, user: str) -> Iterator[str]:
+    """Open the conversation with somebody."""
+    yield sight.click("link", ways.MESSAGES)
+    subject = [element.name for element in sight.line(user) if element.role == "link"][1]
+    yield sight.click_in(user, "link", subject)
+
+
+TEMPLATES = (
+    PostAuthor(),
+    CommentCount(),
+    TopPost(),
+    MostCommented(),
+    NewestAuthor(),
+    TopCommenter(),
+    CommentOf(),
+    Moderators(),
+    RuleReason(),
+    UserFact(),
+    LastMessage(),
+)

@@ -1,0 +1,292 @@
+"""Tasks in one's account: addresses, the wish list, the lists of what to compare, letters to the shop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.dom import PageHolds
+from agentgym_envs.webarena.evaluators.state import Added, Removed, Updated
+from agentgym_envs.webarena.sites.clock import day
+from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.shopping import steps, truth
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, Template, changed
+
+_WISHED = (
+    "SELECT p.name AS product FROM shop_wishes w JOIN shop_products p ON p.id = w.product "
+    f"WHERE w.customer = {truth.ME} AND p.enabled"
+)
+
+
+class AddWish(Template):
+    """Put a product on the wish list."""
+
+    name, group, sites = "shopping-add-wish", "shopping", ("shop",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        "Add the {product} to my wish list.",
+        "Put the {product} on my wish list.",
+        "I want to remember the {product} for later. Save it to my wish list.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products that are not on it."""
+        query = f"SELECT name AS product FROM shop_products WHERE enabled AND name NOT IN ({_WISHED})"
+        return map(dict, world.rows(query))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """One wish."""
+        values = {"customer": truth.ME, "product": truth.product_id(world, params["product"])}
+        return [changed(Added("shop_wishes", values))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, open, save."""
+        yield from steps.open_product(sight, params["product"])
+        yield sight.click("button", "Add to Wish List")
+        yield sight.stop()
+
+
+class RemoveWish(Template):
+    """Take a product off the wish list."""
+
+    name, group, sites = "shopping-remove-wish", "shopping", ("shop",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        "Remove the {product} from my wish list.",
+        "I no longer want the {product}. Take it off my wish list.",
+        "Delete the {product} from the wish list.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Every wish."""
+        return map(dict, world.rows(_WISHED))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The wish is gone."""
+        where = {"customer": truth.ME, "product": truth.product_id(world, params["product"])}
+        return [changed(Removed("shop_wishes", where))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """In the wish list."""
+        yield sight.click("link", "My Wish List")
+        yield sight.click_in(params["product"], "button", "Remove Item")
+        yield sight.stop()
+
+
+class CommentWish(Template):
+    """Write a comment to a wish."""
+
+    name, group, sites = "shopping-comment-wish", "shopping", ("shop",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        'On my wish list, write the comment "{comment}" to the {product}.',
+        'Set the comment of the {product} on my wish list to "{comment}".',
+        'Note "{comment}" beside the {product} on my wish list, and save it.',
+    )
+    _SAID = (
+        "For Mother's birthday",
+        "Wait for the summer sale",
+        "Ask Ida which colour she likes",
+        "Only if the old one breaks",
+        "Present for the neighbours",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Every wish, with some comments."""
+        return [
+            {**row, "comment": text} for row in map(dict, world.rows(_WISHED)) for text in rng.sample(self._SAID, 4)
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The wish has it."""
+        where = {"customer": truth.ME, "product": truth.product_id(world, params["product"])}
+        return [changed(Updated("shop_wishes", where, {"comment": params["comment"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """In the wish list."""
+        yield sight.click("link", "My Wish List")
+        yield sight.type("Comment", params["comment"], enter=True, after=params["product"])
+        yield sight.stop()
+
+
+class AddAddress(Template):
+    """Add an address to the address book."""
+
+    name, group, sites = "shopping-add-address", "shopping", ("shop",)
+    kind, difficulty = "change", "hard"
+    intents = (
+        "Add an address to my address book: {name}, {street}, {zip} {town}, {region}, telephone {phone}.",
+        "I need parcels sent to {name} as well. Save this as a new address: {street}, {zip} {town}, region {region}, "
+        "telephone {phone}.",
+        "Save a new address in my account. Name: {name}; street: {street}; town: {town}; region: {region}; zip: {zip}; "
+        "telephone: {phone}. Leave my default address as it is.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Where other customers live."""
+        rows = world.rows(
+            "SELECT name, street, town, region, zip, phone FROM shop_addresses WHERE customer <> ? LIMIT 60", truth.ME
+        )
+        return map(dict, rows)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """One address."""
+        return [changed(Added("shop_addresses", {**params, "customer": truth.ME}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Fill in the form."""
+        yield from steps.open_addresses(sight)
+        yield from steps.add_address(sight, params)
+        yield sight.stop()
+
+
+class ChangePhone(Template):
+    """Change the telephone number of an address."""
+
+    name, group, sites = "shopping-change-phone", "shopping", ("shop",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        "Change the telephone number of my address in {street} to {phone}.",
+        "My address book holds an address in {street}. The telephone number there should be {phone}.",
+        "Update my saved address ({street}): the new telephone number is {phone}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Each address, with some numbers."""
+        rows = world.rows("SELECT street FROM shop_addresses WHERE customer = ?", truth.ME)
+        return [
+            {"street": row["street"], "phone": f"0{rng.randint(10, 99)} 555 {rng.randint(1000, 9999)}"}
+            for row in rows
+            for _ in range(8)
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The address has it, and the address book says so."""
+        where = {"customer": truth.ME, "street": params["street"]}
+        page = PageHolds(f"{ORIGINS['shop']}/account/addresses", "document.body.innerText", [params["phone"]])
+        return [changed(Updated("shop_addresses", where, {"phone": params["phone"]})), page]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Edit it."""
+        yield from steps.open_addresses(sight)
+        yield sight.click_in(params["street"], "link", "Edit Address")
+        yield sight.type("Phone Number", params["phone"], enter=True)
+        yield sight.stop()
+
+
+class Compare(Template):
+    """Put two products side by side."""
+
+    name, group, sites = "shopping-compare", "shopping", ("shop",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        "Add the {one} and the {other} to my list of products to compare.",
+        "I want to see the {one} beside the {other}. Put both into my comparison list.",
+        "Put these two on the compare list: the {one}; the {other}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Pairs of products of a category, of which none is in the list."""
+        return truth.uncompared_pairs(world)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Two more in the list."""
+        return [changed(*truth.compared(world, params["one"], params["other"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, open, add; twice."""
+        for name in ("one", "other"):
+            yield from steps.open_product(sight, params[name])
+            yield sight.click("button", "Add to Compare")
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """One of them only."""
+        yield from steps.open_product(sight, params["one"])
+        yield sight.click("button", "Add to Compare")
+        yield sight.stop()
+
+
+class Contact(Template):
+    """Write to the shop about an order."""
+
+    name, group, sites = "shopping-contact", "shopping", ("shop",)
+    kind, difficulty = "change", "hard"
+    intents = (
+        'Write to the shop by its contact form about the order that I placed on {day}. Subject: "{subject}". Message: '
+        '"{text}" Give the number of the order in its field, and leave my name and e-mail address as they are.',
+        "Use the form Contact us to tell the shop about my order of {day}, whose number belongs into the form as well. "
+        'The subject is "{subject}", and the message is: "{text}"',
+        'Send the shop a message with the subject "{subject}" and the text "{text}", for the order that I placed on '
+        "{day} (fill in the order's number, too).",
+    )
+    _SAID = (
+        ("Complaint", "The parcel was open when it came, and a part is missing. Please send it."),
+        ("Return or refund", "I would like to return everything and have my money back."),
+        ("Complaint", "The box was crushed and the thing inside is broken. What shall I do?"),
+        ("Question about an order", "Please send me a copy of the invoice, I have lost mine."),
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Every order, with something to say of it."""
+        said = ((row, rng.choice(self._SAID)) for row in truth.orders(world) if row["status"] == "complete")
+        return [{"day": day(row["moment"]), "subject": subject, "text": text} for row, (subject, text) in said]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """One message, with the order's number."""
+        number = next(row["number"] for row in truth.orders(world) if day(row["moment"]) == params["day"])
+        values = {"customer": truth.ME, "subject": params["subject"], "order_number": number, "text": params["text"]}
+        person = world.rows("SELECT first || ' ' || last AS name, email FROM shop_customers WHERE id = ?", truth.ME)
+        return [changed(Added("shop_enquiries", {**values, **dict(person[0])}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Look the order up, and fill in the form."""
+        order = yield from steps.find_order(sight, lambda order: order.day == params["day"])
+        yield sight.click("link", "Contact Us")
+        yield sight.choose("Subject", params["subject"])
+        yield sight.type(re.compile("Order Number.*"), order.number)
+        yield sight.type("What's on your mind?", params["text"])
+        yield sight.click("button", "Submit")
+        yield sight.stop()
+
+
+class Subscribe(Template):
+    """Subscribe somebody to the newsletter."""
+
+    name, group, sites = "shopping-subscribe", "shopping", ("shop",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        "Subscribe the address {email} to the shop's newsletter.",
+        "A friend would like to get the newsletter of the shop. The e-mail address is {email}.",
+        "Sign {email} up for the newsletter.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Customers who never had it."""
+        query = "SELECT email FROM shop_customers WHERE id <> ? AND email NOT IN (SELECT email FROM shop_subscribers)"
+        return map(dict, world.rows(query, truth.ME))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """One subscriber."""
+        return [changed(Added("shop_subscribers", {"email": params["email"], "status": "subscribed"}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """By the form at the foot of the page."""
+        yield sight.type("Sign up for our newsletter", params["email"], enter=True)
+        yield sight.stop()
+
+
+TEMPLATES = (
+    AddWish(),
+    RemoveWish(),
+    CommentWish(),
+    AddAddress(),
+    ChangePhone(),
+    Compare(),
+    Contact(),
+    Subscribe(),
+)

@@ -1,0 +1,265 @@
+"""Tasks that end on a page of the shop, and questions about the shop itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+from urllib.parse import urlencode
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.network import Requested
+from agentgym_envs.webarena.evaluators.urls import EndsOn
+from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.shop.listing import SORTS
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.shopping import steps, truth
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, Template
+
+_ORDERS = {text: name for name, (text, _) in SORTS.items() if name != "position"}
+
+
+class OpenCategory(Template):
+    """Show a category."""
+
+    name, group, sites = "shopping-open-category", "shopping", ("shop",)
+    kind, difficulty = "navigation", "easy"
+    intents = (
+        'Show me the category "{category}" of {department}.',
+        "Take me to {department} > {category}.",
+        'Open the page that lists everything in "{category}", which is a part of {department}.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """All categories of the second level."""
+        return truth.categories(world)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its page."""
+        return [EndsOn(truth.category_url(world, params["category"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Down the tree."""
+        yield from steps.open_category(sight, params["department"], params["category"])
+        yield sight.stop()
+
+
+class SortedSearch(Template):
+    """Show what a search finds, in some order."""
+
+    name, group, sites = "shopping-sorted-search", "shopping", ("shop",)
+    kind, difficulty = "navigation", "easy"
+    intents = (
+        'Search the shop for "{words}" and sort the results by "{order}".',
+        'Show me the search results for "{words}", in the order "{order}".',
+        'I am looking for "{words}". List what the search finds, sorted by "{order}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """What others have searched for, and in some order."""
+        rows = world.rows("SELECT term FROM shop_searches WHERE results > 1")
+        return [{"words": row["term"], "order": rng.choice(list(_ORDERS))} for row in rows]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The page of results."""
+        query = urlencode({"q": params["words"], "sort": _ORDERS[params["order"]]})
+        return [EndsOn(f"{ORIGINS['shop']}/search?{query}")]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, sort."""
+        yield from steps.search(sight, params["words"])
+        yield sight.choose("Sort By", params["order"])
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """As it comes."""
+        yield from steps.search(sight, params["words"])
+        yield sight.stop()
+
+
+class Narrowed(Template):
+    """Show a category narrowed down by an attribute, in some order."""
+
+    name, group, sites = "shopping-narrowed-category", "shopping", ("shop",)
+    kind, difficulty = "navigation", "medium"
+    intents = (
+        'In {department} > {category}, show only the products with {attribute} "{value}", sorted by "{order}".',
+        'List the products of "{category}" ({department}) whose {attribute} is "{value}", in the order "{order}".',
+        'Go to "{category}" in {department}, filter by {attribute}: {value}, and sort by "{order}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Values that some products of a category have, but not all."""
+        orders = [text for text in _ORDERS if text.startswith("Price")]
+        return [{**row, "order": rng.choice(orders)} for row in truth.narrowings(world)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The list, with filter and order."""
+        query = {_field(params["attribute"]): params["value"], "sort": _ORDERS[params["order"]]}
+        return [EndsOn(f"{truth.category_url(world, params['category'])}?{urlencode(query)}")]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Open, filter, sort."""
+        yield from steps.open_category(sight, params["department"], params["category"])
+        yield from steps.narrow(sight, params["attribute"], params["value"])
+        yield sight.choose("Sort By", params["order"])
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Everything in the category, sorted."""
+        yield from steps.open_category(sight, params["department"], params["category"])
+        yield sight.choose("Sort By", params["order"])
+        yield sight.stop()
+
+
+class CountNarrowed(Template):
+    """How many products of a category have something."""
+
+    name, group, sites = "shopping-count-products", "shopping", ("shop",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        'How many products in "{category}" ({department}) have {attribute} "{value}"?',
+        "Under {department} > {category}, how many products are there with {attribute}: {value}?",
+        'Count the products of the category "{category}" in {department} whose {attribute} is "{value}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Values that some products of a category have, but not all."""
+        return truth.narrowings(world)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Their number."""
+        return [says(truth.count_narrowed(world, params))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The filter says so."""
+        yield from steps.open_category(sight, params["department"], params["category"])
+        yield from steps.narrow(sight, params["attribute"], params["value"])
+        yield sight.stop(steps.items(sight))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """How many there are altogether."""
+        yield from steps.open_category(sight, params["department"], params["category"])
+        yield sight.stop(steps.items(sight))
+
+
+class OpenExtreme(Template):
+    """Open the cheapest or dearest product that a search finds."""
+
+    name, group, sites = "shopping-open-extreme", "shopping", ("shop",)
+    kind, difficulty = "navigation", "easy"
+    intents = (
+        "Open the page of the {extreme} {brand} product that the shop sells.",
+        "Show me the {extreme} of all products made by {brand}: I want to see its own page.",
+        "Find the {extreme} thing by {brand} and go to its page.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Both ends of what each brand has, where no two cost the same."""
+        return [
+            {"brand": brand, "extreme": extreme}
+            for brand, prices in truth.brands(world).items()
+            for extreme, end in (("cheapest", 0), ("most expensive", -1))
+            if len(prices) > 3 and [price for price, _ in prices].count(prices[end][0]) == 1
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The product's page."""
+        _, slug = truth.brands(world)[params["brand"]][0 if params["extreme"] == "cheapest" else -1]
+        return [EndsOn(f"{ORIGINS['shop']}/product/{slug}")]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, sort, open the first."""
+        yield from steps.search(sight, params["brand"])
+        yield sight.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
+        yield sight.click("link", steps.listed(sight)[0].name)
+        yield sight.stop()
+
+
+class RatedReviews(Template):
+    """Show the reviews of a product with a number of stars."""
+
+    name, group, sites = "shopping-rated-reviews", "shopping", ("shop",)
+    kind, difficulty = "navigation", "medium"
+    intents = (
+        "Show me the reviews of the {product} that give {stars} stars, and only these.",
+        "Open the list of all {stars}-star reviews of the {product}.",
+        "I want to read what those say who gave the {product} {stars} stars. Bring up the page of these reviews.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products with such reviews."""
+        rows = world.rows(
+            "SELECT p.name AS product, r.rating AS stars FROM shop_products p JOIN shop_reviews r ON r.product = p.id "
+            "WHERE p.enabled AND r.status = 'approved' AND r.rating > 1 GROUP BY p.id, r.rating"
+        )
+        return map(dict, rows)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The product's reviews, filtered."""
+        slug = world.value("SELECT slug FROM shop_products WHERE name = ?", params["product"])
+        return [EndsOn(f"{ORIGINS['shop']}/product/{slug}/reviews?stars={params['stars']}")]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, open, all reviews, filter."""
+        yield from steps.open_reviews(sight, params["product"])
+        yield sight.click("link", f"{params['stars']} stars")
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """All reviews."""
+        yield from steps.open_reviews(sight, params["product"])
+        yield sight.stop()
+
+
+class AdvancedSearch(Template):
+    """Search by brand and price."""
+
+    name, group, sites = "shopping-advanced-search", "shopping", ("shop",)
+    kind, difficulty = "navigation", "medium"
+    records = True
+    intents = (
+        "Use the advanced search to list everything by the brand {brand} that costs from {low} to {high} dollars.",
+        "With the shop's advanced search, find the products of {brand} with a price between {low} and {high} dollars.",
+        "Show me what the advanced search finds for the brand {brand} and prices from {low} to {high} dollars.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Brands and limits between which there are some products, but not all."""
+        found = []
+        for brand, prices in truth.brands(world).items():
+            low, high = rng.choice(((5, 40), (10, 50), (20, 80), (25, 100), (30, 150)))
+            if 1 <= sum(100 * low <= price <= 100 * high for price, _ in prices) < len(prices):
+                found.append({"brand": brand, "low": low, "high": high})
+        return found
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The page of results, which the form has asked for."""
+        query = urlencode({"brand": params["brand"], "price_from": params["low"], "price_to": params["high"]})
+        url = f"{ORIGINS['shop']}/advanced-search/results?{query}"
+        return [EndsOn(url), Requested(url, method="GET", status=200)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Fill in the form."""
+        yield sight.click("link", "Advanced Search")
+        yield sight.type("Brand", params["brand"])
+        yield sight.type("Price from ($)", str(params["low"]))
+        yield sight.type("Price to ($)", str(params["high"]), enter=True)
+        yield sight.stop()
+
+
+def _field(attribute: str) -> str:
+    """What stands for an attribute in the address of a list."""
+    return attribute.lower() if attribute == "Brand" else attribute
+
+
+TEMPLATES = (
+    OpenCategory(),
+    SortedSearch(),
+    Narrowed(),
+    CountNarrowed(),
+    OpenExtreme(),
+    RatedReviews(),
+    AdvancedSearch(),
+)

@@ -1,0 +1,267 @@
+"""Tasks that fill the cart, change it, or buy what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.dom import PageHolds
+from agentgym_envs.webarena.evaluators.state import Removed, Updated
+from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.shopping import steps, truth
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, Template, changed
+
+
+class AddToCart(Template):
+    """Put one of a product into the cart."""
+
+    name, group, sites = "shopping-add-to-cart", "shopping", ("shop",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        "Add the {product} to my cart.",
+        "Put one {product} into my shopping cart.",
+        "I would like to buy the {product}. Please put it into the cart, but do not check out yet.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products without options that are not in the cart."""
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN}")
+        return [{"product": row["name"]} for row in rows]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A line of the cart."""
+        return [changed(truth.in_cart(world, params["product"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, open, add."""
+        yield from steps.open_product(sight, params["product"])
+        yield sight.click("button", "Add to Cart")
+        yield sight.stop()
+
+
+class AddChosen(Template):
+    """Put some of a product, with options, into the cart."""
+
+    name, group, sites = "shopping-add-chosen", "shopping", ("shop",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        "Add {quantity} of the {product} to my cart ({options}).",
+        "I need {quantity} pieces of the {product}, {options}. Put them into my cart.",
+        "Put the {product} into the cart with these options: {options}. Quantity: {quantity}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products with options, a choice of each."""
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND NOT {truth.PLAIN}")
+        return [
+            {"product": row[0], "options": truth.some_options(world, rng, row[0]), "quantity": rng.randint(2, 5)}
+            for row in rows
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A line of the cart."""
+        return [changed(truth.in_cart(world, params["product"], params["options"], params["quantity"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, open, choose, add."""
+        yield from steps.open_product(sight, params["product"])
+        yield from steps.choose_all(sight, params["options"])
+        yield sight.type("Qty", str(params["quantity"]))
+        yield sight.click("button", "Add to Cart")
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """One only."""
+        yield from steps.open_product(sight, params["product"])
+        yield from steps.choose_all(sight, params["options"])
+        yield sight.click("button", "Add to Cart")
+        yield sight.stop()
+
+
+class AddBothEnds(Template):
+    """Put the cheapest and the dearest product of a category into the cart."""
+
+    name, group, sites = "shopping-add-both-ends", "shopping", ("shop",)
+    kind, difficulty, held_out = "change", "hard", True
+    intents = (
+        'Add the cheapest and the most expensive product of "{category}" ({department}) to my cart, one of each.',
+        "Put two things from {department} > {category} into my cart: the one with the lowest price and the one with "
+        "the highest.",
+        'I want to compare extremes: of the category "{category}" in {department}, put the cheapest product and the '
+        "most expensive one into the cart.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Categories of which both can be had without a choice."""
+        able = {
+            row[0] for row in world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN}")
+        }
+        ends = ((row, truth.by_price(world, row["category"])) for row in truth.categories(world))
+        return [row for row, names in ends if names[0] in able and names[-1] in able]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Two lines of the cart."""
+        names = truth.by_price(world, params["category"])
+        return [changed(truth.in_cart(world, names[0]), truth.in_cart(world, names[-1]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Sort the category by price, once each way."""
+        for order in (steps.PRICE_UP, steps.PRICE_DOWN):
+            yield from steps.open_category(sight, params["department"], params["category"])
+            yield sight.choose("Sort By", order)
+            yield sight.click("link", steps.listed(sight)[0].name)
+            yield sight.click("button", "Add to Cart")
+        yield sight.stop()
+
+
+class ChangeQuantity(Template):
+    """Order more or less of what is in the cart."""
+
+    name, group, sites = "shopping-change-quantity", "shopping", ("shop",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        "Change the quantity of the {product} in my cart to {quantity}.",
+        "My cart holds the {product}. Make that {quantity} pieces.",
+        "Set how many of the {product} are in my cart to {quantity}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Every line with some numbers that it does not have."""
+        return [
+            {"product": row["name"], "quantity": number}
+            for row in truth.cart_lines(world)
+            for number in range(1, 11)
+            if row["quantity"] != number <= row["stock"]
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The line has that quantity."""
+        product = truth.product_id(world, params["product"])
+        return [changed(Updated("shop_cart_lines", {"product": product}, {"quantity": params["quantity"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """In the cart."""
+        yield from steps.open_cart(sight)
+        yield sight.type("Qty", str(params["quantity"]), enter=True, after=params["product"])
+        yield sight.stop()
+
+
+class RemoveFromCart(Template):
+    """Take something out of the cart."""
+
+    name, group, sites = "shopping-remove-from-cart", "shopping", ("shop",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        "Remove the {product} from my cart.",
+        "I have changed my mind about the {product}: take it out of my shopping cart.",
+        "Delete the {product} from the cart, and leave everything else in it.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Every line."""
+        return [{"product": row["name"]} for row in truth.cart_lines(world)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The line is gone."""
+        return [changed(Removed("shop_cart_lines", {"product": truth.product_id(world, params["product"])}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """In the cart."""
+        yield from steps.open_cart(sight)
+        yield sight.click_in(params["product"], "button", "Remove item")
+        yield sight.stop()
+
+
+class CartWithCoupon(Template):
+    """Put something into the cart, and use a coupon."""
+
+    name, group, sites = "shopping-coupon", "shopping", ("shop",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        'Add the {product} to my cart and apply the coupon code "{coupon}".',
+        "Put one {product} into my cart, then use the code {coupon} to get the discount. Do not order yet.",
+        "I have a coupon, {coupon}. Add the {product} to the cart and make sure that the discount is applied.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products without options, each with one of the coupons that the cart is worth."""
+        rules = [row for row in truth.rules(world, _worth(world)) if row["coupon"]]
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN}")
+        return [{"product": row["name"], "coupon": rng.choice(rules)["coupon"]} for row in rows if rules]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The line, the code, and the discount in the cart."""
+        price = world.value(f"SELECT {truth.SOLD} FROM shop_products p WHERE name = ?", params["product"])
+        saved = money(truth.discount(world, _worth(world) + price, params["coupon"]))
+        return [
+            changed(
+                truth.in_cart(world, params["product"]),
+                Updated("shop_carts", {"customer": truth.ME}, {"coupon": params["coupon"]}),
+            ),
+            PageHolds(f"{ORIGINS['shop']}/cart", "document.body.innerText", [saved]),
+        ]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, open, add, and in the cart the code."""
+        yield from steps.open_product(sight, params["product"])
+        yield sight.click("button", "Add to Cart")
+        yield from steps.open_cart(sight)
+        yield from steps.apply_coupon(sight, params["coupon"])
+        yield sight.stop()
+
+
+class FromWishes(Template):
+    """Put something from the wish list into the cart."""
+
+    name, group, sites = "shopping-wish-to-cart", "shopping", ("shop",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        "Move the {product} from my wish list to my cart.",
+        "The {product} is on my wish list. I have saved enough: move it from there to the shopping cart.",
+        "Use my wish list to put the {product} into the cart, so that it leaves the list.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Wishes for products without options."""
+        wished = f"SELECT product FROM shop_wishes WHERE customer = {truth.ME}"
+        rows = world.rows(
+            f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} AND id IN ({wished})"
+        )
+        return [{"product": row["name"]} for row in rows]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A line of the cart instead of the wish."""
+        where = {"customer": truth.ME, "product": truth.product_id(world, params["product"])}
+        return [changed(truth.in_cart(world, params["product"]), Removed("shop_wishes", where))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """By the wish list."""
+        yield sight.click("link", "My Wish List")
+        yield sight.click_in(params["product"], "button", "Add to Cart")
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From its own page, so that it stays on the list."""
+        yield from steps.open_product(sight, params["product"])
+        yield sight.click("button", "Add to Cart")
+        yield sight.stop()
+
+
+def _worth(world: World) -> int:
+    """What the goods in the cart cost at the beginning."""
+    return sum(line["price"] * line["quantity"] for line in truth.cart_lines(world))
+
+
+TEMPLATES = (
+    AddToCart(),
+    AddChosen(),
+    AddBothEnds(),
+    ChangeQuantity(),
+    RemoveFromCart(),
+    CartWithCoupon(),
+    FromWishes(),
+)

@@ -1,0 +1,196 @@
+"""Questions about the shop's catalogue: prices, ranges, what things are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.shopping import steps, truth
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, Template
+
+
+class OfferPrice(Template):
+    """What a product on offer costs now, which is not its old price."""
+
+    name, group, sites = "shopping-offer-price", "shopping", ("shop",)
+    kind, difficulty = "information", "easy"
+    intents = (
+        "How much does the {product} cost at the moment?",
+        "What do I have to pay for one {product} right now, before tax and shipping?",
+        "Tell me the current price of the {product}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """All products on offer."""
+        return map(dict, world.rows("SELECT name AS product FROM shop_products WHERE enabled AND special_price > 0"))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The lower of the two prices."""
+        return [says(money(world.value("SELECT special_price FROM shop_products WHERE name = ?", params["product"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, open, read."""
+        yield from steps.open_product(sight, params["product"])
+        yield sight.stop(steps.price(sight))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The price before."""
+        yield from steps.open_product(sight, params["product"])
+        yield sight.stop(steps.old_price(sight))
+
+
+class Attribute(Template):
+    """What a product is like in some respect."""
+
+    name, group, sites = "shopping-attribute", "shopping", ("shop",)
+    kind, difficulty = "information", "easy"
+    intents = (
+        'What does the shop give as "{attribute}" for the {product}?',
+        'Look up the {product}: what is listed under "{attribute}"?',
+        'Under the details of the {product}, what does it say for "{attribute}"?',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Attributes with a value in words that is no part of another value."""
+        rows = world.rows(
+            "SELECT p.name AS product, a.name AS attribute, a.value FROM shop_attributes a "
+            "JOIN shop_products p ON p.id = a.product WHERE p.enabled AND LENGTH(a.value) > 3"
+        )
+        kept = [row for row in rows if not re.search(r"\d", row["value"]) and self._is_whole(world, row["value"])]
+        return [{"product": row["product"], "attribute": row["attribute"]} for row in kept]
+
+    def _is_whole(self, world: World, value: str) -> bool:
+        return len(world.rows("SELECT DISTINCT value FROM shop_attributes WHERE value LIKE ?", f"%{value}%")) == 1
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The value, and no other of the same attribute."""
+        value = world.value(
+            "SELECT value FROM shop_attributes WHERE product = ? AND name = ?",
+            truth.product_id(world, params["product"]),
+            params["attribute"],
+        )
+        others = world.rows(
+            "SELECT DISTINCT value FROM shop_attributes WHERE name = ? AND LENGTH(value) > 3", params["attribute"]
+        )
+        return [says(value, others=[row[0] for row in others])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, open, read."""
+        yield from steps.open_product(sight, params["product"])
+        yield sight.stop(steps.detail(sight, params["attribute"]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """What stands there of the number instead."""
+        yield from steps.open_product(sight, params["product"])
+        yield sight.stop(steps.detail(sight, "SKU"))
+
+
+class Extreme(Template):
+    """The cheapest or dearest product of a category."""
+
+    name, group, sites = "shopping-extreme-price", "shopping", ("shop",)
+    kind, difficulty = "information", "easy"
+    intents = (
+        'What is the {extreme} product in the category "{category}" of {department}?',
+        'I am looking at {department}, "{category}". Which product there is the {extreme}?',
+        "Name the {extreme} product that the shop has under {department} > {category}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Both ends of every category."""
+        rows = truth.categories(world)
+        return [{**row, "extreme": extreme} for row in rows for extreme in ("cheapest", "most expensive")]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its name; no two products of a category cost the same."""
+        names = truth.by_price(world, params["category"])
+        wanted = names[0] if params["extreme"] == "cheapest" else names[-1]
+        return [says(wanted, others=names)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Sort the category by price; the first it is."""
+        yield from steps.open_category(sight, params["department"], params["category"])
+        yield sight.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
+        yield sight.stop(steps.listed(sight)[0].name)
+
+
+class BrandRange(Template):
+    """From what price to what price the products of a brand go."""
+
+    name, group, sites = "shopping-brand-range", "shopping", ("shop",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "What is the price range of products from {brand} in the shop?",
+        "From what price up to what price does the shop sell things by {brand}?",
+        "Give me the lowest and the highest price of all {brand} products.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Brands with enough to look through."""
+        query = "SELECT brand FROM shop_products WHERE enabled GROUP BY brand HAVING COUNT(*) >= 4"
+        return map(dict, world.rows(query))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Both prices, and none between."""
+        query = f"SELECT {truth.SOLD} FROM shop_products p WHERE enabled AND brand = ? ORDER BY 1"
+        prices = [money(row[0]) for row in world.rows(query, params["brand"])]
+        return [says(prices[0], prices[-1], others=prices)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Sort what is found by price, both ways."""
+        yield from steps.search(sight, params["brand"])
+        yield sight.choose("Sort By", steps.PRICE_UP)
+        low = steps.listed(sight)[0].price
+        yield sight.choose("Sort By", steps.PRICE_DOWN)
+        yield sight.stop(f"{low} to {steps.listed(sight)[0].price}")
+
+
+class MostReviewed(Template):
+    """The product of a category with the most reviews."""
+
+    name, group, sites = "shopping-most-reviewed", "shopping", ("shop",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        'Which product in "{category}" ({department}) has the most customer reviews?',
+        "Under {department} > {category}: what has been reviewed most often?",
+        'Find the product of the category "{category}" in {department} that has got more reviews than any other there.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Categories that have one such product."""
+        return [row for row in truth.categories(world) if self._leads(world, row["category"])]
+
+    def _ranking(self, world: World, category: str) -> list[tuple[str, int]]:
+        query = (
+            "SELECT p.name, COUNT(r.id) FROM shop_products p JOIN shop_categories c ON c.id = p.category "
+            "LEFT JOIN shop_reviews r ON r.product = p.id AND r.status = 'approved' "
+            "WHERE p.enabled AND c.name = ? GROUP BY p.id ORDER BY 2 DESC, 1"
+        )
+        return [(row[0], row[1]) for row in world.rows(query, category)]
+
+    def _leads(self, world: World, category: str) -> bool:
+        first, second = self._ranking(world, category)[:2]
+        return first[1] > second[1]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its name, and no other of the category."""
+        names = [name for name, _ in self._ranking(world, params["category"])]
+        return [says(names[0], others=names)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read the list, page by page."""
+        yield from steps.open_category(sight, params["department"], params["category"])
+        found = steps.listed(sight)
+        while sight.has("link", "Next"):
+            yield sight.click("link", "Next")
+            found += steps.listed(sight)
+        yield sight.stop(max(found, key=lambda product: product.reviews).name)
+
+
+TEMPLATES = (OfferPrice(), Attribute(), Extreme(), BrandRange(), MostReviewed())

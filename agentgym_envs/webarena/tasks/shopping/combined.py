@@ -1,0 +1,263 @@
+"""Longer tasks, which join several of what the others ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added, Removed
+from agentgym_envs.webarena.sites.clock import day
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.shopping import ordering, reviews, steps, truth
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, Template, changed
+
+_FOUR = ("one", "two", "three", "four")
+
+
+class CheapestOfFour(Template):
+    """Which of four products costs least, offers included."""
+
+    name, group, sites = "shopping-cheapest-of-four", "shopping", ("shop",)
+    kind, difficulty = "information", "hard"
+    intents = (
+        "Which of these costs least at the moment: the {one}, the {two}, the {three} or the {four}?",
+        "I want to spend as little as possible. Should I take the {one}, the {two}, the {three} or the {four}?",
+        "Compare the current prices of the {one}, the {two}, the {three} and the {four}, and name the cheapest.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Some of every category, of which an offer makes another the cheapest than before."""
+        query = "SELECT name, price, {} AS sold FROM shop_products p WHERE enabled AND category = ? ORDER BY id"
+        found = []
+        for (category,) in world.rows("SELECT id FROM shop_categories WHERE parent IS NOT NULL"):
+            rows = world.rows(query.format(truth.SOLD), category)
+            for _ in range(8):
+                four = rng.sample(rows, min(4, len(rows)))
+                if len(four) == 4 and min(four, key=lambda row: row["price"]) != min(four, key=lambda row: row["sold"]):
+                    found.append(dict(zip(_FOUR, (row["name"] for row in four), strict=True)))
+        return found
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The name of the one, and not of the others."""
+        query = f"SELECT name FROM shop_products p WHERE name IN (?, ?, ?, ?) ORDER BY {truth.SOLD}"
+        names = [row[0] for row in world.rows(query, *(params[place] for place in _FOUR))]
+        return [says(names[0], others=names)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Look at all four."""
+        yield sight.stop(min((yield from self._prices(sight, params)))[1])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The most expensive one."""
+        yield sight.stop(max((yield from self._prices(sight, params)))[1])
+
+    def _prices(self, sight: Sight, params: Params) -> steps.Steps[list[tuple[int, str]]]:
+        prices = []
+        for place in _FOUR:
+            yield from steps.open_product(sight, params[place])
+            prices.append((steps.cents(steps.price(sight)), params[place]))
+        return prices
+
+
+class AddThree(Template):
+    """Put three products into the cart."""
+
+    name, group, sites = "shopping-add-three", "shopping", ("shop",)
+    kind, difficulty = "change", "hard"
+    intents = (
+        "Add these three to my cart, one of each: the {one}, the {two} and the {three}.",
+        "My shopping list has the {one}, the {two} and the {three} on it. Put them all into the cart.",
+        "Put one {one}, one {two} and one {three} into my shopping cart.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products without options, by threes."""
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} ORDER BY id")
+        names = [row["name"] for row in rows]
+        rng.shuffle(names)
+        threes = zip(names[::3], names[1::3], names[2::3], strict=False)
+        return [dict(zip(_FOUR, three, strict=False)) for three in threes]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Three lines of the cart."""
+        return [changed(*(truth.in_cart(world, params[place]) for place in _FOUR[:3]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """One after the other."""
+        for place in _FOUR[:3]:
+            yield from steps.open_product(sight, params[place])
+            yield sight.click("button", "Add to Cart")
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Two of them only."""
+        for place in _FOUR[:2]:
+            yield from steps.open_product(sight, params[place])
+            yield sight.click("button", "Add to Cart")
+        yield sight.stop()
+
+
+class CompareOnly(Template):
+    """Put two products side by side, and nothing else."""
+
+    name, group, sites = "shopping-compare-only", "shopping", ("shop",)
+    kind, difficulty = "change", "hard"
+    intents = (
+        "Make my comparison list hold the {one} and the {other}, and nothing else: what is in it now must go.",
+        "Clear the list of products to compare. Then add the {one} and the {other} to it.",
+        "I want to compare just two things, the {one} and the {other}. Take everything else off the compare list.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Pairs of products of a category, of which none is in the list."""
+        return truth.uncompared_pairs(world)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Two more in the list, and those from before gone."""
+        rows = world.rows("SELECT product FROM shop_compares WHERE customer = ?", truth.ME)
+        gone = [Removed("shop_compares", {"customer": truth.ME, "product": row["product"]}) for row in rows]
+        return [changed(*gone, *truth.compared(world, params["one"], params["other"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Clear the list, then fill it."""
+        yield sight.click("link", re.compile(r"Compare Products \(\d+\)"))
+        yield sight.click("button", "Clear All")
+        yield from _compare(sight, params)
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Without clearing it."""
+        yield from _compare(sight, params)
+
+
+def _compare(sight: Sight, params: Params) -> Iterator[str]:
+    for name in ("one", "other"):
+        yield from steps.open_product(sight, params[name])
+        yield sight.click("button", "Add to Compare")
+    yield sight.stop()
+
+
+class WishNarrowed(Template):
+    """Wish for the cheapest product with some attribute, and say why."""
+
+    name, group, sites = "shopping-wish-cheapest", "shopping", ("shop",)
+    kind, difficulty, held_out = "change", "hard", True
+    intents = (
+        'Find the cheapest product of "{category}" ({department}) with {attribute} "{value}", put it on my wish list, '
+        'and write the comment "{comment}" to it.',
+        "Under {department} > {category}, which product with {attribute}: {value} costs least? Add it to my wish list "
+        'with the comment "{comment}".',
+        'Put the least expensive "{category}" product ({department}) whose {attribute} is "{value}" on my wish list. '
+        'The comment there should read "{comment}".',
+    )
+    _SAID = ("For the new flat", "When the old one breaks", "Ask at home first", "Present for a friend")
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Values that some products of a category have, but not all, of which the cheapest is no wish yet."""
+        wished = {row[0] for row in world.rows("SELECT product FROM shop_wishes WHERE customer = ?", truth.ME)}
+        kept = (row for row in truth.narrowings(world) if truth.cheapest_narrowed(world, row) not in wished)
+        return [{**row, "comment": rng.choice(self._SAID)} for row in kept]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """One wish, with its comment."""
+        values = {"product": truth.cheapest_narrowed(world, params), "comment": params["comment"]}
+        return [changed(Added("shop_wishes", {"customer": truth.ME, **values}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Narrow the category down, sort it, take the first."""
+        yield from steps.open_category(sight, params["department"], params["category"])
+        yield from steps.narrow(sight, params["attribute"], params["value"])
+        yield sight.choose("Sort By", steps.PRICE_UP)
+        product = steps.listed(sight)[0].name
+        yield sight.click("link", product)
+        yield sight.click("button", "Add to Wish List")
+        yield sight.type("Comment", params["comment"], enter=True, after=product)
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The dearest one."""
+        yield from steps.open_category(sight, params["department"], params["category"])
+        yield from steps.narrow(sight, params["attribute"], params["value"])
+        yield sight.choose("Sort By", steps.PRICE_DOWN)
+        yield sight.click("button", "Add to Wish List")
+        yield sight.stop()
+
+
+class ReviewBought(Template):
+    """Review what was bought on a day."""
+
+    name, group, sites = "shopping-review-bought", "shopping", ("shop",)
+    kind, difficulty, held_out = "change", "hard", True
+    intents = (
+        "On {day} I ordered a single product. Write a review of it: {stars} stars, nickname "
+        '"{nickname}", title "{title}", text "{text}".',
+        "Review what I bought on {day} (there is just one product in that order) with {stars} stars. Sign as "
+        '"{nickname}", call it "{title}", and write: "{text}"',
+        "Find the only product of my order from {day} and give it {stars} stars. The nickname is "
+        '"{nickname}", the summary "{title}" and the review "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders of one product that has not been reviewed yet, with some things to say."""
+        bought = self._bought(world)
+        return [{"day": when, **reviews.something_said(rng)} for when in bought for _ in range(3)]
+
+    def _bought(self, world: World) -> dict[str, int]:
+        """The products by the days."""
+        rows = world.rows(
+            "SELECT o.moment, l.product FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id "
+            "JOIN shop_products p ON p.id = l.product WHERE o.customer = ? AND p.enabled AND l.product NOT IN "
+            "(SELECT product FROM shop_reviews WHERE customer = o.customer) "
+            "GROUP BY o.id HAVING (SELECT COUNT(*) FROM shop_order_lines m WHERE m.order_id = o.id) = 1",
+            truth.ME,
+        )
+        return {day(row["moment"]): row["product"] for row in rows}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """One review, of the customer."""
+        return [changed(reviews.written(self._bought(world)[params["day"]], params))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the order to the product, and there the form."""
+        yield from steps.open_order(sight, lambda order: order.day == params["day"])
+        yield sight.click("link", re.compile(".*"), after="Subtotal")
+        yield from steps.write_review(sight, params)
+        yield sight.stop()
+
+
+class ReorderAndBuy(Template):
+    """Order again what was bought before."""
+
+    name, group, sites = "shopping-reorder-and-buy", "shopping", ("shop",)
+    kind, difficulty, held_out = "change", "hard", True
+    intents = (
+        "Put everything from my order #{number} into the cart again, and then order all that is in the cart: "
+        "{shipping}, to my address in {street}, paid by {payment}.",
+        "I want the same things as in order #{number} once more, together with what is in my cart already. Order it "
+        "with {shipping} to {street}, and pay by {payment}.",
+        "Reorder #{number} and check out with everything in the cart. Shipping: {shipping}; address: {street}; "
+        "payment: {payment}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders that can be had again, and a way to have them sent."""
+        ways = list(ordering.Checkout().instances(world, rng))
+        return [{**params, **rng.choice(ways)} for params in ordering.Reorder().instances(world, rng)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """An order of all that."""
+        more = truth.order_lines(world, params["number"])
+        return [changed(*ordering.ordered(world, [*truth.cart_lines(world), *more], params, new=len(more)))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Fill the cart, then two steps."""
+        order = yield from steps.find_order(sight, lambda order: order.number == params["number"])
+        yield sight.click_in(order.number, "button", "Reorder")
+        yield from steps.check_out(sight, params)
+        yield sight.stop()
+
+
+TEMPLATES = (CheapestOfFour(), AddThree(), CompareOnly(), WishNarrowed(), ReviewBought(), ReorderAndBuy())

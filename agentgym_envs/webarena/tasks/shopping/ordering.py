@@ -1,0 +1,185 @@
+"""Tasks that order something, order it again, or cancel an order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
+from agentgym_envs.webarena.sites.clock import day
+from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_METHODS
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.shopping import steps, truth
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, Template, changed
+
+
+class Checkout(Template):
+    """Order what is in the cart."""
+
+    name, group, sites = "shopping-checkout", "shopping", ("shop",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        "Order everything that is in my cart: {shipping}, to my address in {street}, paid by {payment}.",
+        "Check out my cart. The parcel goes to my address in {street} by {shipping}, and I pay by {payment}.",
+        "Buy what is in the shopping cart, and have it sent to {street}. Shipping method: {shipping}; payment method: "
+        "{payment}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """All ways to have it sent and to pay."""
+        streets = [
+            row["street"] for row in world.rows("SELECT street FROM shop_addresses WHERE customer = ?", truth.ME)
+        ]
+        return [
+            {"street": street, "shipping": shipping, "payment": payment}
+            for street in streets
+            for shipping in SHIPPING_METHODS
+            for payment in PAYMENT_METHODS
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """An order of all lines of the cart, which is empty afterwards."""
+        return [changed(*ordered(world, truth.cart_lines(world), params))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Two steps."""
+        yield from steps.open_cart(sight)
+        yield from steps.check_out(sight, params)
+        yield sight.stop()
+
+
+class AddAndCheckout(Template):
+    """Put something more into the cart, then order."""
+
+    name, group, sites = "shopping-buy", "shopping", ("shop",)
+    kind, difficulty, held_out = "change", "hard", True
+    intents = (
+        "Add one {product} to my cart and order everything in it: {shipping}, to my address in {street}, paid by "
+        "{payment}.",
+        "I want to buy the {product} together with what is in my cart already. Send it by {shipping} to my address in "
+        "{street}; I pay by {payment}.",
+        "Put the {product} into the cart, then check out with {shipping} and {payment}. It should go to {street}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products without options, and a way to have them sent."""
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN}")
+        ways = list(Checkout().instances(world, rng))
+        return [{**rng.choice(ways), "product": row["name"]} for row in rows]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """An order of all that, and of the product."""
+        query = (
+            f"SELECT id AS product, name, sku, '' AS options, {truth.SOLD} AS price, 1 AS quantity FROM shop_products p"
+        )
+        more = dict(world.rows(f"{query} WHERE name = ?", params["product"])[0])
+        return [changed(*ordered(world, [*truth.cart_lines(world), more], params, new=1))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search, open, add, order."""
+        yield from steps.open_product(sight, params["product"])
+        yield sight.click("button", "Add to Cart")
+        yield from steps.open_cart(sight)
+        yield from steps.check_out(sight, params)
+        yield sight.stop()
+
+
+def ordered(world: World, lines: Sequence[Any], params: Params, new: int = 0) -> Iterator[Expected]:
+    """What an order of these lines changes, of which the last `new` were not in the cart at the beginning."""
+    subtotal = sum(line["price"] * line["quantity"] for line in lines)
+    values = {"customer": truth.ME, "status": "pending", "coupon": "", "discount": truth.discount(world, subtotal)}
+    values |= {"shipping_method": params["shipping"], "payment_method": params["payment"]}
+    yield Added("shop_orders", {**values, "subtotal": subtotal})
+    for rule in truth.rules(world, subtotal):
+        if not rule["coupon"]:
+            yield Updated("shop_rules", {"id": rule["id"]}, {"used": rule["used"] + 1})
+    place = "SELECT name, street, town, region, zip, phone FROM shop_addresses a WHERE customer = ? AND"
+    bill = world.rows(f"{place} id = (SELECT address FROM shop_customers c WHERE c.id = a.customer)", truth.ME)
+    goes = world.rows(f"{place} street = ?", truth.ME, params["street"])
+    yield Added("shop_order_addresses", {**dict(goes[0]), "kind": "shipping"})
+    yield Added("shop_order_addresses", {**dict(bill[0]), "kind": "billing"})
+    for place_of, line in enumerate(lines, 1):
+        wanted = {name: line[name] for name in ("product", "options", "price", "quantity")}
+        yield Added("shop_order_lines", wanted)
+        stock = world.value("SELECT stock FROM shop_products WHERE id = ?", line["product"])
+        yield Updated("shop_products", {"id": line["product"]}, {"stock": stock - line["quantity"]})
+        if place_of <= len(lines) - new:
+            yield Removed("shop_cart_lines", {"product": line["product"], "options": line["options"]})
+
+
+class Reorder(Template):
+    """Put everything from an order into the cart once more."""
+
+    name, group, sites = "shopping-reorder", "shopping", ("shop",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        "Reorder: put everything from my order #{number} into the cart again, in the same quantities.",
+        "I want the same things again as in order #{number}. Put them all into my cart.",
+        "Fill my cart with what I bought in order #{number}, without checking out.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders of which everything can be had, and of which nothing is in the cart."""
+        inside = {line["product"] for line in truth.cart_lines(world)}
+        return [
+            {"number": row["number"]}
+            for row in truth.orders(world)
+            if all(
+                line["enabled"] and line["stock"] >= line["quantity"] and line["product"] not in inside
+                for line in truth.order_lines(world, row["number"])
+            )
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A line of the cart for each of the order."""
+        lines = truth.order_lines(world, params["number"])
+        return [changed(*(truth.in_cart(world, line["name"], line["options"], line["quantity"]) for line in lines))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """By the button."""
+        yield from steps.open_order(sight, lambda order: order.number == params["number"])
+        yield sight.click("button", "Reorder")
+        yield sight.stop()
+
+
+class CancelOrder(Template):
+    """Cancel an order."""
+
+    name, group, sites = "shopping-cancel-order", "shopping", ("shop",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        "Cancel the order that I placed on {day}.",
+        "I no longer need what I ordered on {day}. Cancel that order.",
+        "Please cancel my pending order of {day}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Pending orders."""
+        return [{"day": day(row["moment"])} for row in truth.orders(world) if row["status"] == "pending"]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It is canceled, and what it held is in stock again."""
+        order = next(row for row in truth.orders(world) if day(row["moment"]) == params["day"])
+        changes: list[Expected] = [Updated("shop_orders", {"number": order["number"]}, {"status": "canceled"})]
+        for line in truth.order_lines(world, order["number"]):
+            stock = line["stock"] + line["quantity"]
+            changes.append(Updated("shop_products", {"id": line["product"]}, {"stock": stock}))
+        return [changed(*changes)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """By the button on its page."""
+        yield from steps.open_order(sight, lambda order: order.day == params["day"])
+        yield from steps.cancel(sight)
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Order it again instead."""
+        yield from steps.open_order(sight, lambda order: order.day == params["day"])
+        yield sight.click("button", "Reorder")
+        yield sight.stop()
+
+
+TEMPLATES = (Checkout(), AddAndCheckout(), Reorder(), CancelOrder())

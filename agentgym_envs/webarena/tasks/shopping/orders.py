@@ -1,0 +1,300 @@
+"""Questions about one's orders."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.actions import GoBack, write
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.urls import EndsOn
+from agentgym_envs.webarena.sites.clock import day
+from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.shopping import steps, truth
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, Template
+
+_LINES = (
+    "FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id "
+    f"WHERE o.customer = {truth.ME} AND o.status <> 'canceled'"
+)
+
+
+class OrderTotal(Template):
+    """What an order cost."""
+
+    name, group, sites = "shopping-order-total", "shopping", ("shop",)
+    kind, difficulty = "information", "easy"
+    intents = (
+        "What was the grand total of my order #{number}?",
+        "How much did I pay altogether for order #{number}, with tax and shipping?",
+        "Look up my order #{number} and tell me its total.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """All of the customer's orders."""
+        return [{"number": row["number"]} for row in truth.orders(world)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The amount."""
+        return [says(money(world.value("SELECT total FROM shop_orders WHERE number = ?", params["number"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Find it in the list of orders."""
+        order = yield from steps.find_order(sight, lambda order: order.number == params["number"])
+        yield sight.stop(order.total)
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The goods alone, without tax."""
+        yield from steps.open_order(sight, lambda order: order.number == params["number"])
+        yield sight.stop(sight.value("Subtotal"))
+
+
+class OrderOfStatus(Template):
+    """The number of the latest or oldest order of a status."""
+
+    name, group, sites = "shopping-order-of-status", "shopping", ("shop",)
+    kind, difficulty = "information", "easy"
+    intents = (
+        'What is the number of my {which} order with the status "{status}"?',
+        'Among my orders that are "{status}", which is the {which} one? Tell me its number.',
+        'Give me the order number of the {which} of my "{status}" orders.',
+    )
+    _WHICH = ("latest", "second latest", "oldest")
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Every status, and which of its orders."""
+        counts = Counter(row["status"] for row in truth.orders(world))
+        return [
+            {"status": truth.status(status), "which": which}
+            for status, count in counts.items()
+            for which in self._WHICH
+            if which == "latest" or count > 2
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its number, and no other order's."""
+        rows = truth.orders(world)
+        found = [row["number"] for row in rows if truth.status(row["status"]) == params["status"]]
+        wanted = self._pick(found, params)
+        return [says(wanted, others=[row["number"] for row in rows])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read the list of orders."""
+        found = yield from steps.all_orders(sight)
+        yield sight.stop(self._pick([order.number for order in found if order.status == params["status"]], params))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The latest of another status."""
+        found = yield from steps.all_orders(sight)
+        yield sight.stop(next(order.number for order in found if order.status != params["status"]))
+
+    def _pick(self, numbers: Sequence[str], params: Params) -> str:
+        return numbers[(0, 1, -1)[self._WHICH.index(params["which"])]]
+
+
+class CountOrders(Template):
+    """How many orders of a status were placed in a time."""
+
+    name, group, sites = "shopping-count-orders", "shopping", ("shop",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        'How many of the orders that I placed in {time} have the status "{status}"?',
+        'Count my orders of {time} whose status is "{status}".',
+        'Of everything I ordered in {time}, how many orders are "{status}"?',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Years and months with two orders at least, not all of one status."""
+        found = []
+        for time in truth.times(world):
+            rows = truth.orders(world, time)
+            counts = Counter(row["status"] for row in rows)
+            found += [{"time": time, "status": truth.status(one)} for one in counts if 1 <= counts[one] < len(rows)]
+        return found
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The number."""
+        rows = truth.orders(world, params["time"])
+        return [says(sum(truth.status(row["status"]) == params["status"] for row in rows))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read the list of orders."""
+        found = yield from steps.all_orders(sight)
+        chosen = [order for order in found if steps.within(order.day, params["time"])]
+        yield sight.stop(sum(order.status == params["status"] for order in chosen))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """All of them, whatever their status."""
+        found = yield from steps.all_orders(sight)
+        yield sight.stop(sum(steps.within(order.day, params["time"]) for order in found))
+
+
+class Spent(Template):
+    """What was spent in some months."""
+
+    name, group, sites = "shopping-spent", "shopping", ("shop",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "How much did I spend in the shop from {first} to {last} (both included)? Add up the totals of my orders, "
+        "leaving out canceled ones.",
+        "Not counting canceled orders, what do my orders of the months {first} to {last} come to altogether?",
+        "I am doing my accounts: what is the sum of the grand totals of all orders that I placed from {first} up to "
+        "and including {last} and that were not canceled?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Spans of two to four months with two to eight orders that count."""
+        months = [time for time in reversed(truth.times(world)) if len(time) > 4]
+        spans = ((months[start : start + size]) for size in (2, 3, 4) for start in range(len(months) - size + 1))
+        kept = (span for span in spans if 2 <= len(self._totals(world, span)) <= 8)
+        return [{"first": span[0], "last": span[-1]} for span in kept]
+
+    def _totals(self, world: World, months: Sequence[str]) -> list[int]:
+        rows = (row for time in months for row in truth.orders(world, time))
+        return [row["total"] for row in rows if row["status"] != "canceled"]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The sum."""
+        return [says(money(sum(self._totals(world, steps.months(params["first"], params["last"])))))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read the list of orders."""
+        found = yield from self._meant(sight, params)
+        yield sight.stop(money(sum(steps.cents(order.total) for order in found if order.status != "Canceled")))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The last of them alone."""
+        found = yield from self._meant(sight, params)
+        yield sight.stop(next(order.total for order in found if order.status != "Canceled"))
+
+    def _meant(self, sight: Sight, params: Params) -> steps.Steps[list[steps.Order]]:
+        every = yield from steps.all_orders(sight)
+        months = steps.months(params["first"], params["last"])
+        return [order for order in every if any(steps.within(order.day, time) for time in months)]
+
+
+class Tracking(Template):
+    """The tracking number of a parcel."""
+
+    name, group, sites = "shopping-tracking", "shopping", ("shop",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "What is the tracking number of the order that I placed on {day}?",
+        "I want to follow the parcel of my order from {day}. What is its tracking number?",
+        "Find the tracking number for what I ordered on {day}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders that were sent with a number."""
+        return [{"day": when} for when in self._tracks(world)]
+
+    def _tracks(self, world: World) -> dict[str, str]:
+        rows = world.rows(
+            "SELECT o.moment, t.number FROM shop_orders o JOIN shop_shipments s ON s.order_id = o.id "
+            "JOIN shop_tracks t ON t.shipment = s.id WHERE o.customer = ?",
+            truth.ME,
+        )
+        return {day(row["moment"]): row["number"] for row in rows}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The number, and no other parcel's."""
+        tracks = self._tracks(world)
+        return [says(tracks[params["day"]], others=list(tracks.values()))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Open the order."""
+        yield from steps.open_order(sight, lambda order: order.day == params["day"])
+        yield sight.stop(steps.tracking(sight))
+
+
+class ChosenOption(Template):
+    """Which colour or size was chosen when something was bought."""
+
+    name, group, sites = "shopping-chosen-option", "shopping", ("shop",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "Which {option} of the {product} did I choose in my order of {day}?",
+        "On {day} I ordered the {product}. In which {option}?",
+        "I want to buy the {product} again as on {day}. Which {option} did I take then?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """What was bought with options, by their names."""
+        rows = world.rows(f"SELECT o.moment, l.name, l.options {_LINES} AND l.options <> ''")
+        return [
+            {"product": row["name"], "day": day(row["moment"]), "option": part.partition(": ")[0].lower()}
+            for row in rows
+            for part in row["options"].split(", ")
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The value, and no other that the product has now."""
+        rows = world.rows(f"SELECT o.moment, l.options {_LINES} AND l.name = ?", params["product"])
+        options = next(row["options"] for row in rows if day(row["moment"]) == params["day"])
+        others = world.rows(
+            "SELECT value FROM shop_options WHERE product = ? AND LOWER(name) = ?",
+            truth.product_id(world, params["product"]),
+            params["option"],
+        )
+        return [says(truth.options(options)[params["option"]], others=[row["value"] for row in others])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Open the order."""
+        yield from steps.open_order(sight, lambda order: order.day == params["day"])
+        yield sight.stop(steps.bought(sight, params["product"])[params["option"]])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """When it was ordered."""
+        yield from steps.open_order(sight, lambda order: order.day == params["day"])
+        yield sight.stop(params["day"])
+
+
+class OpenOrder(Template):
+    """Show the order in which something was bought."""
+
+    name, group, sites = "shopping-open-order", "shopping", ("shop",)
+    kind, difficulty = "navigation", "hard"
+    intents = (
+        "Open the order of {month} in which I bought the {product}.",
+        "Show me the details of the order, placed in {month}, that has the {product} in it.",
+        "I bought the {product} in {month}. Bring up that order.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """What was bought once, in months of two or three orders."""
+        rows = world.rows(f"SELECT o.moment, l.name {_LINES}")
+        counts = Counter(row["name"] for row in rows)
+        crowd = Counter(truth.month(row["moment"]) for row in truth.orders(world))
+        kept = [row for row in rows if counts[row["name"]] == 1 and 2 <= crowd[truth.month(row["moment"])] <= 3]
+        return [{"product": row["name"], "month": truth.month(row["moment"])} for row in kept]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The order's page."""
+        number = world.value(f"SELECT o.number {_LINES} AND l.name = ?", params["product"])
+        return [EndsOn(f"{ORIGINS['shop']}/account/orders/{number}")]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Open the orders of that month, until one has it."""
+        first = yield from steps.find_order(sight, lambda order: steps.within(order.day, params["month"]))
+        number = first.number
+        while True:
+            yield sight.click_in(number, "link", "View Order")
+            if sight.has("cell", re.compile(rf"{re.escape(params['product'])}( .*)?")):
+                break
+            yield write(GoBack())
+            number = yield from steps.next_order(sight, number)
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The list of orders, without opening one."""
+        yield from steps.all_orders(sight)
+        yield sight.stop()
+
+
+TEMPLATES = (OrderTotal(), OrderOfStatus(), CountOrders(), Spent(), Tracking(), ChosenOption(), OpenOrder())

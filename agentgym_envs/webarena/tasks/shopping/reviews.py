@@ -1,0 +1,229 @@
+"""Tasks about what customers say of products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.shopping import steps, truth
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, Template, changed
+
+_REVIEWS = "FROM shop_reviews r JOIN shop_products p ON p.id = r.product WHERE r.status = 'approved' AND p.enabled"
+
+_SAID = (
+    (2, "Not for me", "It broke on the second day."),
+    (2, "Rather disappointed", "I had hoped for more, to be honest."),
+    (3, "Neither good nor bad", "It does what it says, nothing else."),
+    (3, "It will have to do", "The picture looked nicer than the thing itself."),
+    (4, "Well worth the money", "I use it more often than I thought I would."),
+    (5, "Exactly what I needed", "I would buy it again without a second thought."),
+)
+
+
+class CountStars(Template):
+    """How many reviews of a product have a number of stars."""
+
+    name, group, sites = "shopping-count-stars", "shopping", ("shop",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "How many {stars}-star reviews does the {product} have?",
+        "How many customers gave the {product} exactly {stars} stars?",
+        "Count the reviews of the {product} with a rating of {stars}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products with reviews of several kinds."""
+        rows = world.rows(
+            f"SELECT p.name AS product, r.rating AS stars, COUNT(*) AS found {_REVIEWS} AND r.rating > 1 "
+            "GROUP BY p.id, r.rating HAVING found BETWEEN 2 AND 9"
+        )
+        every = dict(map(tuple, world.rows(f"SELECT p.name, COUNT(*) {_REVIEWS} GROUP BY p.id")))
+        kept = [row for row in rows if row["found"] < every[row["product"]] <= 24]
+        return [{"product": row["product"], "stars": row["stars"]} for row in kept]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The number."""
+        query = f"SELECT COUNT(*) {_REVIEWS} AND p.name = ? AND r.rating = ?"
+        return [says(world.value(query, params["product"], params["stars"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read the reviews, page by page."""
+        found = yield from steps.all_reviews(sight, params["product"])
+        yield sight.stop(sum(review.stars == params["stars"] for review in found))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """All reviews, whatever their stars."""
+        found = yield from steps.all_reviews(sight, params["product"])
+        yield sight.stop(len(found))
+
+
+class Discontent(Template):
+    """Who was not content with a product."""
+
+    name, group, sites = "shopping-discontent", "shopping", ("shop",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "Who gave the {product} {stars} stars or fewer? List the nicknames of the reviewers.",
+        "List the reviewers (by nickname) who rated the {product} at most {stars} stars.",
+        "I want to know who was unhappy with the {product}: name everybody whose review has {stars} stars or fewer.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products with one to five such reviews of many, by people of different names."""
+        found = []
+        for (product,) in world.rows(f"SELECT p.name {_REVIEWS} GROUP BY p.id HAVING COUNT(*) BETWEEN 5 AND 24"):
+            reviews = world.rows(f"SELECT r.nickname, r.rating {_REVIEWS} AND p.name = ?", product)
+            names = [row["nickname"] for row in reviews]
+            if any(one != other and one.lower() in other.lower() for one in names for other in names):
+                continue
+            for stars in (2, 3):
+                low = sum(row["rating"] <= stars for row in reviews)
+                if len(set(names)) == len(names) and 1 <= low <= 5 and low < len(names):
+                    found.append({"product": product, "stars": stars})
+        return found
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Their nicknames, and nobody else's."""
+        rows = world.rows(f"SELECT r.nickname, r.rating {_REVIEWS} AND p.name = ?", params["product"])
+        low = [row["nickname"] for row in rows if row["rating"] <= params["stars"]]
+        return [says(*low, others=[row["nickname"] for row in rows])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read the reviews, page by page."""
+        found = yield from steps.all_reviews(sight, params["product"])
+        yield sight.stop(", ".join(review.nickname for review in found if review.stars <= params["stars"]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Everybody who wrote a review."""
+        found = yield from steps.all_reviews(sight, params["product"])
+        yield sight.stop(", ".join(review.nickname for review in found))
+
+
+class ReviewTitle(Template):
+    """What somebody's review is called."""
+
+    name, group, sites = "shopping-review-title", "shopping", ("shop",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        'What is the title of the review that "{nickname}" wrote about the {product}?',
+        '"{nickname}" has reviewed the {product}. Under which heading?',
+        'Find the review of the {product} by "{nickname}" and tell me its title.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Reviews with a title and a nickname that no other of the product has."""
+        rows = world.rows(
+            f"SELECT p.name AS product, r.nickname, r.title {_REVIEWS} AND p.id IN "
+            f"(SELECT p.id {_REVIEWS} GROUP BY p.id HAVING COUNT(*) BETWEEN 3 AND 24 "
+            "AND COUNT(DISTINCT r.nickname) = COUNT(*) AND COUNT(DISTINCT r.title) = COUNT(*))"
+        )
+        return [{"product": row["product"], "nickname": row["nickname"]} for row in rows]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its title, and none of the others."""
+        rows = world.rows(f"SELECT r.title, r.nickname {_REVIEWS} AND p.name = ?", params["product"])
+        wanted = next(row["title"] for row in rows if row["nickname"] == params["nickname"])
+        return [says(wanted, others=[row["title"] for row in rows])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read the reviews, page by page."""
+        found = yield from steps.all_reviews(sight, params["product"])
+        yield sight.stop(next(review.title for review in found if review.nickname == params["nickname"]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Somebody else's."""
+        found = yield from steps.all_reviews(sight, params["product"])
+        yield sight.stop(next(review.title for review in found if review.nickname != params["nickname"]))
+
+
+class MoreReviews(Template):
+    """Which of two products has been reviewed more often."""
+
+    name, group, sites = "shopping-more-reviews-of-two", "shopping", ("shop",)
+    kind, difficulty, held_out = "information", "medium", True
+    intents = (
+        "Which has more customer reviews, the {one} or the {other}?",
+        "Between the {one} and the {other}, which one has been reviewed by more people?",
+        "Compare how many reviews the {one} and the {other} have; answer with the name of the one with more.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Pairs of neighbours in the catalogue, both with reviews, of different number."""
+        rows = world.rows(f"SELECT p.name, COUNT(*) AS count {_REVIEWS} GROUP BY p.id ORDER BY p.category, p.id")
+        pairs = [(a, b) for a, b in pairwise(rows) if a["count"] != b["count"]]
+        return [{"one": a["name"], "other": b["name"]} for a, b in pairs]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The name of the one, and not of the other."""
+        query = f"SELECT p.name {_REVIEWS} AND p.name IN (?, ?) GROUP BY p.id ORDER BY COUNT(*) DESC"
+        wanted, other = (row[0] for row in world.rows(query, params["one"], params["other"]))
+        return [says(wanted, others=[other])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Look at both."""
+        yield sight.stop(max((yield from self._counts(sight, params)))[1])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The one with fewer."""
+        yield sight.stop(min((yield from self._counts(sight, params)))[1])
+
+    def _counts(self, sight: Sight, params: Params) -> steps.Steps[list[tuple[int, str]]]:
+        counts = []
+        for name in (params["one"], params["other"]):
+            yield from steps.open_product(sight, name)
+            counts.append((steps.review_count(sight), name))
+        return counts
+
+
+class WriteReview(Template):
+    """Review a product."""
+
+    name, group, sites = "shopping-write-review", "shopping", ("shop",)
+    kind, difficulty = "change", "hard"
+    intents = (
+        'Write a review of the {product}: {stars} stars, nickname "{nickname}", title "{title}", text "{text}".',
+        'Review the {product} for me with {stars} stars. Sign as "{nickname}", call it "{title}", and write: "{text}"',
+        'Give the {product} {stars} stars. The nickname is "{nickname}", the summary "{title}" and the review "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products that the customer has not reviewed yet."""
+        rows = world.rows(
+            "SELECT name FROM shop_products WHERE enabled AND id NOT IN "
+            "(SELECT product FROM shop_reviews WHERE customer = ?)",
+            truth.ME,
+        )
+        return [{"product": row[0], **something_said(rng)} for row in rows]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """One review, of the customer."""
+        return [changed(written(truth.product_id(world, params["product"]), params))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Fill in the form."""
+        yield from steps.open_product(sight, params["product"])
+        yield from steps.write_review(sight, params)
+        yield sight.stop()
+
+
+def something_said(rng: Random) -> dict[str, Any]:
+    """What a review may say."""
+    stars, title, text = rng.choice(_SAID)
+    nickname = rng.choice(("plain_jane", "Sunday Shopper", "honest_owl", "Ms. Thrift", "no7"))
+    return {"stars": stars, "nickname": nickname, "title": title, "text": text}
+
+
+def written(product: int, params: Params) -> Added:
+    """The customer's review of a product."""
+    told = {"nickname": params["nickname"], "rating": params["stars"], "title": params["title"], "text": params["text"]}
+    return Added("shop_reviews", {"product": product, "customer": truth.ME, **told})
+
+
+TEMPLATES = (CountStars(), Discontent(), ReviewTitle(), MoreReviews(), WriteReview())
