@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from agentgym_envs.webarena.sites.kit import signing_in
 from agentgym_envs.webarena.sites.kit.site import site
@@ -102,7 +101,8 @@ def crawl(answers: Any, name: str, *, each: int = 4, most: int = 600) -> Iterato
         if not answer.headers.get("content-type", "").startswith("text/html"):
             continue
         yield url, answer.text
-        for link in Page(url, answer.text).links:
+        page = Page(url, answer.text)
+        for link in [*page.links, *(filled_in(form) for form in page.forms if form.method == "get")]:
             link = link.partition("#")[0]
             kind = paths.route("GET", link), frozenset(key for key, _ in parse_qsl(urlsplit(link).query))
             if link not in seen and kinds[kind] < each:
@@ -111,6 +111,12 @@ def crawl(answers: Any, name: str, *, each: int = 4, most: int = 600) -> Iterato
                 waiting.append(link)
 
 
-def words_of(html: str) -> str:
-    """The text of a page, roughly."""
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+def filled_in(form: Form) -> str:
+    """The address that a form leads to as it stands, with the first of what there is to choose from."""
+    values: dict[str, str] = {}
+    for kind, name, value in form.fields:
+        if kind == "option" and not values.get(name):
+            values[name] = value
+        elif kind not in ("button", "select", "checkbox"):
+            values.setdefault(name, value)
+    return f"{form.action.partition('?')[0]}?{urlencode(values)}"
