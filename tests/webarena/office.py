@@ -38,7 +38,7 @@ class Office:
         assert answer.status_code == answers, (path, answer.status_code, self.episode.failures)
         return html.unescape(answer.text)
 
-    def post(self, path: str, answers: int = 303, headers: Any = None, **fields: Any) -> Any:
+    def post(self, path: str, answers: Any = 303, headers: Any = None, **fields: Any) -> Any:
         answer = self.http.post(path, data=fields, headers=headers)
         assert answer.status_code == answers, (path, answer.status_code, self.episode.failures)
         return answer

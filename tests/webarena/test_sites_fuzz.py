@@ -128,7 +128,8 @@ def test_hostile_forms_leave_the_site_answering(visited: tuple[str, Any, Episode
             if form.method == "post":
                 answer = answers.post(form.action, content=urlencode(sent, errors="replace"), headers=_FORM)
             else:
-                answer = answers.get(f"{form.action.partition('?')[0]}?{urlencode(sent, errors='replace')}")
+                short = [(name, value[:400]) for name, value in sent]  # as servers limit addresses
+                answer = answers.get(f"{form.action.partition('?')[0]}?{urlencode(short, errors='replace')}")
             assert answer.status_code < 500, (form, sent, episode.failures)
             assert not foreign(answer.text), (form, sent)
     assert episode.failures == []
