@@ -41,17 +41,18 @@ def test_a_product_saved_as_it_is_does_not_change(office: Office) -> None:
 
 
 def test_a_product_changes_as_its_form_says(office: Office) -> None:
-    fields = product_form(
-        office, 2, price="$1,049.90", special_price="1,000", stock="3", enabled="", description=HOSTILE
+    attribute, id = office.one(
+        "SELECT a.id, p.id FROM shop_attributes a JOIN shop_products p ON p.id = a.product "
+        "WHERE p.enabled AND p.stock > 3 ORDER BY a.id"
     )
-    attribute = office.one("SELECT * FROM shop_attributes WHERE product = 2 ORDER BY id")["id"]
-    office.post("/products/2", **{**fields, f"attribute_{attribute}": ""})
+    changed = {"price": "$1,049.90", "special_price": "1,000", "stock": "3", "enabled": "", "description": HOSTILE}
+    office.post(f"/products/{id}", **{**product_form(office, id, **changed), f"attribute_{attribute}": ""})
     gone, product = office.changes()
     assert (gone.table, gone.key, gone.after) == ("shop_attributes", attribute, None)
     after = dict(product.after or {})
     assert product.columns == {"price", "special_price", "stock", "enabled", "description"}
     assert (after["price"], after["special_price"], after["stock"], after["enabled"]) == (104990, 100000, 3, 0)
-    assert "<script>alert" not in office.http.get("/products/2").text
+    assert "<script>alert" not in office.http.get(f"/products/{id}").text
 
 
 @pytest.mark.parametrize(
@@ -101,17 +102,19 @@ def test_mass_actions_on_products(office: Office) -> None:
 
 
 def test_attributes_and_options_of_a_product(office: Office) -> None:
-    option = office.one("SELECT * FROM shop_options WHERE product = 2 AND name = 'Size' ORDER BY position DESC")
-    office.post("/products/2/attributes", attribute_name="Origin", attribute_value="Brammere")
-    office.post("/products/2/attributes", 422, attribute_name="Origin", attribute_value="Elsewhere")
-    office.post("/products/2/options", option_name="Size", option_value="XXL", option_extra="2.50")
-    office.post("/products/2/options", 422, option_name="Size", option_value="XXL")
-    office.post(f"/products/2/options/{option['id']}/delete")
-    office.post(f"/products/3/options/{option['id'] - 1}/delete", 404)
+    option = office.one("SELECT * FROM shop_options ORDER BY id DESC")
+    path, name = f"/products/{option['product']}", option["name"]
+    office.post(f"{path}/attributes", attribute_name="Origin", attribute_value="Brammere")
+    office.post(f"{path}/attributes", 422, attribute_name="Origin", attribute_value="Elsewhere")
+    office.post(f"{path}/options", option_name=name, option_value="Plum", option_extra="2.50")
+    office.post(f"{path}/options", 422, option_name=name, option_value="Plum")
+    office.post(f"{path}/options", 422, option_name=name, option_value="Moss", option_extra="some")
+    office.post(f"/products/{option['product'] + 1}/options/{option['id']}/delete", 404)
+    office.post(f"{path}/options/{option['id']}/delete")
     attribute, gone, added = sorted(office.changes(), key=lambda change: (change.table, change.key))
     assert dict(attribute.after or {})["value"] == "Brammere" and gone.key == option["id"]
     after = dict(added.after or {})
-    assert (after["name"], after["value"], after["extra"]) == ("Size", "XXL", 250)
+    assert (after["name"], after["value"], after["extra"]) == (name, "Plum", 250)
     assert after["position"] == option["position"] + 1
 
 

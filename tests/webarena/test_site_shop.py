@@ -76,6 +76,16 @@ class Shop:
         row = self.episode.database.execute(query, arguments).fetchone()
         return row[0] if row else None
 
+    def emptied(self) -> list[tuple[str, str]]:
+        """What changes when the cart becomes empty that the owner begins with."""
+        return [("shop_cart_lines", "removed") for _ in self.world.rows("SELECT 1 FROM shop_cart_lines")]
+
+    def coupons(self, holds: str) -> list[str]:
+        """The coupons for everybody that hold today by their dates, and for which more is true."""
+        dates = "starts <= '2026-03-16' AND COALESCE(ends, '9') >= '2026-03-16' AND coupon <> ''"
+        query = f"SELECT coupon FROM shop_rules WHERE {dates} AND customer_group = '' AND {holds} ORDER BY id"
+        return [row[0] for row in self.world.rows(query)]
+
     def plain(self, more: str = "", nth: int = 0) -> Any:
         """A product without options that is in stock."""
         query = (
@@ -215,7 +225,7 @@ def test_into_the_cart_and_out_of_it(shop: Shop) -> None:
     shop.post("/cart/remove", line=line)
     assert shop.changes() == []
     shop.post("/cart/clear")
-    only(shop.changes(), *[("shop_cart_lines", "removed")] * 2)
+    only(shop.changes(), *shop.emptied())
 
 
 def test_options_have_to_be_chosen(shop: Shop) -> None:
@@ -249,11 +259,16 @@ def test_what_is_not_in_stock_cannot_be_bought(shop: Shop) -> None:
 
 
 def test_a_coupon(shop: Shop) -> None:
-    good, idle = (shop.value(f"SELECT coupon FROM shop_rules WHERE id = {number}") for number in (1, 4))
-    shop.post("/cart/add", product=shop.plain("AND price > 8000")["id"])
-    for code in ("NONE", idle, "%"):
+    good, *others = shop.coupons("active AND minimum <= 8000")
+    assert len(others) == 4, "the owner's cart reaches these"
+    over = shop.value("SELECT coupon FROM shop_rules WHERE active AND ends < '2026-03-16'")
+    early = shop.value("SELECT coupon FROM shop_rules WHERE active AND starts > '2026-03-16'")
+    dealers = shop.value("SELECT coupon FROM shop_rules WHERE active AND customer_group <> ''")
+    for code in ("NONE", "%", over, early, dealers, *shop.coupons("NOT active")):
         shop.post("/cart/coupon", coupon=code)
         assert "is not valid" in shop.told("/cart")
+    shop.post("/cart/coupon", coupon=shop.coupons("active AND minimum > 8000")[0])
+    assert "does not apply to this cart" in shop.told("/cart") and not shop.changes()
     shop.post("/cart/coupon", coupon=good.lower())
     assert shop.value("SELECT coupon FROM shop_carts WHERE customer = 1") == good
     assert "Discount</th>" in shop.get("/cart")
@@ -264,7 +279,7 @@ def test_a_coupon(shop: Shop) -> None:
 def test_an_order_changes_what_it_should(shop: Shop) -> None:
     shop.post("/cart/clear")
     product = shop.plain("AND price > 8000")
-    coupon = shop.value("SELECT coupon FROM shop_rules WHERE id = 1")
+    coupon = shop.coupons("active AND minimum <= 8000")[0]
     shop.post("/cart/add", product=product["id"], quantity="2")
     shop.post("/cart/coupon", coupon=coupon)
     assert "Shipping Address" in shop.get("/checkout")
@@ -286,7 +301,7 @@ def test_an_order_changes_what_it_should(shop: Shop) -> None:
         ("shop_order_addresses", "added"),
         ("shop_products", "stock"),
         ("shop_rules", "used"),
-        *[("shop_cart_lines", "removed")] * 2,
+        *shop.emptied(),
     )
     assert shop.value("SELECT stock FROM shop_products WHERE id = ?", product["id"]) == product["stock"] - 2
     street = "SELECT street FROM shop_order_addresses WHERE order_id = ? AND kind = 'shipping'"

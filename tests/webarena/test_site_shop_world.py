@@ -44,10 +44,42 @@ def test_orders_add_up_and_follow_one_another(seed: int) -> None:
         key = "e.id = t.order_id" if earlier == "orders" else "e.order_id = t.order_id"
         assert not found.rows(f"SELECT 1 FROM shop_{table} t JOIN shop_{earlier} e ON {key} WHERE e.moment > t.moment")
         assert found.value(f"SELECT MAX(moment) FROM shop_{table}") < "2026-03-16 10:30:00"
-    complete = "SELECT COUNT(*) FROM shop_orders WHERE status IN ('complete', 'closed')"
-    assert found.value(complete) == found.value("SELECT COUNT(*) FROM shop_shipments")
+    both = "SELECT order_id FROM shop_{} WHERE order_id IN (SELECT order_id FROM shop_{})"
+    done = "SELECT 1 FROM shop_orders WHERE (status IN ('complete', 'closed')) <> (id IN ({}))"
+    assert not found.rows(done.format(both.format("invoices", "shipments")))
+    begun = "SELECT order_id FROM shop_invoices UNION SELECT order_id FROM shop_shipments"
+    assert not found.rows(
+        f"SELECT 1 FROM shop_orders WHERE status NOT IN ('pending', 'on hold', 'canceled') <> (id IN ({begun}))"
+    )
     numbers = [row[0] for row in found.rows("SELECT number FROM shop_orders ORDER BY moment, id")]
     assert numbers == sorted(numbers) and len(numbers) == 600
+
+
+@pytest.mark.parametrize("seed", [1, 21])
+def test_lately_many_orders_are_open(seed: int) -> None:
+    found = world(seed)
+    query = "SELECT status, COUNT(*) FROM shop_orders WHERE moment > '2026-01-22' GROUP BY status"
+    recent = {row[0]: row[1] for row in found.rows(query)}
+    assert (recent["pending"], recent["processing"], recent["on hold"]) == (45, 35, 14)
+    processing = "SELECT COUNT(*) FROM shop_orders WHERE status = 'processing' AND id IN (SELECT order_id FROM shop_{})"
+    assert found.value(processing.format("invoices")) >= 15 and found.value(processing.format("shipments")) >= 3
+    buyers = "SELECT COUNT(DISTINCT customer) FROM shop_orders WHERE status IN ('pending', 'processing', 'on hold')"
+    assert found.value(buyers) > 40
+
+
+@pytest.mark.parametrize("seed", [1, 21])
+def test_no_two_coupons_were_used_equally_often(seed: int) -> None:
+    found = world(seed)
+    rules = found.rows("SELECT * FROM shop_rules")
+    uses = [rule["used"] for rule in rules if rule["coupon"]]
+    assert len(rules) == 18 and len(set(uses)) == len(uses) == 16 and sum(rule["active"] for rule in rules) == 9
+    for rule in rules:
+        orders = found.rows("SELECT * FROM shop_orders WHERE coupon = ? AND coupon <> ''", rule["coupon"])
+        assert len(orders) == rule["used"]
+        for order in orders:
+            assert order["discount"] == min(discount_of(rule, order["subtotal"]), order["subtotal"]) > 0
+            assert rule["starts"] <= order["moment"][:10] <= (rule["ends"] or "9999")
+    assert not found.rows("SELECT 1 FROM shop_orders WHERE (coupon = '') <> (discount = 0)")
 
 
 @pytest.mark.parametrize("seed", [1, 21])
@@ -72,10 +104,11 @@ def test_the_owner_has_a_history(seed: int) -> None:
     found = world(seed)
     query = "SELECT status, COUNT(*) FROM shop_orders WHERE customer = 1 GROUP BY status"
     statuses = {row[0]: row[1] for row in found.rows(query)}
-    assert sum(statuses.values()) == 25 and statuses["pending"] == statuses["processing"] == 1
+    assert sum(statuses.values()) == 25 and statuses["pending"] == 3 and statuses["processing"] == 2
     assert statuses["canceled"] == 4 and statuses["closed"] == 1
-    assert found.value("SELECT COUNT(*) FROM shop_addresses WHERE customer = 1") == 2
-    assert found.value("SELECT COUNT(*) FROM shop_wishes WHERE customer = 1") == 6
+    assert found.value("SELECT COUNT(*) FROM shop_addresses WHERE customer = 1") == 3
+    assert 8 <= found.value("SELECT COUNT(*) FROM shop_wishes WHERE customer = 1") <= 10
+    assert 4 <= found.value("SELECT COUNT(*) FROM shop_cart_lines") <= 6
     assert found.value("SELECT COUNT(*) FROM shop_reviews WHERE customer = 1") >= 1
     assert found.value("SELECT COUNT(DISTINCT date(moment)) FROM shop_orders WHERE customer = 1") == 25
     assert found.value("SELECT email FROM shop_customers WHERE id = 1").endswith("@mail.test")

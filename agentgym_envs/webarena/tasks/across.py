@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.kit.rendering import money
 from agentgym_envs.webarena.sites.kit.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
@@ -235,7 +237,7 @@ class PhoneInComment(Template):
     kind, difficulty, held_out = "change", "hard", True
     intents = (
         'Comment on the forum post "{title}" with the phone number of {place} in {town}, and nothing else.',
-        'Somebody needs the phone number of {place} in {town}. Write it (only that) as a comment below "{title}" in the '
+        'Somebody needs the phone number of {place} in {town}. Write only that, as a comment below "{title}" in the '
         "forum.",
         'Look up the phone number of {place} in {town}, and leave just the number as a comment on the post "{title}".',
     )
@@ -272,6 +274,101 @@ class PhoneInComment(Template):
         yield sight.stop()
 
 
+class IssueAboutProduct(Template):
+    """Open an issue that names a product by its number."""
+
+    name, group, sites = "across-issue-about-product", "code-and-forum", ("shop", "code")
+    kind, difficulty, held_out = "change", "hard", True
+    intents = (
+        'Open an issue in my project {project} with the title "{title}" and, as its description, just the SKU that the '
+        'shop gives for "{product}".',
+        'My project {project} needs an issue called "{title}". Its description is the SKU of the shop\'s product '
+        '"{product}", and nothing more.',
+        'File an issue titled "{title}" in my project {project}. Put only the SKU of "{product}" (see the shop) into '
+        "the description.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """A project of one's own and a product."""
+        projects = world.rows(
+            "SELECT p.name FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace JOIN code_accounts a "
+            "ON a.user = n.path WHERE a.id = 1 AND p.archived = 0"
+        )
+        products = world.rows(f"SELECT name FROM shop_products WHERE enabled = 1 AND {_ONCE}")
+        titles = ("Support this model", "Test with this device", "Wrong label for a product", "Add to the catalogue")
+        for product in rng.sample(products, 30):
+            project = rng.choice(projects)["name"]
+            yield {"project": project, "title": rng.choice(titles), "product": product["name"]}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The issue."""
+        query = (
+            "SELECT p.id FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace JOIN code_accounts a "
+            "ON a.user = n.path WHERE a.id = 1 AND p.name = ?"
+        )
+        sku = world.value("SELECT sku FROM shop_products WHERE name = ?", params["product"])
+        issue = {"project": world.value(query, params["project"]), "title": params["title"], "body": sku, "author": 1}
+        plain = {"assignee": None, "milestone": None, "confidential": 0, "state": "open"}
+        return [changed(Added("code_issues", {**issue, **plain}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """By the list of one's projects."""
+        yield from _a_product(sight, params["product"])
+        (sku,) = sight.search(r"SKU: (\S+)")
+        yield sight.goto(f"{ORIGINS['code']}/")
+        yield sight.click("link", re.compile(rf"[^/]+ / {re.escape(params['project'])}"))
+        yield sight.click("link", re.compile(r"Issues \(\d+\)"))
+        yield sight.click("link", "New issue")
+        yield sight.type("Title", params["title"])
+        yield sight.type("Description", sku)
+        yield sight.click("button", "Create issue")
+        yield sight.stop()
+
+
+class DeveloperCustomer(Template):
+    """Find a customer of the shop among those who write code."""
+
+    name, group, sites = "across-developer-customer", "cms", ("admin", "code")
+    kind, difficulty = "information", "hard"
+    intents = (
+        "The customer who placed order {number} also has an account on the code hosting site. Since which day?",
+        "On which day did the customer of order {number} become a member of the code hosting site?",
+        "Find whoever placed order {number} on the code hosting site. When did that person join it?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Orders of people who have such an account."""
+        query = (
+            "SELECT o.number FROM shop_orders o JOIN shop_customers c ON c.id = o.customer JOIN code_accounts a "
+            "ON a.email = c.email WHERE a.id > 1 AND a.name = c.first || ' ' || c.last"
+        )
+        return [dict(row) for row in world.rows(query)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The day."""
+        query = (
+            "SELECT a.joined FROM shop_orders o JOIN shop_customers c ON c.id = o.customer JOIN code_accounts a "
+            "ON a.email = c.email WHERE o.number = ?"
+        )
+        return [says(day(world.value(query, params["number"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """By the customer's name."""
+        yield sight.type("Search", params["number"], enter=True)
+        yield sight.click("link", f"#{params['number']}")
+        name = sight.value("Customer Name")
+        yield sight.goto(f"{ORIGINS['code']}/")
+        yield sight.type("Search Hammerfold", name, enter=True)
+        if not sight.has("link", name):
+            yield sight.click("link", re.compile(r"(People|Users)\b.*"))
+        yield sight.click("link", name)
+        yield sight.stop(sight.search(r"member since (.*)")[0])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Today, which nobody joined on."""
+        yield sight.stop("Mar 16, 2026")
+
+
 TEMPLATES: tuple[Template, ...] = (
     ShareProduct(),
     OrderTotalMessage(),
@@ -279,4 +376,6 @@ TEMPLATES: tuple[Template, ...] = (
     RestockAndBuy(),
     Hometown(),
     PhoneInComment(),
+    IssueAboutProduct(),
+    DeveloperCustomer(),
 )

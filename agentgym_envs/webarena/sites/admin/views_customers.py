@@ -78,7 +78,7 @@ def _page(visit: Visit, row: sqlite3.Row, values: dict[str, str], wrong: list[st
         "addresses": visit.rows("SELECT * FROM shop_addresses WHERE customer = ? ORDER BY id", id),
         "reviews": visit.rows(reviews, id),
         "review_count": visit.value("SELECT COUNT(*) FROM shop_reviews WHERE customer = ?", id),
-        "subscription": visit.value("SELECT status FROM shop_subscribers WHERE customer = ?", id),
+        "subscription": _subscription(visit, row["email"]),
     }
     return visit.page("customer.html", 422 if wrong else 200, customer=row, values=values, wrong=wrong or [], **found)
 
@@ -99,17 +99,25 @@ def save(visit: Visit, id: int) -> Answer:
     return Redirect(f"/customers/{id}")
 
 
+def _subscription(visit: Visit, email: str) -> str | None:
+    """The status of the newsletter's reader of that address, as the shop finds them."""
+    found: str | None = visit.value("SELECT status FROM shop_subscribers WHERE lower(email) = lower(?)", email)
+    return found
+
+
 @routes.post("/customers/{id:int}/newsletter")
 def newsletter(visit: Visit, id: int) -> Answer:
     """Subscribe a customer, or the other way round."""
     row = visit.one("SELECT * FROM shop_customers WHERE id = ?", id)
     status = visit.form.choice("status", ("subscribed", "unsubscribed"), "unsubscribed")
-    if visit.value("SELECT 1 FROM shop_subscribers WHERE customer = ?", id):
-        visit.write("UPDATE shop_subscribers SET status = ? WHERE customer = ?", status, id)
-    else:
-        visit.write("DELETE FROM shop_subscribers WHERE email = ?", row["email"])  # as a guest
+    if _subscription(visit, row["email"]) is None:
         insert = "INSERT INTO shop_subscribers (email, customer, status, moment) VALUES (?, ?, ?, ?)"
         visit.write(insert, row["email"], id, status, stamp())
+    elif status == "subscribed":
+        update = "UPDATE shop_subscribers SET status = ?, moment = ? WHERE lower(email) = lower(?)"
+        visit.write(update, status, stamp(), row["email"])
+    else:
+        visit.write("UPDATE shop_subscribers SET status = ? WHERE lower(email) = lower(?)", status, row["email"])
     visit.say(f"The customer is {status} now.")
     return Redirect(f"/customers/{id}")
 

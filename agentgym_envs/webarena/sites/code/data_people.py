@@ -46,7 +46,7 @@ def add_groups(rows: Rows, rng: random.Random) -> list[int]:
         roles = ["Owner", *rng.choices(("Maintainer", "Developer", "Developer", "Reporter"), k=len(members) - 1)]
         if place < 2:
             members.append(ME)
-            roles.append(("Developer", "Maintainer")[place])
+            roles.append(("Developer", "Owner")[place])
         for account, role in zip(members, roles, strict=True):
             since = stamp(working_moment(rng, created, created + datetime.timedelta(days=400)))
             rows.add("group_members", namespace=namespace, account=account, role=role, since=since)

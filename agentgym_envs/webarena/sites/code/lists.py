@@ -29,7 +29,8 @@ _TABLES = """
     code_{kind}s i JOIN code_projects p ON p.id = i.project JOIN code_namespaces n ON n.id = p.namespace
     JOIN code_accounts a ON a.id = i.author LEFT JOIN code_accounts s ON s.id = i.assignee
     LEFT JOIN code_milestones m ON m.id = i.milestone"""
-_LATEST = "MAX(i.created, COALESCE(i.{end}, ''), COALESCE((SELECT MAX(c.moment) FROM code_comments c WHERE c.{kind} = i.id), ''))"
+_SAID = "COALESCE((SELECT MAX(c.moment) FROM code_comments c WHERE c.{kind} = i.id), '')"
+_LATEST = f"MAX(i.created, COALESCE(i.{{end}}, ''), {_SAID})"
 ISSUE_ORDERS = {
     "created_desc": ("Newest first", "i.created DESC"),
     "created_asc": ("Oldest first", "i.created"),

@@ -132,7 +132,7 @@ def _member_page(visit: Visit, group: Group, wrong: str = "") -> Answer:
     rows = members.members(visit, group)
     paging = Paging.of(visit.query, len(rows), _MEMBERS_PAGE)
     return visit.page(
-        "group_members.html", 422 if wrong else 200, rows=rows[paging.skipped :][: paging.size], paging=paging, wrong=wrong,
-        of=group, group=group, base=f"/groups/{group.row['path']}/-/group_members", roles=ROLES,
+        "group_members.html", 422 if wrong else 200, rows=rows[paging.skipped :][: paging.size], paging=paging,
+        wrong=wrong, of=group, group=group, base=f"/groups/{group.row['path']}/-/group_members", roles=ROLES,
         outsiders=members.outsiders(visit, group) if group.may("Maintainer") else [],
     )  # fmt: skip

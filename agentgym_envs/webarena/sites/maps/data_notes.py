@@ -108,7 +108,7 @@ class Writer:
         found = Notes()
         opened = sorted(waking_hour(self._rng, most_days=400) for _ in range(_NOTES))
         for place, moment in enumerate(opened):
-            mine = place % 16 == 9
+            mine = place % 9 == 4
             self._note(found, places, moment, 1 if mine else None)
         return found
 

@@ -1,43 +1,35 @@
-"""What the keepers of a world's shop have set up: settings, price rules and pages; and what visitors left behind."""
+"""What the keepers of a world's shop have set up: settings and pages; and what visitors left behind."""
 
 from __future__ import annotations
 
 import datetime
 import random
 import sqlite3
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from agentgym_envs.webarena.sites.clock import TODAY, some_time_ago, stamp
+from agentgym_envs.webarena.sites.clock import some_time_ago, stamp
 from agentgym_envs.webarena.sites.shop.data_orders import Order
 from agentgym_envs.webarena.sites.shop.data_people import Customer
 from agentgym_envs.webarena.sites.shop.data_products import Item
 from agentgym_envs.webarena.sites.shop.goods import departments
 from agentgym_envs.webarena.sites.shop.pages import PAGES
 from agentgym_envs.webarena.sites.shop.searching import count_found
-from agentgym_envs.webarena.sites.words import words
+from agentgym_envs.webarena.sites.words import lines, words
 from agentgym_envs.webarena.sites.world import Seeds
 
-_CODES = words("SPRING WELCOME THANKS HELLO SUNNY COSY LUCKY FRIENDS EXTRA HARVEST WINTER MIDNIGHT PICNIC BIRTHDAY")
-_OCCASIONS = {
-    "SPRING": "Spring sale",
-    "WELCOME": "Welcome gift for new customers",
-    "THANKS": "A thank-you to loyal customers",
-    "HELLO": "Newsletter welcome",
-    "SUNNY": "Summer sale",
-    "COSY": "Cosy autumn days",
-    "LUCKY": "Lucky week",
-    "FRIENDS": "Bring a friend",
-    "EXTRA": "Extra for large carts",
-    "HARVEST": "Harvest weeks",
-    "WINTER": "Winter sale",
-    "MIDNIGHT": "Night owls' sale",
-    "PICNIC": "Picnic weekend",
-    "BIRTHDAY": "The shop's birthday",
-}
-_RULES = 10
 _SEARCHES = 70
+_FOR = lines("""
+    For the new flat
+    A present for my sister
+    When it is on sale
+    Ask for the size first
+    Only if it comes in another colour
+    For the summer
+    Recommended by a neighbour
+    A second one would be good
+    For Grandfather's birthday
+    Compare with the one at work
+""")
 _SUBJECTS = {
     "Where is my order?": "I ordered some days ago (order {number}) and have heard nothing since. Has it been sent?",
     "Wrong item": "Order {number} came today, but {item} is not what I ordered. How do I send it back?",
@@ -69,61 +61,9 @@ def make_settings(seeds: Seeds) -> dict[str, str]:
     }
 
 
-def make_rules(rng: random.Random) -> list[dict[str, Any]]:
-    """Cart price rules: some over, some running, some switched off, one for dealers."""
-    rules = [_rule(rng, number, code) for number, code in enumerate(rng.sample(_CODES, _RULES - 1), 1)]
-    dealers = {
-        "name": "Wholesale discount",
-        "description": "Taken off every cart of our wholesale customers.",
-        "coupon": "",
-        "kind": "percent",
-        "amount": rng.choice((4, 6, 8)),
-        "minimum": 20000,
-        "customer_group": "Wholesale",
-        "active": 0,
-        "starts": None,
-        "ends": None,
-    }
-    return [*rules, {"id": len(rules) + 1, **dealers}]
-
-
-def _rule(rng: random.Random, number: int, code: str) -> dict[str, Any]:
-    kind = rng.choices(("percent", "fixed"), (65, 35))[0]
-    amount = rng.choice((5, 10, 15, 20, 25)) if kind == "percent" else 100 * rng.choice((3, 5, 8, 10, 15))
-    running = number <= 4
-    start = TODAY - datetime.timedelta(days=rng.randint(10, 200) if running else rng.randint(230, 480))
-    end = TODAY + datetime.timedelta(days=rng.randint(6, 90)) if running else start + datetime.timedelta(days=60)
-    minimum = 100 * (rng.choice((0, 0, 30, 50)) if kind == "percent" else rng.choice((30, 50, 80)))
-    share = f"{amount} %" if kind == "percent" else f"${amount // 100}"
-    return {
-        "id": number,
-        "name": _OCCASIONS[code],
-        "description": f"{share} off the whole cart" + (f", from ${minimum // 100}." if minimum else "."),
-        "coupon": f"{code}{amount if kind == 'percent' else amount // 100}",
-        "kind": kind,
-        "amount": amount,
-        "minimum": minimum,
-        "customer_group": "",
-        "active": int(running and number != 4),
-        "starts": start.isoformat(),
-        "ends": None if running and number == 1 else end.isoformat(),
-    }
-
-
-def write_office(
-    database: sqlite3.Connection,
-    seeds: Seeds,
-    settings: Mapping[str, str],
-    rules: Sequence[Mapping[str, Any]],
-    orders: Sequence[Order],
-) -> None:
-    """Put settings, rules and pages into the database."""
+def write_office(database: sqlite3.Connection, seeds: Seeds, settings: Mapping[str, str]) -> None:
+    """Put settings and pages into the database."""
     database.executemany("INSERT INTO shop_settings (name, value) VALUES (?, ?)", settings.items())
-    used = Counter(order.coupon for order in orders if order.status != "canceled")
-    database.executemany(
-        "INSERT INTO shop_rules VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        ((*rule.values(), used[rule["coupon"]] if rule["coupon"] else 0) for rule in rules),
-    )
     values = {**settings, "country": seeds.country.name}
     values |= {name: f"${int(settings[name]) / 100:,.2f}" for name in ("free_shipping_from", "standard_rate")}
     values["express_rate"] = f"${int(settings['express_rate']) / 100:,.2f}"
@@ -180,17 +120,28 @@ def _write_wishes(
     wishes = []
     for customer in customers:
         if customer.id == 1 or rng.random() < 0.2:
-            for item in rng.sample(sold, 6 if customer.id == 1 else rng.randint(1, 4)):
-                wishes.append((customer.id, item.id, some_time_ago(rng, least_days=1, most_days=200)))
-    database.executemany("INSERT INTO shop_wishes (customer, product, added) VALUES (?, ?, ?)", wishes)
-    own = rng.sample(sold, 2)
-    database.execute("INSERT INTO shop_carts (id, customer) VALUES (1, 1)")
-    database.executemany(
-        "INSERT INTO shop_cart_lines (cart, product, options, quantity) VALUES (1, ?, ?, ?)",
-        ((item.id, item.chosen(rng)[0], quantity) for item, quantity in zip(own, (1, 2), strict=True)),
-    )
-    shelf = rng.choice([item.shelf for item in sold if item not in own])
+            for item in rng.sample(sold, rng.randint(8, 10) if customer.id == 1 else rng.randint(1, 4)):
+                comment = rng.choice(_FOR) if rng.random() < 0.3 else ""
+                wishes.append((customer.id, item.id, comment, some_time_ago(rng, least_days=1, most_days=200)))
+    database.executemany("INSERT INTO shop_wishes (customer, product, comment, added) VALUES (?, ?, ?, ?)", wishes)
+    own = _write_cart(database, rng, sold)
+    shelf = rng.choice([item.shelf for item in sold if item.id not in own])
     compared = [item for item in sold if item.shelf is shelf][:2]
     database.executemany(
         "INSERT INTO shop_compares (customer, product) VALUES (1, ?)", ((item.id,) for item in compared)
     )
+
+
+def _write_cart(database: sqlite3.Connection, rng: random.Random, sold: Sequence[Item]) -> list[int]:
+    """What lies in the owner's cart: enough for most coupons, too little for large ones. Returns the products."""
+    worth, rows = 0, list[tuple[int, str, int]]()
+    while not 9000 <= worth < 30000:
+        worth, rows = 0, []
+        for item in rng.sample(sold, rng.randint(4, 6)):
+            options, extra = item.chosen(rng)
+            quantity = rng.choice((1, 1, 1, 2, 3))
+            worth += (item.final + extra) * quantity
+            rows.append((item.id, options, quantity))
+    database.execute("INSERT INTO shop_carts (id, customer) VALUES (1, 1)")
+    database.executemany("INSERT INTO shop_cart_lines (cart, product, options, quantity) VALUES (1, ?, ?, ?)", rows)
+    return [row[0] for row in rows]

@@ -7,8 +7,8 @@ import random
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Any, NamedTuple
+from itertools import accumulate, islice
+from typing import NamedTuple
 
 from agentgym_envs.webarena.sites.clock import NOW, stamp
 from agentgym_envs.webarena.sites.shop.data_people import Customer
@@ -18,7 +18,11 @@ from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_ME
 ORDERS, OWN = 600, 25
 DAYS, OWN_DAYS = 500, 428
 _HOURS = (2, 1, 1, 0, 0, 1, 3, 6, 8, 9, 10, 10, 12, 11, 9, 8, 8, 9, 11, 14, 16, 15, 10, 5)
-_MONTHS = {1: 0.8, 2: 0.8, 6: 0.9, 7: 0.8, 11: 1.5, 12: 1.9}
+_MONTHS = {6: 0.9, 7: 0.8, 11: 1.4, 12: 1.7}
+_OWN_LATELY = (0.6, 1.4), (2.2, 3.4), (4.2, 5.4), (6.2, 7.4), (8.2, 11.4)
+_RECENT, _RECENT_DAYS = 150, 52
+_OPEN = {"pending": 42, "processing": 33, "on hold": 14}
+"""How many of the recent orders are not done with, besides the owner's."""
 
 
 class Line(NamedTuple):
@@ -32,7 +36,7 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class Order:
-    """An order. `day` is how many days ago it was made."""
+    """An order, with what became of it."""
 
     customer: Customer
     moment: datetime.datetime
@@ -78,15 +82,17 @@ class Market:
                 return found
 
 
-def make_orders(market: Market, rules: Sequence[Mapping[str, Any]], settings: Mapping[str, str]) -> list[Order]:
+def make_orders(market: Market, settings: Mapping[str, str]) -> list[Order]:
     """All orders by their moments, with the owner's among them."""
     rng, owner = market.rng, market.customers[0]
-    moments = [(_moment(rng, DAYS), False) for _ in range(ORDERS - OWN)]
+    moments = [(_moment(rng, _RECENT_DAYS), False) for _ in range(_RECENT)]
+    moments += [(_moment(rng, DAYS, _RECENT_DAYS), False) for _ in range(ORDERS - OWN - _RECENT)]
     moments += [(moment, True) for moment in _own_moments(rng)]
     orders = []
     for moment, own in sorted(moments):
         customer = owner if own else market.customer(stamp(moment))
-        orders.append(_order(market, customer, moment, rules, settings))
+        orders.append(_order(market, customer, moment, settings))
+    _settle([order for order in orders if order.customer is not owner], rng)
     _settle_own([order for order in orders if order.customer is owner], rng)
     offset = rng.randint(60, 400)
     for number, order in enumerate(orders, 1):
@@ -98,43 +104,31 @@ def make_orders(market: Market, rules: Sequence[Mapping[str, Any]], settings: Ma
 def _moment(rng: random.Random, days: float, least: float = 0.0) -> datetime.datetime:
     """A moment of the past: more of them lately, before the holidays, and in the evening."""
     while True:
-        ago = least + (days - least) * (1 - rng.random() ** 0.6)
+        ago = least + (days - least) * (1 - rng.random() ** 0.7)
         day = NOW - datetime.timedelta(days=ago)
         moment = day.replace(hour=rng.choices(range(24), _HOURS)[0], minute=rng.randrange(60), second=rng.randrange(60))
-        if moment < NOW and rng.random() * 1.9 < _MONTHS.get(moment.month, 1.0):
+        if moment < NOW and rng.random() * 1.7 < _MONTHS.get(moment.month, 1.0):
             return moment
 
 
 def _own_moments(rng: random.Random) -> list[datetime.datetime]:
     """When the owner bought: never twice on a day, first just after joining, last some days ago."""
     moments: dict[datetime.date, datetime.datetime] = {}
-    for least, most in ((0.6, 1.4), (2.2, 3.4), (OWN_DAYS - 2, OWN_DAYS)):
+    for least, most in (*_OWN_LATELY, (OWN_DAYS - 2, OWN_DAYS)):
         moment = NOW - datetime.timedelta(days=rng.uniform(least, most))
         moments[moment.date()] = moment.replace(microsecond=0)
     while len(moments) < OWN:
-        moment = _moment(rng, OWN_DAYS - 6, 8)
+        moment = _moment(rng, OWN_DAYS - 6, 13)
         moments.setdefault(moment.date(), moment)
     return list(moments.values())
 
 
-def _order(
-    market: Market,
-    customer: Customer,
-    moment: datetime.datetime,
-    rules: Sequence[Mapping[str, Any]],
-    settings: Mapping[str, str],
-) -> Order:
+def _order(market: Market, customer: Customer, moment: datetime.datetime, settings: Mapping[str, str]) -> Order:
     rng = market.rng
     lines = _lines(market, customer, moment)
-    subtotal = sum(line.price * line.quantity for line in lines)
-    usable = [rule for rule in rules if _was_valid(rule, moment, subtotal)]
-    used = [rng.choice(usable)] if usable and rng.random() < 0.14 else []
     shipping = rng.choices(SHIPPING_METHODS, (72, 20, 8))[0]
-    made = totals(subtotal, used, shipping, settings)
-    order = Order(customer, moment, "", lines, shipping, rng.choices(PAYMENT_METHODS, (50, 30, 20))[0], made)
-    order.coupon = used[0]["coupon"] if used else ""
-    order.status = _status(rng, order.days)
-    return order
+    made = totals(sum(line.price * line.quantity for line in lines), (), shipping, settings)
+    return Order(customer, moment, "", lines, shipping, rng.choices(PAYMENT_METHODS, (50, 30, 20))[0], made)
 
 
 def _lines(market: Market, customer: Customer, moment: datetime.datetime) -> list[Line]:
@@ -150,37 +144,33 @@ def _lines(market: Market, customer: Customer, moment: datetime.datetime) -> lis
     return list(lines.values())
 
 
-def _was_valid(rule: Mapping[str, Any], moment: datetime.datetime, subtotal: int) -> bool:
-    day = moment.date().isoformat()
-    if not rule["coupon"] or subtotal < rule["minimum"]:
-        return False
-    return (rule["starts"] or "") <= day <= (rule["ends"] or "9999")
-
-
-def _status(rng: random.Random, days: float) -> str:
-    """What had become of an order after so many days."""
-    if days < 4:
-        return rng.choices(("pending", "processing"), (70, 30))[0]
-    if days < 14:
-        return rng.choices(("pending", "processing", "complete", "on hold", "canceled"), (25, 40, 20, 10, 5))[0]
-    if days < 70:
-        return rng.choices(("complete", "canceled", "closed", "on hold", "pending"), (74, 10, 4, 6, 6))[0]
-    return rng.choices(("complete", "canceled", "closed"), (86, 10, 4))[0]
+def _settle(orders: Sequence[Order], rng: random.Random) -> None:
+    """Most orders are complete. Of the recent ones many are open, the newest first of all."""
+    for order in orders:
+        order.status = rng.choices(("complete", "canceled", "closed"), (86, 10, 4))[0]
+    recent = iter(sorted(orders[-_RECENT:], key=lambda order: order.days + rng.uniform(0, 60)))
+    for status, count in _OPEN.items():
+        for order in islice(recent, count):
+            order.status = status
 
 
 def _settle_own(orders: Sequence[Order], rng: random.Random) -> None:
-    """The owner's orders have every status: the last is pending, the one before in the works."""
-    for order in orders[:-2]:
+    """The owner's orders have every status: the last is pending, and of the few before, nothing has come yet."""
+    for order in orders:
         order.status = "complete"
-    orders[-1].status, orders[-2].status = "pending", "processing"
-    chosen = rng.sample(orders[1:-3], 5)
-    for order, status in zip(chosen, ("canceled", "canceled", "canceled", "canceled", "closed"), strict=True):
-        order.status = status
+    before = rng.sample(("pending", "pending", "processing", "processing"), 4)
+    lost = dict.fromkeys(rng.sample(range(1, OWN - 6), 5), "canceled")
+    lost[max(lost)] = "closed"
+    for place, status in (*enumerate(before, OWN - 5), (OWN - 1, "pending"), *lost.items()):
+        orders[place].status = status
 
 
 def _follow(rng: random.Random, order: Order) -> None:
     """When an order was paid, sent and refunded."""
-    if order.status in ("processing", "complete", "closed"):
+    begun = order.status == "processing"
+    if begun and order.payment == "Cash on Delivery" and rng.random() < 0.8:
+        order.shipped = _after(rng, order.moment, 0.3, 3.0)
+    elif begun or order.status in ("complete", "closed"):
         order.invoiced = _after(rng, order.moment, 0.02, 0.9)
     if order.status in ("complete", "closed"):
         order.shipped = _after(rng, order.invoiced or order.moment, 0.3, 3.0)

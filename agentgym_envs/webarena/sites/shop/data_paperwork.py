@@ -99,7 +99,14 @@ def _comments(rng: random.Random, order: Order, carrier: str) -> Iterable[tuple[
     if order.status == "on hold":
         yield order.id, _next_day(rng, order), "on hold", rng.choice(_HELD), 0, 0
     if order.shipped and carrier and rng.random() < 0.2:
-        yield order.id, stamp(order.shipped), "complete", rng.choice(_SENT).format(carrier=carrier), 1, 1
+        yield (
+            order.id,
+            stamp(order.shipped),
+            order.status.replace("closed", "complete"),
+            rng.choice(_SENT).format(carrier=carrier),
+            1,
+            1,
+        )
     if order.refunded:
         yield order.id, stamp(order.refunded), "closed", rng.choice(_REFUNDED), 1, rng.randint(0, 1)
 

@@ -46,7 +46,7 @@ def make_customers(seeds: Seeds) -> list[Customer]:
         customers.append(Customer(number, person, group, moment, [], 1 / (rank + 3) ** 0.75))
     count = 0
     for customer in customers:
-        for place in range(2 if customer.id == 1 or rng.random() < 0.2 else 1):
+        for place in range(3 if customer.id == 1 else 1 + (rng.random() < 0.2)):
             count += 1
             customer.addresses.append(Address(count, _address(seeds, customer.person, place)))
     return customers

@@ -71,6 +71,47 @@ PAGES = (
         1,
     ),
     (
+        "Payment",
+        "payment",
+        "You choose how to pay at the end of the checkout.\n\n- Bank Transfer: we pack as soon as the money has come\n"
+        "- Cash on Delivery: you pay whoever brings the parcel\n- Check / Money Order: made out to {store_name}, "
+        "{street}, {town}\n\nWhat has not been paid after fourteen days, we cancel.",
+        1,
+    ),
+    (
+        "Where is my parcel?",
+        "tracking",
+        "Sign in, open My Orders and then the order. If its status is complete, you see there who carries it, and "
+        "under which number.\n\n## What the status means\n\n- Pending: we have it, and nobody has begun to pack\n"
+        "- Processing: it is being packed, or waits for the carrier\n- On hold: something is unclear; we will write\n"
+        "- Complete: it has left our house\n- Closed: it came back, and you have your money\n\n"
+        "As long as an order is pending, you can cancel it yourself.",
+        1,
+    ),
+    (
+        "Warranty",
+        "warranty",
+        "Whatever breaks within two years although it was used as it should be, we mend or replace. Keep the invoice."
+        "\n\n## What is not covered\n\n- Batteries and bulbs\n- What was dropped, drowned or taken apart\n"
+        "- The colour of things that stood in the sun",
+        1,
+    ),
+    (
+        "Our store",
+        "our-store",
+        "You find us in {street}, {town}. We are there {hours}.\n\n"
+        "- Parcels for Store Pickup wait at the counter for ten days\n- Dogs are welcome, and get water\n"
+        "- Wheelchairs come in by the yard\n\nCall us before you come for something large: {phone}.",
+        1,
+    ),
+    (
+        "Autumn fair",
+        "autumn-fair",
+        "In October we put tables into the street and sell what is left of the summer. There is soup.\n\n"
+        "The date will be told here.",
+        0,
+    ),
+    (
         "Careers",
         "careers",
         "We are looking for people who like to pack parcels, to answer letters, and to explain the difference between "

@@ -25,7 +25,8 @@ def orders(visit: Visit) -> Answer:
     count = visit.value(f"SELECT COUNT(*) FROM shop_orders WHERE {where}", account, status, status)
     paging = Paging.of(visit.query, count, ORDERS_A_PAGE)
     rows = visit.rows(
-        "SELECT o.*, (SELECT SUM(quantity) FROM shop_order_lines l WHERE l.order_id = o.id) AS items "
+        "SELECT o.*, (SELECT SUM(quantity) FROM shop_order_lines l WHERE l.order_id = o.id) AS items, "
+        "(SELECT name FROM shop_order_addresses a WHERE a.order_id = o.id AND a.kind = 'shipping') AS recipient "
         f"FROM shop_orders o WHERE {where} ORDER BY moment DESC, id DESC LIMIT {paging.size} OFFSET ?",
         *(account, status, status, paging.skipped),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentgym_envs.webarena.tasks.cms import (
     browsing,
+    combined,
     content,
     customers,
     fulfilling,
@@ -15,5 +16,5 @@ from agentgym_envs.webarena.tasks.cms import (
 )
 from agentgym_envs.webarena.tasks.template import Template
 
-_MODULES = (orders, browsing, fulfilling, products, customers, reviews, marketing, content, reports)
+_MODULES = (orders, browsing, fulfilling, products, customers, reviews, marketing, content, reports, combined)
 TEMPLATES: tuple[Template, ...] = tuple(template for module in _MODULES for template in module.TEMPLATES)

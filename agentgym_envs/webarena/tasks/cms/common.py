@@ -119,6 +119,13 @@ def spans(rng: Random, count: int, *, least: int, most: int, days: int = 420) ->
         yield f"{first:%Y-%m-%d}", f"{first + datetime.timedelta(days=length):%Y-%m-%d}"
 
 
+def comment(sight: Sight, text: str) -> Iterator[str]:
+    """Comment on the order that is open, with a notification."""
+    yield sight.type("Comment", text)
+    yield sight.click("checkbox", "Notify Customer by E-mail")
+    yield sight.click("button", "Submit Comment")
+
+
 def table_with(sight: Sight, column: str) -> list[dict[str, str]]:
     """The rows of the first table that has a column of that name."""
     for nth in range(_MOST_TABLES):

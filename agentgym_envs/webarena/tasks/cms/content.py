@@ -11,7 +11,6 @@ from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.sites.kit.site import ORIGINS
 from agentgym_envs.webarena.sites.words import lines
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.cms.common import OfAdmin, fill_in, go
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, changed

@@ -9,7 +9,7 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
-from agentgym_envs.webarena.tasks.cms.common import ORDER_LINK, OfAdmin, filtered, go, open_order, some
+from agentgym_envs.webarena.tasks.cms.common import ORDER_LINK, OfAdmin, comment, filtered, go, open_order, some
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -303,9 +303,7 @@ class NotifyCustomer(OfAdmin):
         yield from go(sight, "Sales", "Orders")
         yield from filtered(sight, {"Customer": params["customer"]}, Status=params["status"].capitalize())
         yield sight.click("link", ORDER_LINK)
-        yield sight.type("Comment", params["message"])
-        yield sight.click("checkbox", "Notify Customer by E-mail")
-        yield sight.click("button", "Submit Comment")
+        yield from comment(sight, params["message"])
         yield sight.stop()
 
 

@@ -10,7 +10,7 @@ from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.cms.common import ADMIN, OfAdmin, fill_in, filtered, go, one_each, search, some
+from agentgym_envs.webarena.tasks.cms.common import ADMIN, OfAdmin, fill_in, filtered, go, one_each, some
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, changed
 

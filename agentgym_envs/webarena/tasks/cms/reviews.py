@@ -75,7 +75,7 @@ class Mentions(OfAdmin):
     name, kind, difficulty = "cms-reviews-mention", "information", "medium"
     intents = (
         'How many reviews mention the word "{word}" in their title or text? Count those of every status.',
-        'In how many reviews, whatever their status and product, does the word "{word}" occur in the title or the text?',
+        'In how many reviews, whatever their status and product, does the word "{word}" occur in title or text?',
         'Count all reviews in the shop, of any status, whose title or text has the word "{word}" in it.',
     )
 

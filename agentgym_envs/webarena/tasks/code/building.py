@@ -60,7 +60,9 @@ class Fork(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.fork(sight, params["visibility"])
+        yield sight.click("link", "Fork")
+        yield sight.click("radio", re.compile(rf"{params['visibility']}:.*", re.IGNORECASE))
+        yield sight.click("button", "Fork project")
         yield sight.stop()
 
 
@@ -84,7 +86,7 @@ class NewProject(CodeTemplate):
         return [changed(*made), Requested(f"{ORIGIN}/projects", method="POST", posted={"name": params["name"]})]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.new_project(sight, params["name"], params["visibility"])
+        yield from ways.create_project(sight, params["name"], params["visibility"])
         yield sight.stop()
 
 
@@ -110,12 +112,12 @@ class NewTeam(CodeTemplate):
         return [changed(*made, Added("code_members", {**member, "role": params["role"]}))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.new_project(sight, params["name"], "private")
+        yield from ways.create_project(sight, params["name"], "private")
         yield from ways.invite(sight, params["person"], params["role"])
         yield sight.stop()
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.new_project(sight, params["name"], "private")
+        yield from ways.create_project(sight, params["name"], "private")
         yield sight.stop()
 
 
@@ -148,35 +150,6 @@ class Invite(CodeTemplate):
         yield sight.stop()
 
 
-class Promote(CodeTemplate):
-    """Give a member of a project another role."""
-
-    name, kind, difficulty = "code-promote", "change", "medium"
-    intents = (
-        "Change the role of {person} in {project} to {role}.",
-        "{person} is to be a {role} of {project} from now on. Change the role.",
-        "In the project {project}, give {person} the role {role}.",
-    )
-
-    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        query = f"""
-            SELECT p.path AS project, a.name AS person, ranks.role FROM projects p
-            JOIN code_members m ON m.project = p.id JOIN code_accounts a ON a.id = m.account JOIN ranks
-            WHERE {_MINE.replace("level", "p.level")} AND a.id != 1 AND m.role != 'Owner'
-            AND ranks.role NOT IN ('Owner', m.role)
-        """
-        return asked(world, query)
-
-    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
-        return [changed(Updated("code_members", member, {"role": params["role"]}))]
-
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.promote(sight, params["person"], params["role"])
-        yield sight.stop()
-
-
 class Dismiss(CodeTemplate):
     """Remove a member of a project."""
 
@@ -200,7 +173,9 @@ class Dismiss(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.dismiss(sight, params["person"])
+        yield from ways.to_member(sight, params["person"])
+        yield sight.click("button", f"Remove {params['person']}")
+        yield sight.click("button", "Remove")
         yield sight.stop()
 
 
@@ -220,12 +195,16 @@ class Describe(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = project(world, params["project"])["id"]
-        shown = PageHolds(address(world, params["project"]), "document.querySelector('main').innerText", (params["text"],))
+        shown = PageHolds(
+            address(world, params["project"]), "document.querySelector('main').innerText", (params["text"],)
+        )
         return [changed(Updated("code_projects", {"id": number}, {"description": params["text"]})), shown]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.describe(sight, params["text"])
+        yield from ways.to_section(sight, "Settings")
+        yield sight.type("Project description", params["text"])
+        yield sight.click("button", "Save changes")
         yield sight.stop()
 
 
@@ -260,7 +239,6 @@ TEMPLATES: Sequence[CodeTemplate] = (
     NewProject(),
     NewTeam(),
     Invite(),
-    Promote(),
     Dismiss(),
     Describe(),
 )

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.dom import PageHolds
+from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.code import ways
+from agentgym_envs.webarena.tasks.code import seen, ways
 from agentgym_envs.webarena.tasks.code.places import ORIGIN, CodeTemplate, address, asked, column, project, request
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params
+
+_FILTERS = """
+[...new URLSearchParams(location.search)]
+  .filter(([name, value]) => !["sort", "page"].includes(name) && !(name === "state" && value === "open") && value)
+  .map(pair => pair.join("=")).join()
+"""
+"""What a list of open issues is filtered by: without this, the closed ones of a label would do as well."""
 
 
 class OpenLabelled(CodeTemplate):
@@ -33,11 +44,55 @@ class OpenLabelled(CodeTemplate):
         return asked(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        return [ways.on_labelled(world, params["project"], params["label"])]
+        query = urlencode({"label": params["label"]})
+        shown = PageHolds("last", _FILTERS, exact=f"label={params['label']}")
+        return [EndsOn(f"{address(world, params['project'], 'issues')}?{query}"), shown]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_labelled(sight, params["label"])
+        yield from ways.filtered(sight, "Issues", label=params["label"])
+        yield sight.stop()
+
+
+class OpenDashboard(CodeTemplate):
+    """Show a list of one's own."""
+
+    name, kind, difficulty = "code-open-dashboard", "navigation", "easy"
+    intents = ("Show me {what}.", "Open the list of {what}.", "Take me to the page with {what}.")
+    lists: ClassVar = {
+        "my to-do items that are done": ("dashboard/todos?state=done", "To-do list", r"Done \(\d+\)"),
+        "the issues that I created": ("dashboard/issues?scope=created", "Issues", "Created by you"),
+        "the merge requests that I am asked to review": (
+            "dashboard/merge_requests?scope=reviews",
+            "Merge requests",
+            "Review requests for you",
+        ),
+        "the merge requests that I created": (
+            "dashboard/merge_requests?scope=created",
+            "Merge requests",
+            "Created by you",
+        ),
+        "the closed issues that are assigned to me": (
+            "dashboard/issues?state=closed",
+            "Issues",
+            r"Closed \(\d+\)",
+        ),
+        "the projects that I have starred": ("starred", "Starred", ""),
+        "all groups here": ("groups", "Groups", ""),
+        "my SSH keys": ("-/profile/keys", r"Account of .+", "SSH keys"),
+    }
+    """Where each is, and the links that lead there."""
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        return [{"what": what} for what in self.lists]
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        return [EndsOn(f"{ORIGIN}/{self.lists[params['what']][0]}")]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        for name in filter(None, self.lists[params["what"]][1:]):
+            role = "DisclosureTriangle" if name.startswith("Account") else "link"
+            yield sight.click(role, re.compile(name))
         yield sight.stop()
 
 
@@ -65,8 +120,11 @@ class OpenFile(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_branch(sight, params["branch"])
-        yield from ways.down_to(sight, params["file"])
+        yield from ways.to_section(sight, "Branches")
+        while not sight.has("link", params["branch"]):
+            yield sight.click("link", "Next")
+        yield sight.click("link", params["branch"])
+        yield from ways.to_file(sight, params["file"])
         yield sight.stop()
 
 
@@ -92,12 +150,81 @@ class OpenNewest(CodeTemplate):
             SELECT m.number FROM projects p JOIN code_merge_requests m ON m.project = p.id
             WHERE m.state = 'open' AND p.path = ? ORDER BY m.created DESC
         """
-        return [EndsOn(address(world, params["project"], "merge_requests", *column(world, query, params["project"])[:1]))]
+        return [
+            EndsOn(address(world, params["project"], "merge_requests", *column(world, query, params["project"])[:1]))
+        ]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_requests(sight)
-        yield sight.click("link", ways.request_titles(sight)[0])
+        yield from ways.to_section(sight, "Merge requests")
+        yield sight.click("link", seen.titles(sight)[0])
+        yield sight.stop()
+
+
+class OpenUrgent(CodeTemplate):
+    """Show the open issue of a project that is due first."""
+
+    name, kind, difficulty = "code-open-urgent", "navigation", "medium"
+    held_out = True
+    intents = (
+        "Show me the open issue of {project} that is due first.",
+        "Which open issue of {project} has the earliest due date? Open it.",
+        "Go to the open issue in {project} whose due date comes first.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT p.path AS project FROM projects p JOIN code_issues i ON i.project = p.id
+            WHERE i.state = 'open' AND i.due IS NOT NULL GROUP BY p.id HAVING COUNT(*) > 1
+            AND SUM(i.due = (SELECT MIN(due) FROM code_issues WHERE project = p.id AND state = 'open')) = 1
+            AND MAX(i.confidential) = 0
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = """
+            SELECT i.number FROM projects p JOIN code_issues i ON i.project = p.id
+            WHERE i.state = 'open' AND i.due IS NOT NULL AND p.path = ? ORDER BY i.due LIMIT 1
+        """
+        return [EndsOn(address(world, params["project"], "issues", *column(world, query, params["project"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_section(sight, "Issues")
+        yield from ways.in_order(sight, "Due date")
+        yield sight.click("link", seen.titles(sight)[0])
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_section(sight, "Issues")
+        yield from ways.in_order(sight, "Due date")
+        yield sight.click("link", seen.titles(sight)[1])
+        yield sight.stop()
+
+
+class OpenTagged(CodeTemplate):
+    """Show the commit that a release was made of."""
+
+    name, kind, difficulty = "code-open-tagged", "navigation", "medium"
+    intents = (
+        "Show me the commit from which {tag} of {project} was made.",
+        "Open the commit of {project} that has the tag {tag}.",
+        "Go to the commit that was released as {tag} in {project}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = "SELECT p.path AS project, t.name AS tag FROM projects p JOIN code_tags t ON t.project = p.id"
+        return asked(world, f"{query} WHERE t.id IN (SELECT tag FROM code_releases)")
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = "SELECT t.sha FROM projects p JOIN code_tags t ON t.project = p.id WHERE p.path = ? AND t.name = ?"
+        return [_on_commit(world, params["project"], column(world, query, params["project"], params["tag"])[0])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_section(sight, "Tags")
+        yield sight.click("link", re.compile(r"[0-9a-f]{8}"), after=params["tag"])
         yield sight.stop()
 
 
@@ -121,10 +248,12 @@ class OpenCommit(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         sha = column(world, self._last("?", "?"), params["project"], params["author"])[0]
-        return [EndsOn(address(world, params["project"], "commit", sha))]
+        return [_on_commit(world, params["project"], sha)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_last_commit(sight, params["project"], params["author"])
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.filtered(sight, "Commits", author=params["author"])
+        yield sight.click("link", seen.commits(sight)[0][1])
         yield sight.stop()
 
     def _last(self, path: str, author: str) -> str:
@@ -135,10 +264,10 @@ class OpenCommit(CodeTemplate):
         """
 
 
-class OpenReview(CodeTemplate):
+class OpenChanges(CodeTemplate):
     """Show what a merge request changes."""
 
-    name, kind, difficulty = "code-open-changes", "navigation", "easy"
+    name, kind, difficulty = "code-open-changes", "navigation", "medium"
     intents = (
         'Show me the changes that the merge request "{title}" of {project} makes.',
         'Open the changes of the merge request "{title}" in {project}.',
@@ -150,11 +279,12 @@ class OpenReview(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = request(world, params["project"], params["title"])["number"]
-        return [ways.on_changes(world, params["project"], number)]
+        return [EndsOn(address(world, params["project"], "merge_requests", number, "diffs"))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
         yield from ways.to_request(sight, params["title"])
-        yield from ways.to_changes(sight)
+        yield sight.click("link", "Changes")
         yield sight.stop()
 
 
@@ -178,14 +308,14 @@ class OpenCommitter(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_contributors(sight)
-        yield sight.click("link", ways.contributors(sight)[0])
+        yield from ways.to_section(sight, "Contributors")
+        yield sight.click("link", sight.table()[0]["Name"])
         yield sight.stop()
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_contributors(sight)
-        yield sight.click("link", ways.contributors(sight)[-1])
+        yield from ways.to_section(sight, "Contributors")
+        yield sight.click("link", sight.table()[1]["Name"])
         yield sight.stop()
 
     def _is_clear(self, world: World, path: str) -> bool:
@@ -200,11 +330,19 @@ class OpenCommitter(CodeTemplate):
         return asked(world, query, project(world, path)["head"])
 
 
+def _on_commit(world: World, path: str, sha: str) -> EndsOn:
+    """On the page of a commit, whose name may be cut."""
+    return EndsOn(OR.join(address(world, path, "commit", name) for name in (sha[:8], sha)))
+
+
 TEMPLATES: Sequence[CodeTemplate] = (
     OpenLabelled(),
+    OpenDashboard(),
     OpenFile(),
     OpenNewest(),
+    OpenUrgent(),
+    OpenTagged(),
     OpenCommit(),
-    OpenReview(),
+    OpenChanges(),
     OpenCommitter(),
 )

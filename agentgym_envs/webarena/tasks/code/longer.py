@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
-from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.evaluators.state import Added, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.code import phrases, ways
+from agentgym_envs.webarena.tasks.code import phrases, seen, ways
 from agentgym_envs.webarena.tasks.code.places import (
     ANY,
     MAINTAINER,
@@ -55,9 +56,9 @@ class Sprint(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.new_milestone(sight, params["milestone"], stored(params["day"]))
+        yield from ways.create_milestone(sight, params["milestone"], stored(params["day"]))
         yield from ways.to_issue(sight, params["title"])
-        yield from ways.set_milestone(sight, params["milestone"])
+        yield from ways.set_choice(sight, "Milestone", params["milestone"])
         yield sight.stop()
 
 
@@ -110,8 +111,9 @@ class HandOver(CodeTemplate):
             SELECT i.path AS project, i.assignee_name AS person, a.name AS other FROM issues i
             JOIN code_members m ON m.project = i.project JOIN code_accounts a ON a.id = m.account
             WHERE i.state = 'open' AND i.assignee IS NOT NULL AND a.id NOT IN (1, i.assignee) AND {_MINE}
-            GROUP BY i.project, i.assignee, a.id HAVING COUNT(*) BETWEEN 2 AND 3 AND COUNT(*) = (SELECT COUNT(*)
+            GROUP BY i.project, i.assignee, a.id HAVING COUNT(*) = 2 AND COUNT(*) = (SELECT COUNT(*)
             FROM code_issues o WHERE o.project = i.project AND o.assignee = i.assignee AND o.state = 'open')
+            AND (SELECT COUNT(*) FROM code_issues o WHERE o.project = i.project AND o.state = 'open') <= 15
         """
         return asked(world, query)
 
@@ -123,14 +125,17 @@ class HandOver(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_assigned(sight, params["person"])
-        titles = ways.issue_titles(sight)
+        yield from ways.to_section(sight, "Issues")
+        titles = [title for title, told in seen.items(sight).items() if self._is_theirs(told[-1], params)]
         for title in titles:
             yield sight.click("link", title)
-            yield from ways.assign(sight, params["other"])
+            yield from ways.set_choice(sight, "Assignee", params["other"])
             if title != titles[-1]:
-                yield from ways.to_assigned(sight, params["person"])
+                yield from ways.to_section(sight, "Issues")
         yield sight.stop()
+
+    def _is_theirs(self, told: str, params: Params) -> bool:
+        return told.startswith(f"Assigned to {params['person']} ·")
 
 
 class AnswerOldest(CodeTemplate):
@@ -166,64 +171,176 @@ class AnswerOldest(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_labelled(sight, params["label"])
-        yield from ways.oldest_first(sight)
+        yield from ways.filtered(sight, "Issues", label=params["label"])
+        yield from ways.in_order(sight, "Oldest first")
         yield from self._settle(sight, params)
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_labelled(sight, params["label"])
+        yield from ways.filtered(sight, "Issues", label=params["label"])
         yield from self._settle(sight, params)
 
     def _settle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield sight.click("link", ways.issue_titles(sight)[0])
+        yield sight.click("link", seen.titles(sight)[0])
         yield from ways.comment(sight, params["text"])
-        yield from ways.close(sight)
+        yield sight.click("button", "Close issue")
         yield sight.stop()
 
 
-class Remaining(CodeTemplate):
-    """How much weight is left in a milestone."""
+class Busiest(CodeTemplate):
+    """Which of three projects has the most open merge requests."""
 
-    name, kind, difficulty = "code-remaining-weight", "information", "hard"
+    name, kind, difficulty = "code-busiest", "information", "hard"
+    held_out = True
     intents = (
-        'What is the total weight of the open issues in the milestone "{milestone}" of {project}?',
-        'Add up the weights of all open issues that belong to the milestone "{milestone}" in {project}.',
-        'How much weight do the open issues of the milestone "{milestone}" of {project} have in all?',
+        "Which project has the most open merge requests: {one}, {two} or {three}?",
+        "Compare {one}, {two} and {three}: in which of them are the most merge requests open?",
+        "{one}, {two} or {three}: where are the most merge requests waiting to be merged? Name the project.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        counts = self._counts(world)
+        found = []
+        for _ in range(60):
+            one, two, three = rng.sample(list(counts), 3)
+            if sorted((counts[one], counts[two], counts[three]))[1] < max(counts[one], counts[two], counts[three]):
+                found.append({"one": one, "two": two, "three": three})
+        return found
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        counts = self._counts(world)
+        most, *others = sorted(params.values(), key=lambda path: -counts[path])
+        return [says(most, others=others)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        counts = yield from self._count(sight, params)
+        yield sight.stop(max(counts, key=lambda path: counts[path]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        counts = yield from self._count(sight, params)
+        yield sight.stop(min(counts, key=lambda path: counts[path]))
+
+    def _count(self, sight: Sight, params: Params) -> ways.Way[dict[str, int]]:
+        counts = {}
+        for path in (params["one"], params["two"], params["three"]):
+            yield from ways.to_project(sight, path)
+            yield from ways.to_section(sight, "Merge requests")
+            counts[path] = seen.count(sight)
+        return counts
+
+    def _counts(self, world: World) -> dict[str, int]:
+        query = """
+            SELECT path, (SELECT COUNT(*) FROM code_merge_requests m WHERE m.project = p.id AND m.state = 'open') AS n
+            FROM projects p WHERE p.forked_from IS NULL
+        """
+        return {row["path"]: row["n"] for row in asked(world, query) if row["n"]}
+
+
+class MostDiscussed(CodeTemplate):
+    """Who wrote the last comment on the issue with a label that has the most comments."""
+
+    name, kind, difficulty = "code-most-discussed", "information", "hard"
+    held_out = True
+    intents = (
+        'Of the issues in {project} with the label "{label}", open or closed, one has the most comments. Who wrote the '
+        "last of them?",
+        'Find the issue of {project}, open or closed, that has the label "{label}" and the most comments. Who was the '
+        "last to comment on it?",
+        'Who has the last word on the most commented of all issues labelled "{label}" in {project}, whatever their '
+        "state?",
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = """
-            SELECT p.path AS project, m.title AS milestone FROM code_issues i JOIN projects p ON p.id = i.project
-            JOIN code_milestones m ON m.id = i.milestone WHERE i.state = 'open' AND NOT i.confidential
-            GROUP BY 1, 2 HAVING COUNT(*) BETWEEN 2 AND 4 AND COUNT(i.weight) > 0
+            SELECT DISTINCT p.path AS project, l.name AS label FROM projects p JOIN code_labels l ON l.project = p.id
+            WHERE NOT EXISTS (SELECT 1 FROM code_issues o WHERE o.project = p.id AND o.confidential)
         """
-        return asked(world, query)
+        return [row for row in asked(world, query) if self._is_clear(self._ranked(world, row))]
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        query = """
-            SELECT SUM(i.weight) FROM code_issues i JOIN projects p ON p.id = i.project
-            JOIN code_milestones m ON m.id = i.milestone WHERE i.state = 'open' AND p.path = ? AND m.title = ?
-        """
-        return [says(*column(world, query, params["project"], params["milestone"]))]
+        best = self._ranked(world, params)[0]
+        return [says(best["last"], others=[best["author_name"]])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        total = yield from self._add_up(sight, params)
-        yield sight.stop(total)
+        yield from self._find(sight, params)
+        yield sight.stop(seen.commenters(sight)[-1])
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        total = yield from self._add_up(sight, params)
-        yield sight.stop(total + 1)
+        yield from self._find(sight, params)
+        yield sight.stop(seen.author(sight))
 
-    def _add_up(self, sight: Sight, params: Params) -> ways.Way[int]:
+    def _find(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_milestone(sight, params["milestone"])
-        total = 0
-        for title in ways.open_issues(sight):
-            yield from ways.to_issue_of_milestone(sight, title)
-            total += ways.weight(sight)
-            yield from ways.to_milestone_of_issue(sight, params["milestone"])
-        return total
+        yield from ways.to_section(sight, "Issues")
+        yield sight.click("link", re.compile(r"All \(\d+\)"))
+        yield sight.choose("Label", params["label"])
+        yield sight.choose("Sort by", "Most comments")
+        yield sight.click("button", "Apply")
+        yield sight.click("link", seen.titles(sight)[0])
+
+    def _is_clear(self, ranked: list[dict[str, Any]]) -> bool:
+        """Whether one issue has the most comments, two or more, and somebody else than its author the last word."""
+        if len(ranked) < 2 or ranked[0]["n"] < 2:
+            return False
+        return bool(ranked[0]["n"] > ranked[1]["n"] and ranked[0]["last"] != ranked[0]["author_name"])
+
+    def _ranked(self, world: World, params: Params) -> list[dict[str, Any]]:
+        query = """
+            SELECT a.name AS author_name, (SELECT COUNT(*) FROM code_comments c WHERE c.issue = i.id) AS n,
+            (SELECT a.name FROM code_comments c JOIN code_accounts a ON a.id = c.author WHERE c.issue = i.id
+            ORDER BY c.moment DESC, c.id DESC LIMIT 1) AS last
+            FROM code_issues i JOIN projects p ON p.id = i.project JOIN code_accounts a ON a.id = i.author
+            JOIN code_issue_labels t ON t.issue = i.id JOIN code_labels l ON l.id = t.label
+            WHERE p.path = ? AND l.name = ? ORDER BY n DESC
+        """
+        return asked(world, query, params["project"], params["label"])
+
+
+class Replace(CodeTemplate):
+    """Remove a member of a project, and give somebody else their role."""
+
+    name, kind, difficulty = "code-replace", "change", "hard"
+    intents = (
+        "Remove {person} from the members of {project}, and invite {other} with the role that {person} had.",
+        "{other} takes the place of {person} in {project}: remove {person} from the members, and add {other} in the "
+        "same role.",
+        "In {project}, replace the member {person} by {other}. The role stays the same.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = f"""
+            SELECT p.path AS project, a.name AS person, b.name AS other FROM projects p
+            JOIN code_members m ON m.project = p.id JOIN code_accounts a ON a.id = m.account JOIN code_accounts b
+            WHERE level >= {MAINTAINER} AND NOT archived AND a.id != 1 AND m.role != 'Owner'
+            AND NOT EXISTS (SELECT 1 FROM roles r WHERE r.project = p.id AND r.account = b.id)
+        """
+        found = asked(world, query)
+        return rng.sample(found, min(len(found), 60))
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = project(world, params["project"])["id"]
+        gone = {"project": number, "account": account(world, params["person"])}
+        role = world.value("SELECT role FROM code_members WHERE project = ? AND account = ?", *gone.values())
+        new = {"project": number, "account": account(world, params["other"]), "role": role}
+        return [changed(Removed("code_members", gone), Added("code_members", new))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        role = yield from self._remove(sight, params)
+        yield from ways.invite(sight, params["other"], role)
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from self._remove(sight, params)
+        yield sight.stop()
+
+    def _remove(self, sight: Sight, params: Params) -> ways.Way[str]:
+        """Remove the member, whose role it was."""
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_member(sight, params["person"])
+        role = seen.role(sight, params["person"]) or ""
+        yield sight.click("button", f"Remove {params['person']}")
+        yield sight.click("button", "Remove")
+        return role
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
@@ -231,5 +348,7 @@ TEMPLATES: Sequence[CodeTemplate] = (
     InviteTwo(),
     HandOver(),
     AnswerOldest(),
-    Remaining(),
+    Busiest(),
+    MostDiscussed(),
+    Replace(),
 )

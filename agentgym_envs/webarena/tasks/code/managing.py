@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
-from agentgym_envs.webarena.tasks.code import phrases, ways
+from agentgym_envs.webarena.tasks.code import phrases, seen, ways
 from agentgym_envs.webarena.tasks.code.places import (
     ANY,
     DEVELOPER,
@@ -76,7 +77,7 @@ class CloseIssue(CodeTemplate):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
         yield from ways.to_issue(sight, params["title"])
-        yield from ways.close(sight)
+        yield sight.click("button", "Close issue")
         yield sight.stop()
 
 
@@ -96,6 +97,7 @@ class CloseAll(CodeTemplate):
             SELECT i.path AS project, i.author_name AS author FROM issues i WHERE i.state = 'open' AND {_MINE}
             GROUP BY 1, 2 HAVING COUNT(*) BETWEEN 2 AND 3 AND COUNT(*) = (SELECT COUNT(*) FROM code_issues o
             WHERE o.project = i.project AND o.author = i.author AND o.state = 'open')
+            AND (SELECT COUNT(*) FROM code_issues o WHERE o.project = i.project AND o.state = 'open') <= 15
         """
         return asked(world, query)
 
@@ -105,19 +107,25 @@ class CloseAll(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_issues_by(sight, params["author"])
-        while titles := ways.issue_titles(sight):
-            yield sight.click("link", titles[0])
-            yield from ways.close(sight)
-            yield from ways.to_issues_by(sight, params["author"])
+        yield from ways.to_section(sight, "Issues")
+        titles = self._titles(sight, params)
+        for title in titles:
+            yield sight.click("link", title)
+            yield sight.click("button", "Close issue")
+            if title != titles[-1]:
+                yield from ways.to_section(sight, "Issues")
         yield sight.stop()
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_issues_by(sight, params["author"])
-        yield sight.click("link", ways.issue_titles(sight)[0])
-        yield from ways.close(sight)
+        yield from ways.to_section(sight, "Issues")
+        yield sight.click("link", self._titles(sight, params)[0])
+        yield sight.click("button", "Close issue")
         yield sight.stop()
+
+    def _titles(self, sight: Sight, params: Params) -> list[str]:
+        by = re.compile(rf".* by {re.escape(params['author'])}(?: ·.*)?")
+        return [title for title, told in seen.items(sight).items() if by.fullmatch(told[0])]
 
 
 class NewIssue(CodeTemplate):
@@ -139,9 +147,11 @@ class NewIssue(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_new_issue(sight)
-        yield from ways.fill(sight, {"title": params["title"], "body": params["text"]})
-        yield from ways.create_issue(sight)
+        yield from ways.to_section(sight, "Issues")
+        yield sight.click("link", "New issue")
+        yield sight.type("Title", params["title"])
+        yield sight.type("Description", params["text"])
+        yield sight.click("button", "Create issue")
         yield sight.stop()
 
 
@@ -177,43 +187,48 @@ class NewFullIssue(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_new_issue(sight)
-        yield from ways.fill(sight, {"title": params["title"]})
-        yield from ways.choose_person(sight, params["person"])
-        yield from ways.choose_milestone(sight, params["milestone"])
-        yield from ways.choose_label(sight, params["label"])
-        yield from ways.create_issue(sight)
+        yield from ways.to_section(sight, "Issues")
+        yield sight.click("link", "New issue")
+        yield sight.type("Title", params["title"])
+        yield sight.choose("Assignee", params["person"])
+        yield sight.choose("Milestone", params["milestone"])
+        yield sight.click("checkbox", params["label"])
+        yield sight.click("button", "Create issue")
         yield sight.stop()
 
 
 class Label(CodeTemplate):
-    """Give an issue another label."""
+    """Give an issue two more labels."""
 
-    name, kind, difficulty = "code-label", "change", "medium"
+    name, kind, difficulty = "code-label", "change", "hard"
     intents = (
-        'Add the label "{label}" to the issue "{title}" of {project}.',
-        'Give the issue "{title}" in {project} the label "{label}", besides those that it has.',
-        'Label the issue "{title}" of {project} with "{label}" as well.',
+        'Add the labels "{label}" and "{other}" to the issue "{title}" of {project}.',
+        'Give the issue "{title}" in {project} two more labels, besides those that it has: "{label}" and "{other}".',
+        'Label the issue "{title}" of {project} with "{label}" and "{other}" as well.',
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
-            SELECT i.path AS project, i.title, l.name AS label FROM issues i JOIN code_labels l ON l.project = i.project
+            SELECT i.path AS project, i.title, l.name AS label, o.name AS other FROM issues i
+            JOIN code_labels l ON l.project = i.project JOIN code_labels o ON o.project = i.project AND o.id > l.id
             WHERE i.state = 'open' AND {_MINE}
-            AND NOT EXISTS (SELECT 1 FROM code_issue_labels WHERE issue = i.id AND label = l.id)
+            AND NOT EXISTS (SELECT 1 FROM code_issue_labels WHERE issue = i.id AND label IN (l.id, o.id))
         """
         found = asked(world, query)
         return rng.sample(found, min(len(found), 60))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
-        label = world.value(_LABEL, found["project"], params["label"])
-        return [changed(Added("code_issue_labels", {"issue": found["id"], "label": label}))]
+        labels = (world.value(_LABEL, found["project"], params[name]) for name in ("label", "other"))
+        return [changed(*(Added("code_issue_labels", {"issue": found["id"], "label": label}) for label in labels))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
         yield from ways.to_issue(sight, params["title"])
-        yield from ways.add_label(sight, params["label"])
+        yield sight.click("DisclosureTriangle", "Edit labels")
+        yield sight.click("checkbox", params["label"])
+        yield sight.click("checkbox", params["other"])
+        yield sight.click("button", "Save")
         yield sight.stop()
 
 
@@ -243,7 +258,7 @@ class Assign(CodeTemplate):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
         yield from ways.to_issue(sight, params["title"])
-        yield from ways.assign(sight, params["person"])
+        yield from ways.set_choice(sight, "Assignee", params["person"])
         yield sight.stop()
 
 
@@ -263,8 +278,9 @@ class AssignStranger(CodeTemplate):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
         yield from ways.to_issue(sight, params["title"])
-        names = yield from ways.assignable(sight)
-        yield sight.not_achievable() if params["person"] not in names else sight.stop("There they are.")
+        yield sight.click("DisclosureTriangle", "Edit assignee")
+        there = sight.has("option", params["person"])
+        yield sight.stop("They are there.") if there else sight.not_achievable()
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         yield sight.stop("Done")
@@ -292,12 +308,16 @@ class Plan(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
         milestone = world.value(_MILESTONE, found["project"], params["milestone"])
-        return [changed(Updated("code_issues", {"id": found["id"]}, {"milestone": milestone, "due": stored(params["day"])}))]
+        return [
+            changed(Updated("code_issues", {"id": found["id"]}, {"milestone": milestone, "due": stored(params["day"])}))
+        ]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
         yield from ways.to_issue(sight, params["title"])
-        yield from ways.plan(sight, params["milestone"], stored(params["day"]))
+        yield from ways.set_choice(sight, "Milestone", params["milestone"])
+        yield sight.click("DisclosureTriangle", "Edit due")
+        yield sight.type(re.compile(r"Due date .+"), stored(params["day"]), enter=True)
         yield sight.stop()
 
 
@@ -322,31 +342,7 @@ class NewMilestone(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.new_milestone(sight, params["milestone"], stored(params["day"]))
-        yield sight.stop()
-
-
-class NewLabel(CodeTemplate):
-    """Add a label."""
-
-    name, kind, difficulty = "code-new-label", "change", "medium"
-    intents = (
-        'Add the label "{label}" to the labels of {project}. Any colour will do.',
-        'Create a label called "{label}" for the project {project}, in whatever colour.',
-        'The project {project} needs a label "{label}". Create it; the colour does not matter.',
-    )
-
-    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        found = asked(world, f"SELECT path AS project FROM projects WHERE {_MINE} AND level >= {DEVELOPER}")
-        return with_each(found * 3, rng, label=phrases.LABELS)
-
-    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        number = project(world, params["project"])["id"]
-        return [changed(Added("code_labels", {"project": number, "name": params["label"]}))]
-
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.new_label(sight, params["label"])
+        yield from ways.create_milestone(sight, params["milestone"], stored(params["day"]))
         yield sight.stop()
 
 
@@ -375,5 +371,4 @@ TEMPLATES: Sequence[CodeTemplate] = (
     AssignStranger(),
     Plan(),
     NewMilestone(),
-    NewLabel(),
 )

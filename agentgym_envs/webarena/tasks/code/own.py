@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.network import Requested
-from agentgym_envs.webarena.evaluators.state import Added, Removed, Updated
+from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
 from agentgym_envs.webarena.tasks.code import phrases, ways
@@ -25,6 +26,14 @@ from agentgym_envs.webarena.tasks.code.places import (
 )
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, changed
+
+
+_TODOS = """
+    , todos AS (
+        SELECT t.*, COALESCE(i.title, m.title) AS title FROM code_todos t LEFT JOIN code_issues i ON i.id = t.issue
+        LEFT JOIN code_merge_requests m ON m.id = t.merge_request WHERE t.account = 1
+    )
+"""
 
 
 class Star(CodeTemplate):
@@ -52,60 +61,7 @@ class Star(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.star(sight)
-        yield sight.stop()
-
-
-class Unstar(CodeTemplate):
-    """Take the star away from the starred project with a topic."""
-
-    name, kind, difficulty = "code-unstar", "change", "easy"
-    intents = (
-        "Remove my star from the project {project}.",
-        "I no longer want {project} among my starred projects. Take it out.",
-        "Unstar {project}.",
-    )
-
-    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        query = """
-            SELECT path AS project FROM projects p
-            WHERE EXISTS (SELECT 1 FROM code_stars WHERE project = p.id AND account = 1)
-        """
-        return asked(world, query)
-
-    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        number = project(world, params["project"])["id"]
-        return [changed(Removed("code_stars", {"account": 1, "project": number}))]
-
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.unstar(sight)
-        yield sight.stop()
-
-
-class Follow(CodeTemplate):
-    """Follow somebody."""
-
-    name, kind, difficulty = "code-follow", "change", "easy"
-    intents = (
-        "Follow {person}.",
-        "Add {person} to the people that I follow.",
-        "Find {person} here and follow what they do.",
-    )
-
-    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        query = """
-            SELECT name AS person FROM code_accounts a WHERE id != 1
-            AND NOT EXISTS (SELECT 1 FROM code_follows WHERE account = 1 AND follows = a.id)
-        """
-        return asked(world, query)
-
-    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        return [changed(Added("code_follows", {"account": 1, "follows": account(world, params["person"])}))]
-
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_profile(sight, params["person"])
-        yield from ways.follow(sight)
+        yield sight.click("button", "Star")
         yield sight.stop()
 
 
@@ -135,10 +91,10 @@ class FollowContributor(CodeTemplate):
 
     def _follow(self, sight: Sight, params: Params, place: int) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_contributors(sight)
-        yield sight.click("link", ways.contributors(sight)[place])
-        if place == 0 or sight.has("button", ways.FOLLOW):
-            yield from ways.follow(sight)
+        yield from ways.to_section(sight, "Contributors")
+        yield sight.click("link", sight.table()[place]["Name"])
+        if sight.has("button", "Follow"):
+            yield sight.click("button", "Follow")
         yield sight.stop()
 
     def _best(self, world: World, path: str) -> int | None:
@@ -170,7 +126,9 @@ class SetStatus(CodeTemplate):
         return [changed(Updated("code_accounts", {"id": 1}, {"status": params["status"]})), shown]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.set_status(sight, params["status"])
+        yield sight.click("DisclosureTriangle", re.compile(r"Account of .+"))
+        yield sight.click("link", "Set status")
+        yield sight.type("What is your status?", params["status"], enter=True)
         yield sight.stop()
 
 
@@ -192,7 +150,36 @@ class EditProfile(CodeTemplate):
         return [changed(Updated("code_accounts", {"id": 1}, values))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.edit_profile(sight, job=params["job"], organisation=params["company"])
+        yield sight.click("DisclosureTriangle", re.compile(r"Account of .+"))
+        yield sight.click("link", "Edit profile")
+        yield sight.type("Job title", params["job"])
+        yield sight.type("Organisation", params["company"])
+        yield sight.click("button", "Update profile settings")
+        yield sight.stop()
+
+
+class TickTodo(CodeTemplate):
+    """Mark a thing of the to-do list as done."""
+
+    name, kind, difficulty = "code-todo", "change", "easy"
+    intents = (
+        'Mark "{title}" on my to-do list as done.',
+        'On my to-do list, I have finished what is about "{title}". Mark it as done.',
+        'Tick off the item "{title}" of my to-do list.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        return asked(world, f"{_TODOS} SELECT title FROM todos WHERE NOT done GROUP BY title HAVING COUNT(*) = 1")
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        number = column(world, f"{_TODOS} SELECT id FROM todos WHERE NOT done AND title = ?", params["title"])[0]
+        return [changed(Updated("code_todos", {"id": number}, {"done": 1}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield sight.click("link", "To-do list")
+        while not sight.has("link", params["title"]):
+            yield sight.click("link", "Next")
+        yield sight.click("button", "Mark as done", after=params["title"])
         yield sight.stop()
 
 
@@ -224,10 +211,9 @@ class ForkMissing(CodeTemplate):
 
 TEMPLATES: Sequence[CodeTemplate] = (
     Star(),
-    Unstar(),
-    Follow(),
     FollowContributor(),
     SetStatus(),
     EditProfile(),
+    TickTodo(),
     ForkMissing(),
 )

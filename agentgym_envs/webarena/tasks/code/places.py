@@ -59,9 +59,9 @@ class CodeTemplate(Template):
 def asked(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
     """The rows of a query, which may read from `projects`, `issues` and `requests`.
 
-    These are what the agent can see and what can be told apart: `path` is how pages call a project
-    ("Open Parish / Stacks"), `place` where its pages are, `head` its default branch, `level` what the agent may do there;
-    titles are unique in their project.
+    These are what the agent can see and what can be told apart: `path` is how pages call a project ("Open Parish /
+    Stacks"), `place` where its pages are, `head` its default branch, `level` what the agent may do there; titles are
+    unique in their project.
     """
     return [dict(row) for row in world.rows(_TABLES + query, *arguments)]
 
@@ -118,5 +118,6 @@ def month(stored: str) -> str:
 
 
 def stored(told: str) -> str:
-    """A day as databases and date fields hold it: "2026-04-03" of "April 3, 2026"."""
-    return f"{datetime.datetime.strptime(told, '%B %d, %Y'):%Y-%m-%d}"
+    """A day as databases and date fields hold it: "2026-04-03" of "April 3, 2026" and of "Apr 3, 2026"."""
+    name, _, rest = told.partition(" ")
+    return f"{datetime.datetime.strptime(f'{name[:3]} {rest}', '%b %d, %Y'):%Y-%m-%d}"

@@ -10,8 +10,18 @@ from typing import Any
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.code import ways
-from agentgym_envs.webarena.tasks.code.places import CodeTemplate, asked, column, month, month_of, once, project
+from agentgym_envs.webarena.tasks.code import seen, ways
+from agentgym_envs.webarena.tasks.code.places import (
+    CodeTemplate,
+    asked,
+    column,
+    month,
+    month_of,
+    once,
+    project,
+    stored,
+    with_each,
+)
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -38,7 +48,7 @@ class Licence(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield sight.stop(ways.licence(sight))
+        yield sight.stop(seen.licence(sight))
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         yield sight.stop("Either MIT or Apache-2.0 or BSD-3-Clause")
@@ -47,7 +57,7 @@ class Licence(CodeTemplate):
 class MostStarred(CodeTemplate):
     """Which project of a topic has the most stars."""
 
-    name, kind, difficulty = "code-most-starred", "information", "medium"
+    name, kind, difficulty = "code-most-starred", "information", "easy"
     intents = (
         "Which project with the topic {topic} has the most stars? Give its name and the number of its stars.",
         "Find the most starred project on the topic {topic}. What is it called, and how many stars does it have?",
@@ -63,16 +73,19 @@ class MostStarred(CodeTemplate):
         return [says(best["name"], best["stars"])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_topic(sight, params["topic"])
-        stars = {name: count for name, count in ways.starred(sight)}
+        stars = yield from self._stars(sight, params["topic"])
         best = max(stars, key=lambda name: stars[name])
         yield sight.stop(f"{best}, with {stars[best]} stars")
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_topic(sight, params["topic"])
-        stars = {name: count for name, count in ways.starred(sight)}
+        stars = yield from self._stars(sight, params["topic"])
         least = min(stars, key=lambda name: stars[name])
         yield sight.stop(f"{least}, with {stars[least]} stars")
+
+    def _stars(self, sight: Sight, topic: str) -> ways.Way[dict[str, int]]:
+        yield sight.click("link", "Explore")
+        yield sight.type("Topic", topic, enter=True)
+        return seen.starred(sight)
 
     def _is_clear(self, world: World, topic: str) -> bool:
         ranked = self._ranked(world, topic)
@@ -112,12 +125,22 @@ class CommitsBy(CodeTemplate):
         return [says(*column(world, query, params["project"], params["author"], month_of(params["month"])))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        commits = yield from ways.commits_of(sight, params["project"], params["author"], params["month"])
+        commits = yield from self._count(sight, params)
         yield sight.stop(commits)
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        commits = yield from ways.commits_of(sight, params["project"], params["author"], params["month"])
+        commits = yield from self._count(sight, params)
         yield sight.stop(commits + 1)
+
+    def _count(self, sight: Sight, params: Params) -> ways.Way[int]:
+        """Read the author's commits, newest first, until they are older."""
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.filtered(sight, "Commits", author=params["author"])
+        days = [day for day, _ in seen.commits(sight)]
+        while month_of(params["month"]) <= stored(days[-1]) and sight.has("link", "Next"):
+            yield sight.click("link", "Next")
+            days += [day for day, _ in seen.commits(sight)]
+        return sum(stored(day).startswith(month_of(params["month"])) for day in days)
 
 
 class CommitLines(CodeTemplate):
@@ -148,12 +171,14 @@ class CommitLines(CodeTemplate):
         return [says(*column(world, query, params["project"], params["message"]))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_commit(sight, params["project"], params["message"])
-        yield sight.stop(ways.lines_changed(sight)[0])
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_commit(sight, params["message"])
+        yield sight.stop(seen.lines_changed(sight)[0])
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_commit(sight, params["project"], params["message"])
-        yield sight.stop(ways.lines_changed(sight)[1])
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_commit(sight, params["message"])
+        yield sight.stop(seen.lines_changed(sight)[1])
 
 
 class LatestRelease(CodeTemplate):
@@ -182,18 +207,20 @@ class LatestRelease(CodeTemplate):
         return [says(newest, others=others)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_releases(sight, params["project"])
-        yield sight.stop(ways.tags(sight)[0])
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_section(sight, "Releases")
+        yield sight.stop(next(iter(seen.tags(sight))))
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_releases(sight, params["project"])
-        yield sight.stop(ways.tags(sight)[1])
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_section(sight, "Releases")
+        yield sight.stop(list(seen.tags(sight))[1])
 
 
 class ReleaseDay(CodeTemplate):
     """When a version was released."""
 
-    name, kind, difficulty = "code-release-day", "information", "medium"
+    name, kind, difficulty = "code-release-day", "information", "easy"
     intents = (
         "On which day was {tag} of {project} released?",
         "When did release {tag} of {project} come out? Give the day.",
@@ -217,8 +244,11 @@ class ReleaseDay(CodeTemplate):
         return [says(*column(world, query.format("="), params["project"], params["tag"]), others=others)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_releases(sight, params["project"])
-        yield sight.stop(ways.released(sight, params["tag"]))
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_section(sight, "Releases")
+        while params["tag"] not in seen.tags(sight):
+            yield sight.click("link", "Next")
+        yield sight.stop(seen.tags(sight)[params["tag"]])
 
 
 class Setting(CodeTemplate):
@@ -243,14 +273,16 @@ class Setting(CodeTemplate):
         return [says(settings[params["setting"]])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_file(sight, params["project"], _SETTINGS)
-        yield sight.stop(_settings(ways.content(sight))[params["setting"]])
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_file(sight, _SETTINGS)
+        yield sight.stop(seen.settings(sight)[params["setting"]])
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_file(sight, params["project"], _SETTINGS)
-        settings = _settings(ways.content(sight))
-        others = [name for name in settings if settings[name] not in settings[params["setting"]]]
-        yield sight.stop(settings[others[0]])
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_file(sight, _SETTINGS)
+        settings = seen.settings(sight)
+        right = settings[params["setting"]]
+        yield sight.stop(next(value for value in settings.values() if right not in value))
 
     def _files(self, world: World) -> dict[str, str]:
         query = """
@@ -263,7 +295,7 @@ class Setting(CodeTemplate):
 class RoleOf(CodeTemplate):
     """Which role somebody has in a project."""
 
-    name, kind, difficulty = "code-role-of", "information", "medium"
+    name, kind, difficulty = "code-role-of", "information", "easy"
     intents = (
         "Which role does {member} have in the project {project}?",
         "What is the role of {member} among the members of {project}?",
@@ -286,15 +318,16 @@ class RoleOf(CodeTemplate):
         return [says(*column(world, query, params["project"], params["member"]), others=_ROLES)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_members(sight, params["project"])
-        yield sight.stop(ways.role_of(sight, params["member"]))
+        yield from ways.to_project(sight, params["project"])
+        yield from ways.to_member(sight, params["member"])
+        yield sight.stop(seen.role(sight, params["member"]))
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         yield sight.stop("Developer or Maintainer")
 
 
 class Website(CodeTemplate):
-    """Where somebody works, by the profile."""
+    """Which website somebody names in the profile."""
 
     name, kind, difficulty = "code-website", "information", "easy"
     intents = (
@@ -312,7 +345,69 @@ class Website(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_profile(sight, params["person"])
-        yield sight.stop(ways.website(sight))
+        yield sight.stop(sight.find("link", re.compile(r"https?://.+")).name)
+
+
+class Followers(CodeTemplate):
+    """How many people follow somebody."""
+
+    name, kind, difficulty = "code-followers", "information", "easy"
+    intents = (
+        "How many people follow {person} here?",
+        "How many followers does {person} have?",
+        "Find the profile of {person} and tell me the number of followers.",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = """
+            SELECT name AS person FROM code_accounts a WHERE id != 1
+            AND (SELECT COUNT(*) FROM code_follows WHERE follows = a.id)
+            != (SELECT COUNT(*) FROM code_follows WHERE account = a.id)
+        """
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        query = "SELECT COUNT(*) FROM code_follows f JOIN code_accounts a ON a.id = f.follows WHERE a.name = ?"
+        return [says(world.value(query, params["person"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_profile(sight, params["person"])
+        yield sight.stop(seen.count(sight, "Followers"))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_profile(sight, params["person"])
+        yield sight.stop(seen.count(sight, "Following"))
+
+
+class CloneAddress(CodeTemplate):
+    """From which address a project can be cloned."""
+
+    name, kind, difficulty = "code-clone-address", "information", "easy"
+    intents = (
+        "What is the address for cloning {project} with {way}?",
+        "Tell me the {way} address from which {project} can be cloned.",
+        "I want to clone {project} with {way}. Which address do I need?",
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        return with_each(asked(world, "SELECT path AS project FROM projects"), rng, way=("SSH", "HTTP"))
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        place = project(world, params["project"])["place"]
+        addresses = {"SSH": f"git@code.test:{place}.git", "HTTP": f"http://code.test/{place}.git"}
+        return [says(addresses[params["way"]], others=addresses.values())]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from self._open(sight, params)
+        yield sight.stop(sight.value(f"Clone with {params['way']}:"))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from self._open(sight, params)
+        yield sight.stop(sight.value(f"Clone with {'HTTP' if params['way'] == 'SSH' else 'SSH'}:"))
+
+    def _open(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
+        yield sight.click("DisclosureTriangle", "Clone")
 
 
 def _settings(content: str) -> dict[str, str]:
@@ -339,4 +434,6 @@ TEMPLATES: Sequence[CodeTemplate] = (
     Setting(),
     RoleOf(),
     Website(),
+    Followers(),
+    CloneAddress(),
 )

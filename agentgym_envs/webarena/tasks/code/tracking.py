@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.code import ways
+from agentgym_envs.webarena.tasks.code import seen, ways
 from agentgym_envs.webarena.tasks.code.places import CodeTemplate, asked, column, issue, request
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params
@@ -18,6 +19,15 @@ _LABELLED = """
     FROM issues i JOIN code_issue_labels t ON t.issue = i.id JOIN code_labels l ON l.id = t.label
     WHERE i.state = 'open' AND NOT EXISTS (SELECT 1 FROM code_issues o WHERE o.project = i.project AND o.confidential)
 """
+
+
+_COUNT = """
+    SELECT COUNT(*) FROM code_issues x JOIN projects q ON q.id = x.project
+    JOIN code_issue_labels y ON y.issue = x.id JOIN code_labels z ON z.id = y.label
+    WHERE q.path = {} AND z.name = {} AND x.state = 'open'
+"""
+_FOUND = "(SELECT COUNT(*) FROM code_issues o WHERE o.title = i.title) = 1"
+"""A title that is enough to find an issue by, whatever its project."""
 
 
 class IssueAuthor(CodeTemplate):
@@ -31,26 +41,79 @@ class IssueAuthor(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        query = "SELECT path AS project, title FROM issues WHERE assignee != author AND state = 'open'"
-        return asked(world, query)
+        return asked(world, f"SELECT path AS project, title FROM issues i WHERE assignee != author AND {_FOUND}")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
         return [says(found["author_name"], others=[found["assignee_name"]])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_issue(sight, params["title"])
-        yield sight.stop(ways.opened_by(sight))
+        yield from ways.find(sight, "Issues", params["title"])
+        yield sight.stop(seen.author(sight))
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_issue(sight, params["title"])
-        yield sight.stop(ways.assignee(sight))
+        yield from ways.find(sight, "Issues", params["title"])
+        yield sight.stop(seen.people(sight, "Assignee")[0])
+
+
+class IssueCloser(CodeTemplate):
+    """Who closed an issue."""
+
+    name, kind, difficulty = "code-issue-closer", "information", "easy"
+    intents = (
+        'Who closed the issue "{title}" of {project}?',
+        'By whom was "{title}", an issue of {project}, closed?',
+        'Name the person who closed the issue "{title}" in {project}.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        query = "SELECT path AS project, title FROM issues i WHERE state = 'closed' AND closed_by != author"
+        return asked(world, f"{query} AND {_FOUND}")
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        found = issue(world, params["project"], params["title"])
+        closer = world.value("SELECT name FROM code_accounts WHERE id = ?", found["closed_by"])
+        return [says(closer, others=[found["author_name"]])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.find(sight, "Issues", params["title"])
+        yield sight.stop(sight.search(r"closed .+ by (.+)")[0])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.find(sight, "Issues", params["title"])
+        yield sight.stop(seen.author(sight))
+
+
+class IssueDue(CodeTemplate):
+    """When an issue is due."""
+
+    name, kind, difficulty = "code-issue-due", "information", "easy"
+    intents = (
+        'When is the issue "{title}" of {project} due?',
+        'By which day should the issue "{title}" in {project} be settled?',
+        'Tell me the due date of the issue "{title}" of {project}.',
+    )
+
+    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
+        return asked(world, f"SELECT path AS project, title FROM issues i WHERE due IS NOT NULL AND {_FOUND}")
+
+    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
+        found = issue(world, params["project"], params["title"])
+        return [says(found["due"], others=[found["created"][:10]])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.find(sight, "Issues", params["title"])
+        yield sight.stop(next(text for text in sight.texts(after="Due date") if re.fullmatch(r"\w+ \d+, \d+", text)))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.find(sight, "Issues", params["title"])
+        yield sight.stop(sight.search(r"created (\w+ \d+, \d+)")[0])
 
 
 class LabelCount(CodeTemplate):
     """How many open issues have a label."""
 
-    name, kind, difficulty = "code-label-count", "information", "medium"
+    name, kind, difficulty = "code-label-count", "information", "easy"
     intents = (
         'How many open issues of {project} have the label "{label}"?',
         'Count the issues labelled "{label}" that are open in {project}.',
@@ -60,30 +123,24 @@ class LabelCount(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT i.path AS project, l.name AS label {_LABELLED} GROUP BY 1, 2
-            HAVING COUNT(*) = ({self._count("i.path", "l.name")}) AND COUNT(*) <
+            HAVING COUNT(*) = ({_COUNT.format("i.path", "l.name")}) AND COUNT(*) <
             (SELECT COUNT(*) FROM code_issues o WHERE o.project = i.project AND o.state = 'open')
         """
         return asked(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        return [says(*column(world, self._count("?", "?"), params["project"], params["label"]))]
+        return [says(*column(world, _COUNT.format("?", "?"), params["project"], params["label"]))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_labelled(sight, params["label"])
-        yield sight.stop(ways.issues_found(sight))
+        yield from ways.to_section(sight, "Labels")
+        while not sight.has("cell", params["label"]):
+            yield sight.click("link", "Next")
+        yield sight.stop(next(row["Open issues"] for row in sight.table() if row["Label"] == params["label"]))
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_issues(sight)
-        yield sight.stop(ways.issues_found(sight))
-
-    def _count(self, path: str, label: str) -> str:
-        return f"""
-            SELECT COUNT(*) FROM code_issues x JOIN projects q ON q.id = x.project
-            JOIN code_issue_labels y ON y.issue = x.id JOIN code_labels z ON z.id = y.label
-            WHERE q.path = {path} AND z.name = {label} AND x.state = 'open'
-        """
+        yield sight.stop(seen.count(sight, "Issues"))
 
 
 class OldestLabelled(CodeTemplate):
@@ -107,14 +164,14 @@ class OldestLabelled(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_labelled(sight, params["label"])
-        yield from ways.oldest_first(sight)
-        yield sight.stop(ways.issue_titles(sight)[0])
+        yield from ways.filtered(sight, "Issues", label=params["label"])
+        yield from ways.in_order(sight, "Oldest first")
+        yield sight.stop(seen.titles(sight)[0])
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_labelled(sight, params["label"])
-        yield sight.stop(ways.issue_titles(sight)[0])
+        yield from ways.filtered(sight, "Issues", label=params["label"])
+        yield sight.stop(seen.titles(sight)[0])
 
 
 class AssignedTo(CodeTemplate):
@@ -143,14 +200,14 @@ class AssignedTo(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.to_assigned(sight, params["person"])
-        yield sight.stop("; ".join(ways.issue_titles(sight)))
+        yield from ways.filtered(sight, "Issues", assignee=params["person"])
+        yield sight.stop("; ".join(seen.titles(sight)))
 
 
 class MilestoneDue(CodeTemplate):
     """When a milestone is due."""
 
-    name, kind, difficulty = "code-milestone-due", "information", "easy"
+    name, kind, difficulty = "code-milestone-due", "information", "medium"
     intents = (
         "When is the milestone {milestone} of {project} due?",
         "On which day is milestone {milestone} of {project} due?",
@@ -173,14 +230,15 @@ class MilestoneDue(CodeTemplate):
         return [says(*column(world, query.format("="), params["project"], params["milestone"]), others=others)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        yield from ways.to_project(sight, params["project"])
         yield from ways.to_milestone(sight, params["milestone"])
-        yield sight.stop(ways.due(sight))
+        yield sight.stop(seen.milestones(sight)[params["milestone"]])
 
 
 class Unreviewed(CodeTemplate):
     """Who has not yet approved a merge request that they were asked to review."""
 
-    name, kind, difficulty = "code-unreviewed", "information", "medium"
+    name, kind, difficulty = "code-unreviewed", "information", "easy"
     intents = (
         'Who was asked to review the merge request "{title}" of {project} and has not approved it yet?',
         'Whose approval of "{title}", a merge request of {project}, is still to come? Name all such reviewers.',
@@ -190,7 +248,8 @@ class Unreviewed(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = """
             SELECT m.path AS project, m.title FROM requests m JOIN code_reviewers r ON r.merge_request = m.id
-            WHERE m.state = 'open' GROUP BY 1, 2 HAVING MIN(r.approved) = 0
+            WHERE m.state = 'open' AND (SELECT COUNT(*) FROM code_merge_requests o WHERE o.title = m.title) = 1
+            GROUP BY 1, 2 HAVING MIN(r.approved) = 0
         """
         return asked(world, query)
 
@@ -204,20 +263,18 @@ class Unreviewed(CodeTemplate):
         return [says(*column(world, query, found["id"], 0), others=[*done, found["author_name"]])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_request(sight, params["title"])
-        yield sight.stop(", ".join(name for name, approved in ways.reviewers(sight) if not approved))
+        yield from ways.find(sight, "Merge requests", params["title"])
+        yield sight.stop(", ".join(name for name, approved in seen.reviewers(sight).items() if not approved))
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_request(sight, params["title"])
-        yield sight.stop(ways.opened_by(sight))
+        yield from ways.find(sight, "Merge requests", params["title"])
+        yield sight.stop(seen.author(sight))
 
 
 class LastWord(CodeTemplate):
     """Who wrote the last comment on an issue."""
 
-    name, kind, difficulty = "code-last-word", "information", "medium"
+    name, kind, difficulty = "code-last-word", "information", "easy"
     intents = (
         'Who wrote the last comment on the issue "{title}" of {project}?',
         'By whom is the newest comment on "{title}", an issue of {project}?',
@@ -226,7 +283,7 @@ class LastWord(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
-            SELECT i.path AS project, i.title FROM issues i WHERE i.state = 'open'
+            SELECT i.path AS project, i.title FROM issues i WHERE i.state = 'open' AND {_FOUND}
             AND (SELECT COUNT(*) FROM code_comments c WHERE c.issue = i.id) > 1
             AND ({self._last("i.id")}) NOT IN (i.author_name, IFNULL(i.assignee_name, ''))
         """
@@ -237,65 +294,18 @@ class LastWord(CodeTemplate):
         return [says(*column(world, self._last("?"), found["id"]), others=[found["author_name"]])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_issue(sight, params["title"])
-        yield sight.stop(ways.commenters(sight)[-1])
+        yield from ways.find(sight, "Issues", params["title"])
+        yield sight.stop(seen.commenters(sight)[-1])
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_issue(sight, params["title"])
-        yield sight.stop(ways.opened_by(sight))
+        yield from ways.find(sight, "Issues", params["title"])
+        yield sight.stop(seen.author(sight))
 
     def _last(self, number: str) -> str:
         return f"""
             SELECT a.name FROM code_comments c JOIN code_accounts a ON a.id = c.author
             WHERE c.issue = {number} ORDER BY c.moment DESC, c.id DESC LIMIT 1
         """
-
-
-class Busier(CodeTemplate):
-    """Which of two projects has more open issues with its own name for bugs."""
-
-    name, kind, difficulty = "code-busier", "information", "hard"
-    held_out = True
-    intents = (
-        "Which project has more open merge requests, {one} or {other}?",
-        "Compare {one} with {other}: in which of them are more merge requests open?",
-        "{one} or {other}: where are more merge requests waiting to be merged? Answer with the project's name.",
-    )
-
-    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        counts = self._counts(world)
-        pairs = [(one, other) for one in counts for other in counts if counts[one] != counts[other]]
-        return [{"one": one, "other": other} for one, other in rng.sample(pairs, min(len(pairs), 40))]
-
-    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        counts = self._counts(world)
-        more, less = sorted((params["one"], params["other"]), key=lambda path: -counts[path])
-        return [says(more, others=[less])]
-
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        counts = yield from self._count(sight, params)
-        yield sight.stop(max(counts, key=lambda path: counts[path]))
-
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        counts = yield from self._count(sight, params)
-        yield sight.stop(min(counts, key=lambda path: counts[path]))
-
-    def _count(self, sight: Sight, params: Params) -> ways.Way[dict[str, int]]:
-        counts = {}
-        for path in (params["one"], params["other"]):
-            yield from ways.to_project(sight, path)
-            yield from ways.to_requests(sight)
-            counts[path] = ways.requests_found(sight)
-        return counts
-
-    def _counts(self, world: World) -> dict[str, int]:
-        query = """
-            SELECT path, (SELECT COUNT(*) FROM code_merge_requests m WHERE m.project = p.id AND m.state = 'open') AS n
-            FROM projects p WHERE p.forked_from IS NULL
-        """
-        return {row["path"]: row["n"] for row in asked(world, query) if row["n"]}
 
 
 class MissingMilestone(CodeTemplate):
@@ -323,8 +333,9 @@ class MissingMilestone(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        titles = yield from ways.all_milestones(sight)
-        yield sight.not_achievable() if params["milestone"] not in titles else sight.stop("It is there.")
+        yield from ways.to_milestone(sight, params["milestone"])
+        there = params["milestone"] in seen.milestones(sight)
+        yield sight.stop("It is there.") if there else sight.not_achievable()
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         yield sight.stop("April 1, 2026")
@@ -332,12 +343,13 @@ class MissingMilestone(CodeTemplate):
 
 TEMPLATES: Sequence[CodeTemplate] = (
     IssueAuthor(),
+    IssueCloser(),
+    IssueDue(),
     LabelCount(),
     OldestLabelled(),
     AssignedTo(),
     MilestoneDue(),
     Unreviewed(),
     LastWord(),
-    Busier(),
     MissingMilestone(),
 )

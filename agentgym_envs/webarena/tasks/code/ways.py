@@ -1,4 +1,4 @@
-"""How oracles get about in code hosting: the steps that many tasks share, and what can be read where they lead."""
+"""How oracles get about in code hosting: the steps that many tasks share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Generator, Iterator
 from typing import TypeAlias, TypeVar
 
+from agentgym_envs.webarena.tasks.code.seen import milestones, role
 from agentgym_envs.webarena.tasks.sight import Sight
 
 _T = TypeVar("_T")
@@ -24,18 +25,118 @@ def to_project(sight: Sight, path: str) -> Iterator[str]:
     yield sight.click("link", path)
 
 
-def to_section(sight: Sight, name: str) -> Iterator[str]:
-    """Go to a section of the project that one is in, by the menu at its side."""
-    yield sight.click("link", re.compile(rf"{name}(?: \(\d+\))?"))
+def find(sight: Sight, kind: str, title: str) -> Iterator[str]:
+    """Look for something of a kind, such as "Issues", in all projects."""
+    yield from search(sight, title)
+    yield sight.click("link", re.compile(rf"{kind} \(\d+\)"), after=re.compile("Results for .*"))
+    yield sight.click("link", title)
 
 
 def to_profile(sight: Sight, person: str) -> Iterator[str]:
     """Go to somebody's profile."""
-    yield from search(sight, person)
-    yield sight.click("link", re.compile(r"Users \(\d+\)"))
-    yield sight.click("link", person)
+    yield from find(sight, "Users", person)
 
 
-def licence(sight: Sight) -> str:
-    """The licence that a project's page tells."""
-    return sight.search(r"licence (\S+)")[0]
+def to_section(sight: Sight, name: str) -> Iterator[str]:
+    """Go to a section of the project that one is in, by the menu at its side."""
+    yield sight.click("link", re.compile(rf"{name}(?: \(\d+\))?"), after="Project")
+
+
+def filtered(sight: Sight, section: str, **filters: str) -> Iterator[str]:
+    """Go to a section and filter its list: `label="bug"` chooses "bug" for "Label"."""
+    yield from to_section(sight, section)
+    for name, value in filters.items():
+        yield sight.choose(name.capitalize(), value)
+    yield sight.click("button", "Apply")
+
+
+def in_order(sight: Sight, order: str) -> Iterator[str]:
+    """Sort a list."""
+    yield sight.choose("Sort by", order)
+    yield sight.click("button", "Apply")
+
+
+def opened(sight: Sight, section: str, title: str) -> Iterator[str]:
+    """Go to an issue or merge request in the section of that name."""
+    yield from to_section(sight, section)
+    while not sight.has("link", title):
+        yield sight.click("link", "Next")
+    yield sight.click("link", title)
+
+
+def to_issue(sight: Sight, title: str) -> Iterator[str]:
+    """Go to an open issue of the project that one is in."""
+    yield from opened(sight, "Issues", title)
+
+
+def to_request(sight: Sight, title: str) -> Iterator[str]:
+    """Go to an open merge request of the project that one is in."""
+    yield from opened(sight, "Merge requests", title)
+
+
+def to_milestone(sight: Sight, title: str) -> Iterator[str]:
+    """Go to where the milestones of the project that one is in are listed, to the list that has one."""
+    yield from to_section(sight, "Milestones")
+    if title not in milestones(sight):
+        yield sight.click("link", re.compile(r"All \(\d+\)"))
+
+
+def to_file(sight: Sight, path: str) -> Iterator[str]:
+    """Go down to a file from where its first folder is listed."""
+    for name in path.split("/"):
+        yield sight.click("link", name, after="Last update")
+
+
+def to_commit(sight: Sight, message: str) -> Iterator[str]:
+    """Go to a commit on the default branch of the project that one is in."""
+    yield from to_section(sight, "Commits")
+    yield sight.type("Search in messages", message, enter=True)
+    yield sight.click("link", message)
+
+
+def comment(sight: Sight, text: str) -> Iterator[str]:
+    """Say something about the issue or merge request that one sees."""
+    yield sight.type("Write a comment", text)
+    yield sight.click("button", "Comment")
+
+
+def set_choice(sight: Sight, name: str, option: str) -> Iterator[str]:
+    """Choose the assignee or milestone of the issue that one sees."""
+    yield sight.click("DisclosureTriangle", f"Edit {name.lower()}")
+    yield sight.choose(name, option)
+    yield sight.click("button", "Save")
+
+
+def create_milestone(sight: Sight, title: str, due: str) -> Iterator[str]:
+    """Add a milestone to the project that one is in."""
+    yield from to_section(sight, "Milestones")
+    yield sight.click("link", "New milestone")
+    yield sight.type("Title", title)
+    yield sight.type(re.compile(r"Due date.*"), due)
+    yield sight.click("button", "Create milestone")
+
+
+def create_project(sight: Sight, name: str, visibility: str) -> Iterator[str]:
+    """Add a project with a README."""
+    yield sight.click("link", "New project")
+    yield sight.type("Project name", name)
+    if visibility != "private":
+        yield sight.click("radio", re.compile(rf"{visibility}:.*", re.IGNORECASE))
+    yield sight.click("button", "Create project")
+
+
+def to_member(sight: Sight, person: str) -> Iterator[str]:
+    """Go to where a member of the project that one is in is listed."""
+    yield from to_section(sight, "Members")
+    while role(sight, person) is None:
+        yield sight.click("link", "Next")
+
+
+def invite(sight: Sight, person: str, as_role: str) -> Iterator[str]:
+    """Make somebody a member of the project that one is in."""
+    yield from to_section(sight, "Members")
+    yield sight.click("DisclosureTriangle", "Invite a member")
+    yield sight.type(re.compile(r"User name.*"), person)
+    if as_role != "Guest":
+        yield sight.choose("Role", as_role)
+    yield sight.click("button", "Invite")

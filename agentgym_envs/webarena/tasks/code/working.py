@@ -50,7 +50,10 @@ class NewBranch(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.new_branch(sight, params["branch"])
+        yield from ways.to_section(sight, "Branches")
+        yield sight.click("link", "New branch")
+        yield sight.type("Branch name", params["branch"])
+        yield sight.click("button", "Create branch")
         yield sight.stop()
 
 
@@ -70,7 +73,7 @@ class EditFile(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT p.path AS project, f.path AS file FROM projects p JOIN code_files f ON f.branch = p.head
-            WHERE {_WRITES} AND level >= {MAINTAINER} AND f.path LIKE '%.md' AND f.path NOT LIKE '%/%'
+            WHERE {_WRITES} AND level >= {MAINTAINER} AND f.path LIKE 'docs/%.md'
         """
         return with_each(asked(world, query), rng, line=phrases.LINES, message=phrases.MESSAGES)
 
@@ -87,8 +90,11 @@ class EditFile(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.down_to(sight, params["file"])
-        yield from ways.edit_file(sight, params["line"], params["message"])
+        yield from ways.to_file(sight, params["file"])
+        yield sight.click("link", "Edit")
+        yield sight.type("Content of the file", params["line"])
+        yield sight.type("Commit message", params["message"])
+        yield sight.click("button", "Commit changes")
         yield sight.stop()
 
 
@@ -117,33 +123,12 @@ class NewRequest(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield from ways.new_request(sight, params["branch"], params["title"])
-        yield sight.stop()
-
-
-class CommentOnRequest(CodeTemplate):
-    """Comment on a merge request."""
-
-    name, kind, difficulty = "code-comment-request", "change", "medium"
-    intents = (
-        'Comment on the merge request "{title}" of {project}: "{text}"',
-        'Write "{text}" as a comment on "{title}", a merge request of {project}',
-        'Leave the comment "{text}" on the merge request "{title}" in {project}',
-    )
-
-    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        query = "SELECT path AS project, title FROM requests WHERE state = 'open' AND NOT archived"
-        return with_each(asked(world, query), rng, text=phrases.COMMENTS)
-
-    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        number = request(world, params["project"], params["title"])["id"]
-        comment = {"issue": None, "merge_request": number, "author": 1, "text": params["text"]}
-        return [changed(Added("code_comments", comment))]
-
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_request(sight, params["title"])
-        yield from ways.comment(sight, params["text"])
+        yield from ways.to_section(sight, "Merge requests")
+        yield sight.click("link", "New merge request")
+        yield sight.choose("Source branch", params["branch"])
+        yield sight.click("button", "Compare branches and continue")
+        yield sight.type("Title", params["title"])
+        yield sight.click("button", "Create merge request")
         yield sight.stop()
 
 
@@ -220,66 +205,10 @@ class Merge(CodeTemplate):
         yield sight.stop()
 
 
-class CloseRequest(CodeTemplate):
-    """Close a merge request without merging it."""
-
-    name, kind, difficulty = "code-close-request", "change", "medium"
-    intents = (
-        'Close the merge request "{title}" of {project} without merging it.',
-        'The merge request "{title}" in {project} is no longer wanted. Close it.',
-        'We will not merge "{title}", a merge request of {project}. Close it, please.',
-    )
-
-    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return asked(world, f"SELECT path AS project, title FROM requests WHERE state = 'open' AND {_WRITES}")
-
-    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        number = request(world, params["project"], params["title"])["id"]
-        values = {"state": "closed", "ended": ANY, "ended_by": 1}
-        return [changed(Updated("code_merge_requests", {"id": number}, values))]
-
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_request(sight, params["title"])
-        yield sight.click("button", ways.CLOSE_REQUEST)
-        yield sight.stop()
-
-
-class MarkReady(CodeTemplate):
-    """Say that a merge request is no draft any more."""
-
-    name, kind, difficulty = "code-mark-ready", "change", "medium"
-    intents = (
-        'The merge request "{title}" of {project} is no draft any more. Mark it as ready.',
-        'Mark "{title}", a draft merge request of {project}, as ready.',
-        'Take the draft status away from the merge request "{title}" in {project}.',
-    )
-
-    def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        query = f"""
-            SELECT path AS project, title FROM requests WHERE state = 'open' AND draft AND NOT archived
-            AND (author = 1 OR level >= {DEVELOPER})
-        """
-        return asked(world, query)
-
-    def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        number = request(world, params["project"], params["title"])["id"]
-        return [changed(Updated("code_merge_requests", {"id": number}, {"draft": 0}))]
-
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_request(sight, params["title"])
-        yield sight.click("button", ways.READY)
-        yield sight.stop()
-
-
 TEMPLATES: Sequence[CodeTemplate] = (
     NewBranch(),
     EditFile(),
     NewRequest(),
-    CommentOnRequest(),
     Approve(),
     Merge(),
-    CloseRequest(),
-    MarkReady(),
 )

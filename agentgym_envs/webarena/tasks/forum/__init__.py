@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.tasks.forum import reading
+from agentgym_envs.webarena.tasks.forum import counting, going, own, reading, voting, writing
 from agentgym_envs.webarena.tasks.template import Template
 
-TEMPLATES: tuple[Template, ...] = (*reading.TEMPLATES,)
+TEMPLATES: tuple[Template, ...] = (
+    *reading.TEMPLATES,
+    *counting.TEMPLATES,
+    *going.TEMPLATES,
+    *voting.TEMPLATES,
+    *writing.TEMPLATES,
+    *own.TEMPLATES,
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from random import Random
 
@@ -15,6 +15,13 @@ from agentgym_envs.webarena.tasks.forum.truth import ForumTemplate, asked, colum
 from agentgym_envs.webarena.tasks.sight import Sight, texts_of
 from agentgym_envs.webarena.tasks.template import Params
 
+_FACTS = {
+    "date of joining": "Joined",
+    "karma of posts": "Karma of posts",
+    "karma of comments": "Karma of comments",
+}
+"""What a profile tells, and under which label."""
+
 
 class PostAuthor(ForumTemplate):
     """Who wrote a post."""
@@ -26,7 +33,7 @@ class PostAuthor(ForumTemplate):
         'By whom is the post "{title}"? Give the user name.',
     )
 
-    def instances(self, world: World, rng: Random) -> list[Params]:
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts on which others commented."""
         query = "SELECT DISTINCT title FROM comments WHERE author <> poster AND poster <> 1 AND title NOT LIKE '%''%'"
         return asked(world, query)
@@ -59,7 +66,7 @@ class CommentCount(ForumTemplate):
         'I want to know how much was written about the post "{title}": how many comments are there?',
     )
 
-    def instances(self, world: World, rng: Random) -> list[Params]:
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts whose score is another number."""
         return asked(world, "SELECT title FROM posts WHERE comments <> score AND comments > 2")
 
@@ -88,9 +95,9 @@ class TopPost(ForumTemplate):
         "In {board}, find the best rated post of {period} and give me its title.",
     )
 
-    def instances(self, world: World, rng: Random) -> list[Params]:
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards and times with several posts."""
-        found = []
+        found: list[Params] = []
         for period, days in (("all time", 9_999), ("the last year", 365), ("the last month", 30)):
             query = f"""
                 SELECT board_name AS board, '{period}' AS period FROM posts
@@ -109,12 +116,12 @@ class TopPost(ForumTemplate):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Sort by score and choose the time."""
         yield from self._sorted(sight, params)
-        yield sight.stop(ways.unpinned(sight)[0].title)
+        yield sight.stop(ways.listed(sight)[0].title)
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         """The second best."""
         yield from self._sorted(sight, params)
-        yield sight.stop(ways.unpinned(sight)[1].title)
+        yield sight.stop(ways.listed(sight)[1].title)
 
     def _sorted(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.open_board(sight, params["board"], "Top")
@@ -132,8 +139,8 @@ class MostCommented(ForumTemplate):
         "Find the post with the longest discussion in {board} and tell me what it is called.",
     )
 
-    def instances(self, world: World, rng: Random) -> list[Params]:
-        """Boards where one leads, also before those that are not listed."""
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Boards where one leads."""
         return [{"board": board} for board in truth.boards(world) if most_commented(world, board)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -145,20 +152,19 @@ class MostCommented(ForumTemplate):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Sort by comments."""
         yield from ways.open_board(sight, params["board"], "Most commented")
-        yield sight.stop(ways.unpinned(sight)[0].title)
+        yield sight.stop(ways.listed(sight)[0].title)
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         """The next."""
         yield from ways.open_board(sight, params["board"], "Most commented")
-        yield sight.stop(ways.unpinned(sight)[1].title)
+        yield sight.stop(ways.listed(sight)[1].title)
 
 
 def most_commented(world: World, board: str) -> str:
     """The title of the post with the most comments in a board, "" if several have."""
     query = "SELECT title, comments FROM posts WHERE board_name = ? ORDER BY comments DESC LIMIT 2"
     rows = asked(world, query, board)
-    pinned = "SELECT MAX((SELECT COUNT(*) FROM forum_comments c WHERE c.post = p.id)) FROM forum_posts p WHERE p.pinned"
-    leads = len(rows) > 1 and rows[0]["comments"] > max(rows[1]["comments"], world.value(pinned))
+    leads = len(rows) > 1 and rows[0]["comments"] > rows[1]["comments"]
     return str(rows[0]["title"]) if leads else ""
 
 
@@ -172,7 +178,7 @@ class NewestAuthor(ForumTemplate):
         "Tell me the author of the most recent post of {board}.",
     )
 
-    def instances(self, world: World, rng: Random) -> list[Params]:
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards whose two newest posts are by different people."""
         pairs = ((board, truth.newest(world, board, 2)) for board in truth.boards(world))
         return [{"board": board} for board, (first, second) in pairs if first["author"] != second["author"]]
@@ -185,12 +191,12 @@ class NewestAuthor(ForumTemplate):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Sort by time."""
         yield from ways.open_board(sight, params["board"], "New")
-        yield sight.stop(ways.unpinned(sight)[0].author)
+        yield sight.stop(ways.listed(sight)[0].author)
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         """The author of the one before."""
         yield from ways.open_board(sight, params["board"], "New")
-        yield sight.stop(ways.unpinned(sight)[1].author)
+        yield sight.stop(ways.listed(sight)[1].author)
 
 
 class TopCommenter(ForumTemplate):
@@ -203,7 +209,7 @@ class TopCommenter(ForumTemplate):
         'Whose comment got the most votes in the thread "{title}" (replies included)?',
     )
 
-    def instances(self, world: World, rng: Random) -> list[Params]:
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Threads in which one comment leads, and its author has not written the worst."""
         return [{"title": title} for title in top_commented(world)]
 
@@ -248,7 +254,7 @@ class CommentOf(ForumTemplate):
         'In the thread "{title}", find the comment by {user} and tell me what it says.',
     )
 
-    def instances(self, world: World, rng: Random) -> list[Params]:
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Longer comments in threads in which somebody else wrote a shorter one."""
         shorter = "SELECT 1 FROM comments o WHERE o.post = c.post AND length(o.body) < length(c.body)"
         query = f"""
@@ -284,7 +290,7 @@ class Moderators(ForumTemplate):
         "I have trouble with a post in {board}. Which users moderate that board?",
     )
 
-    def instances(self, world: World, rng: Random) -> list[Params]:
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards with several, but not the account's own."""
         query = "SELECT b.name AS board FROM forum_moderators m JOIN forum_boards b ON b.id = m.board GROUP BY 1"
         return asked(world, f"{query} HAVING COUNT(*) > 1 AND SUM(m.user = 1) = 0")
@@ -319,7 +325,7 @@ class RuleReason(ForumTemplate):
         'What do the moderators of {board} say about why there is the rule "{rule}"?',
     )
 
-    def instances(self, world: World, rng: Random) -> list[Params]:
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """All rules."""
         query = "SELECT b.name AS board, r.title AS rule FROM forum_rules r JOIN forum_boards b ON b.id = r.board"
         return asked(world, query)
@@ -346,32 +352,27 @@ class UserFact(ForumTemplate):
         "Look at the profile of {user} and tell me the {fact}.",
         "Find the user {user}. What does the profile give as {fact}?",
     )
-    _labels = {
-        "date of joining": "Joined",
-        "karma of posts": "Karma of posts",
-        "karma of comments": "Karma of comments",
-    }
 
-    def instances(self, world: World, rng: Random) -> list[Params]:
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Users with different karmas."""
         names = [name for name in truth.others(world) if len(set(self._facts(world, name))) == 3]
-        return [{"user": name, "fact": rng.choice(list(self._labels))} for name in names]
+        return [{"user": name, "fact": rng.choice(list(_FACTS))} for name in names]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The date or the number."""
-        place = list(self._labels).index(params["fact"])
+        place = list(_FACTS).index(params["fact"])
         return [says(self._facts(world, params["user"])[place])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Search for the user."""
         yield from ways.open_user(sight, params["user"])
-        yield sight.stop(sight.value(self._labels[params["fact"]]))
+        yield sight.stop(sight.value(_FACTS[params["fact"]]))
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         """What stands below."""
         yield from ways.open_user(sight, params["user"])
-        labels = list(self._labels.values())
-        yield sight.stop(sight.value(labels[labels.index(self._labels[params["fact"]]) - 1]))
+        labels = list(_FACTS.values())
+        yield sight.stop(sight.value(labels[labels.index(_FACTS[params["fact"]]) - 1]))
 
     def _facts(self, world: World, name: str) -> list[str]:
         found = truth.user(world, name)
@@ -391,7 +392,7 @@ class LastMessage(ForumTemplate):
         "Look at my conversation with {user}. What does the last message from that side say?",
     )
 
-    def instances(self, world: World, rng: Random) -> list[Params]:
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Conversations of several messages."""
         return conversations(world)
 
@@ -417,7 +418,8 @@ def conversations(world: World) -> list[Params]:
     """With whom the account has exchanged messages, both ways."""
     query = """
         SELECT u.name AS user FROM forum_messages m JOIN forum_conversations c ON c.id = m.conversation
-        JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1 GROUP BY c.id HAVING COUNT(DISTINCT m.author) = 2
+        JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1
+        GROUP BY c.id HAVING COUNT(DISTINCT m.author) = 2
     """
     return [*asked(world, query)]
 

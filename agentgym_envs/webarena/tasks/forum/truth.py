@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from random import Random
@@ -57,13 +58,13 @@ WITH posts AS (
     p.id IN (SELECT post FROM forum_votes WHERE post IS NOT NULL) AS voted
     FROM forum_posts p JOIN forum_boards b ON b.id = p.board JOIN forum_users u ON u.id = p.author
     WHERE {_STANDING} AND p.id NOT IN (SELECT post FROM forum_hidden)
-    AND p.author NOT IN (SELECT user FROM forum_blocks) AND p.pinned = 0
+    AND p.author NOT IN (SELECT user FROM forum_blocks)
 ), comments AS (
     SELECT c.*, p.title, p.comments, p.board, p.board_name, p.author AS poster, u.name AS author_name, p.locked
     FROM forum_comments c JOIN posts p ON p.id = c.post JOIN forum_users u ON u.id = c.author WHERE NOT p.veiled
 ), lone AS (
     SELECT * FROM comments c
-    WHERE (SELECT COUNT(*) FROM forum_comments o WHERE o.post = c.post AND o.author = c.author) = 1
+    WHERE author <> poster AND (SELECT COUNT(*) FROM forum_comments o WHERE o.post = c.post AND o.author = c.author) = 1
 )
 """
 
@@ -77,8 +78,8 @@ class ForumTemplate(Template):
 def asked(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
     """The rows of a query, which may read from `posts`, `comments` and `lone`.
 
-    These are what the agent's account sees: no pinned, hidden or blocked posts, no threads in which somebody whom it has
-    blocked takes part; `lone` are comments of those who wrote only one on that post.
+    These are what the agent's account sees: no hidden or blocked posts, no threads in which somebody takes part whom it
+    has blocked; `lone` are comments of those who wrote only one on that post, and not the post.
     """
     return [dict(row) for row in world.rows(_TABLES + query, *arguments)]
 
@@ -161,3 +162,5 @@ def says_in(world: World, title: str, body: str, parent: int | None = None) -> A
 
 NOTES = ("forum_notifications",)
 """Who is answered gets a note, which is nobody's task."""
+ANYTIME = re.compile(".*")
+"""Any moment."""

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from agentgym_envs.webarena.browser.view import Element
-from agentgym_envs.webarena.tasks.sight import Sight, texts_of
+from agentgym_envs.webarena.tasks.sight import Name, Sight, texts_of
 
 _T = TypeVar("_T")
 Steps: TypeAlias = Generator[str, None, _T]
@@ -80,7 +80,7 @@ def own_menu(sight: Sight, entry: str) -> Iterator[str]:
     yield sight.click("link", entry)
 
 
-def more(sight: Sight, line: str, role: str, entry: str) -> Iterator[str]:
+def more(sight: Sight, line: str, role: str, entry: Name) -> Iterator[str]:
     """Open the menu "More" of the post or comment that a text is in, and choose an entry."""
     yield sight.click_in(line, "DisclosureTriangle", "More")
     yield sight.click_in(line, role, entry)
@@ -94,11 +94,6 @@ def confirm(sight: Sight) -> str:
 def listed(sight: Sight) -> list[Post]:
     """The posts of the list on the page."""
     return [_post(line) for line in sight.lines("article")]
-
-
-def unpinned(sight: Sight) -> list[Post]:
-    """The same without those that are pinned to the top."""
-    return [_post(line) for line in sight.lines("article") if "Pinned" not in texts_of(line)]
 
 
 def _post(line: Sequence[Element]) -> Post:
@@ -167,3 +162,59 @@ def author(sight: Sight) -> str:
 def upvote(sight: Sight, title: str, word: str = "Upvote") -> str:
     """The command that votes for a post in a list, or on its page; `word` may be "Downvote"."""
     return sight.click_in(title, "button", word)
+
+
+def comments_of(sight: Sight) -> Steps[list[Comment]]:
+    """All comments of the user whose profile this is."""
+    yield sight.click("link", "Comments")
+    found = written(sight)
+    while sight.has("link", "Next"):
+        yield sight.click("link", "Next")
+        found += written(sight)
+    return found
+
+
+def own_post(sight: Sight, title: str) -> Steps[Post]:
+    """Find a post in one's own profile, on whichever page it is."""
+    yield from own_menu(sight, "My profile")
+    while not sight.has("link", title):
+        yield sight.click("link", "Next")
+    return next(post for post in listed(sight) if post.title == title)
+
+
+def to_comment(sight: Sight, user: str) -> Iterator[str]:
+    """Turn the pages of a thread until there is a comment by somebody."""
+    while all(said.author != user for said in comments(sight)):
+        yield sight.click("link", "Next")
+
+
+def comment(sight: Sight, text: str) -> Iterator[str]:
+    """Comment on the post whose page this is."""
+    yield sight.type("Your comment", text)
+    yield sight.click("button", "Comment")
+
+
+def submit(sight: Sight, title: str, text: str, *, flair: str = "") -> Iterator[str]:
+    """Post in the board whose page this is."""
+    yield sight.click("link", "Submit")
+    yield sight.type("Title", title)
+    yield sight.type("Text", text)
+    if flair:
+        yield sight.choose("Flair", flair)
+    yield sight.click("button", "Post")
+
+
+def write_message(sight: Sight, subject: str, text: str) -> Iterator[str]:
+    """Fill in the form of a message and send it."""
+    yield sight.type("Subject", subject)
+    yield sight.type("Message", text)
+    yield sight.click("button", "Send")
+
+
+def own_comment(sight: Sight, role: str, entry: str) -> Iterator[str]:
+    """Open the menu of the account's only comment in a thread and choose an entry; turns pages to find it."""
+    me = sight.find("DisclosureTriangle", _ANY, after=MESSAGES).name
+    yield from to_comment(sight, me)
+    place = [said.author for said in comments(sight)].index(me)
+    yield sight.click("DisclosureTriangle", "More", nth=place)
+    yield sight.click(role, entry)

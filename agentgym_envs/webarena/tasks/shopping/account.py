@@ -18,7 +18,7 @@ from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
 _WISHED = (
     "SELECT p.name AS product FROM shop_wishes w JOIN shop_products p ON p.id = w.product "
-    f"WHERE w.customer = {truth.ME} AND p.enabled"
+    f"WHERE w.customer = {truth.ME} AND p.enabled ORDER BY w.id"
 )
 
 
@@ -129,7 +129,9 @@ class AddAddress(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Where other customers live."""
         rows = world.rows(
-            "SELECT name, street, town, region, zip, phone FROM shop_addresses WHERE customer <> ? LIMIT 60", truth.ME
+            "SELECT name, street, town, region, zip, phone FROM shop_addresses WHERE customer <> ? ORDER BY id LIMIT ?",
+            truth.ME,
+            60,
         )
         return map(dict, rows)
 
@@ -157,7 +159,7 @@ class ChangePhone(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Each address, with some numbers."""
-        rows = world.rows("SELECT street FROM shop_addresses WHERE customer = ?", truth.ME)
+        rows = world.rows("SELECT street FROM shop_addresses WHERE customer = ? ORDER BY id", truth.ME)
         return [
             {"street": row["street"], "phone": f"0{rng.randint(10, 99)} 555 {rng.randint(1000, 9999)}"}
             for row in rows

@@ -119,9 +119,10 @@ class CountNarrowed(Template):
     name, group, sites = "shopping-count-products", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
     intents = (
-        'How many products in "{category}" ({department}) have {attribute} "{value}"?',
-        "Under {department} > {category}, how many products are there with {attribute}: {value}?",
-        'Count the products of the category "{category}" in {department} whose {attribute} is "{value}".',
+        'How many products in "{category}" ({department}) have {attribute} "{value}"? Answer with the number alone.',
+        "Under {department} > {category}, how many products are there with {attribute}: {value}? Give just the number.",
+        'Count the products of the category "{category}" in {department} whose {attribute} is "{value}". One number '
+        "will do.",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:

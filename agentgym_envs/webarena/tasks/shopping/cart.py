@@ -29,7 +29,7 @@ class AddToCart(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products without options that are not in the cart."""
-        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN}")
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} ORDER BY id")
         return [{"product": row["name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -56,7 +56,7 @@ class AddChosen(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products with options, a choice of each."""
-        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND NOT {truth.PLAIN}")
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND NOT {truth.PLAIN} ORDER BY id")
         return [
             {"product": row[0], "options": truth.some_options(world, rng, row[0]), "quantity": rng.randint(2, 5)}
             for row in rows
@@ -98,7 +98,10 @@ class AddBothEnds(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Categories of which both can be had without a choice."""
         able = {
-            row[0] for row in world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN}")
+            row[0]
+            for row in world.rows(
+                f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} ORDER BY id"
+            )
         }
         ends = ((row, truth.by_price(world, row["category"])) for row in truth.categories(world))
         return [row for row, names in ends if names[0] in able and names[-1] in able]
@@ -190,7 +193,7 @@ class CartWithCoupon(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products without options, each with one of the coupons that the cart is worth."""
         rules = [row for row in truth.rules(world, _worth(world)) if row["coupon"]]
-        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN}")
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} ORDER BY id")
         return [{"product": row["name"], "coupon": rng.choice(rules)["coupon"]} for row in rows if rules]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:

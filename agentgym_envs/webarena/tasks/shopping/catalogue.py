@@ -22,7 +22,7 @@ class OfferPrice(Template):
     kind, difficulty = "information", "easy"
     intents = (
         "How much does the {product} cost at the moment?",
-        "What do I have to pay for one {product} right now, before tax and shipping?",
+        "What is the {product} sold for right now, before tax and shipping?",
         "Tell me the current price of the {product}.",
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
-from agentgym_envs.webarena.evaluators.state import Added, Removed
+from agentgym_envs.webarena.evaluators.state import Added, Rows
 from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
@@ -22,18 +22,18 @@ class CheapestOfFour(Template):
     """Which of four products costs least, offers included."""
 
     name, group, sites = "shopping-cheapest-of-four", "shopping", ("shop",)
-    kind, difficulty = "information", "hard"
+    kind, difficulty, held_out = "information", "hard", True
     intents = (
-        "Which of these costs least at the moment: the {one}, the {two}, the {three} or the {four}?",
-        "I want to spend as little as possible. Should I take the {one}, the {two}, the {three} or the {four}?",
-        "Compare the current prices of the {one}, the {two}, the {three} and the {four}, and name the cheapest.",
+        "Which of these costs least at the moment: the {one}; the {two}; the {three}; or the {four}?",
+        "I want to spend as little as possible. Should I take the {one}; the {two}; the {three}; or the {four}?",
+        "Compare the current prices of these four, and name the cheapest: {one}; {two}; {three}; {four}.",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Some of every category, of which an offer makes another the cheapest than before."""
         query = "SELECT name, price, {} AS sold FROM shop_products p WHERE enabled AND category = ? ORDER BY id"
         found = []
-        for (category,) in world.rows("SELECT id FROM shop_categories WHERE parent IS NOT NULL"):
+        for (category,) in world.rows("SELECT id FROM shop_categories WHERE parent IS NOT NULL ORDER BY id"):
             rows = world.rows(query.format(truth.SOLD), category)
             for _ in range(8):
                 four = rng.sample(rows, min(4, len(rows)))
@@ -69,9 +69,9 @@ class AddThree(Template):
     name, group, sites = "shopping-add-three", "shopping", ("shop",)
     kind, difficulty = "change", "hard"
     intents = (
-        "Add these three to my cart, one of each: the {one}, the {two} and the {three}.",
-        "My shopping list has the {one}, the {two} and the {three} on it. Put them all into the cart.",
-        "Put one {one}, one {two} and one {three} into my shopping cart.",
+        "Add these three to my cart, one of each: {one}; {two}; {three}.",
+        "My shopping list: {one}; {two}; {three}. Put one of each into the cart.",
+        "I need three things in my shopping cart, one piece each: the {one}; the {two}; and the {three}.",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -117,10 +117,10 @@ class CompareOnly(Template):
         return truth.uncompared_pairs(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Two more in the list, and those from before gone."""
-        rows = world.rows("SELECT product FROM shop_compares WHERE customer = ?", truth.ME)
-        gone = [Removed("shop_compares", {"customer": truth.ME, "product": row["product"]}) for row in rows]
-        return [changed(*gone, *truth.compared(world, params["one"], params["other"]))]
+        """These two are in the list."""
+        wanted = [(truth.ME, truth.product_id(world, params[name])) for name in ("one", "other")]
+        rows = Rows("SELECT customer, product FROM shop_compares", wanted)
+        return [changed(free=["shop_compares"]), rows]  # the new rows may get the numbers of those from before
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Clear the list, then fill it."""
@@ -211,7 +211,7 @@ class ReviewBought(Template):
             "SELECT o.moment, l.product FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id "
             "JOIN shop_products p ON p.id = l.product WHERE o.customer = ? AND p.enabled AND l.product NOT IN "
             "(SELECT product FROM shop_reviews WHERE customer = o.customer) "
-            "GROUP BY o.id HAVING (SELECT COUNT(*) FROM shop_order_lines m WHERE m.order_id = o.id) = 1",
+            "GROUP BY o.id HAVING (SELECT COUNT(*) FROM shop_order_lines m WHERE m.order_id = o.id) = 1 ORDER BY o.id",
             truth.ME,
         )
         return {day(row["moment"]): row["product"] for row in rows}

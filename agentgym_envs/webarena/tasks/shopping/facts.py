@@ -19,7 +19,7 @@ _FACTS = {
     "within how many days may I send something back": ("Returns and refunds", "return_days", r"within (\d+) days"),
     "what does Standard Shipping cost for a small order": ("Shipping", "standard_rate", r"Standard Shipping: (\S+\d)"),
     "what does Express Shipping cost": ("Shipping", "express_rate", r"Express Shipping: (\S+\d)"),
-    "from what value of goods on is Standard Shipping free": ("Shipping", "free_shipping_from", r"free from (\S+\d)"),
+    "from which order value on is Standard Shipping free": ("Shipping", "free_shipping_from", r"free from (\S+\d)"),
     "in how many working days do standard parcels arrive": (
         "Shipping",
         "delivery_days",
@@ -27,7 +27,7 @@ _FACTS = {
     ),
     "what is the telephone number of its customer service": ("Customer Service", "phone", r"Telephone: ([\d ]+\d)"),
     "what is the e-mail address of its customer service": ("Customer Service", "email", r"E-mail: (\S+@\S+\w)"),
-    "when is its customer service there": ("Customer Service", "hours", r"here for you: (.+?)\.?$"),
+    "at what times can its customer service be reached": ("Customer Service", "hours", r"here for you: (.+?)\.?$"),
 }
 """Questions: the page with the answer, the setting that it is, and how the page words it."""
 
@@ -118,7 +118,7 @@ class MissingOption(Template):
         rows = world.rows(
             "SELECT p.name AS product, GROUP_CONCAT(o.value, '|') AS colours "
             "FROM shop_products p JOIN shop_options o ON o.product = p.id AND o.name = 'Colour' "
-            "WHERE p.enabled AND p.stock > 0 GROUP BY p.id"
+            "WHERE p.enabled AND p.stock > 0 GROUP BY p.id ORDER BY p.id"
         )
         every = sorted({colour for row in rows for colour in row["colours"].split("|")})
         kept = (
@@ -179,4 +179,40 @@ class CancelShipped(Template):
         yield sight.stop("N/A")
 
 
-TEMPLATES = (ShopFact(), MissingProduct(), MissingOption(), CancelShipped())
+class DeadCoupon(Template):
+    """Use a coupon that is good for nothing."""
+
+    name, group, sites = "shopping-dead-coupon", "shopping", ("shop",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        "Apply the coupon code {coupon} to my cart.",
+        'I have a coupon, "{coupon}". Use it for what is in my cart now.',
+        "Get me the discount for the code {coupon} on my shopping cart, without changing what is in it.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Coupons that are over, still to come, for others or for larger carts."""
+        worth = sum(line["price"] * line["quantity"] for line in truth.cart_lines(world))
+        good = [rule["coupon"] for rule in truth.rules(world, worth)]
+        rows = world.rows("SELECT coupon FROM shop_rules WHERE coupon <> '' ORDER BY id")
+        return [{"coupon": row["coupon"]} for row in rows if row["coupon"] not in good]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be done."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Try it."""
+        yield from steps.open_cart(sight)
+        yield from steps.apply_coupon(sight, params["coupon"])
+        if sight.has("alert", re.compile(".*")):
+            yield sight.not_achievable()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Say that it is done."""
+        yield from steps.open_cart(sight)
+        yield from steps.apply_coupon(sight, params["coupon"])
+        yield sight.stop("Done")
+
+
+TEMPLATES = (ShopFact(), MissingProduct(), MissingOption(), CancelShipped(), DeadCoupon())

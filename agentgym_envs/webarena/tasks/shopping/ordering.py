@@ -31,7 +31,8 @@ class Checkout(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """All ways to have it sent and to pay."""
         streets = [
-            row["street"] for row in world.rows("SELECT street FROM shop_addresses WHERE customer = ?", truth.ME)
+            row["street"]
+            for row in world.rows("SELECT street FROM shop_addresses WHERE customer = ? ORDER BY id", truth.ME)
         ]
         return [
             {"street": street, "shipping": shipping, "payment": payment}
@@ -66,7 +67,7 @@ class AddAndCheckout(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products without options, and a way to have them sent."""
-        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN}")
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} ORDER BY id")
         ways = list(Checkout().instances(world, rng))
         return [{**rng.choice(ways), "product": row["name"]} for row in rows]
 

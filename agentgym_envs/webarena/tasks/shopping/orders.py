@@ -104,9 +104,9 @@ class CountOrders(Template):
     name, group, sites = "shopping-count-orders", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
     intents = (
-        'How many of the orders that I placed in {time} have the status "{status}"?',
-        'Count my orders of {time} whose status is "{status}".',
-        'Of everything I ordered in {time}, how many orders are "{status}"?',
+        'How many of the orders that I placed in {time} have the status "{status}"? Answer with the number alone.',
+        'Count my orders of {time} whose status is "{status}". Give just the number.',
+        'Of everything I ordered in {time}, how many orders are "{status}"? One number will do.',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -225,24 +225,27 @@ class ChosenOption(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """What was bought with options, by their names."""
+        """What was bought with options, by their names, where no value is a part of another."""
         rows = world.rows(f"SELECT o.moment, l.name, l.options {_LINES} AND l.options <> ''")
         return [
-            {"product": row["name"], "day": day(row["moment"]), "option": part.partition(": ")[0].lower()}
+            {"product": row["name"], "day": day(row["moment"]), "option": option}
             for row in rows
-            for part in row["options"].split(", ")
+            for option, value in truth.options(row["options"]).items()
+            if len(value) > 1
+            and not any(value in other != value for other in self._offered(world, row["name"], option))
         ]
+
+    def _offered(self, world: World, product: str, option: str) -> list[str]:
+        """What can be chosen, without single letters, which a sentence may hold by chance ("it's")."""
+        query = "SELECT value FROM shop_options WHERE product = ? AND LOWER(name) = ? AND LENGTH(value) > 1"
+        return [row["value"] for row in world.rows(query, truth.product_id(world, product), option)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The value, and no other that the product has now."""
         rows = world.rows(f"SELECT o.moment, l.options {_LINES} AND l.name = ?", params["product"])
         options = next(row["options"] for row in rows if day(row["moment"]) == params["day"])
-        others = world.rows(
-            "SELECT value FROM shop_options WHERE product = ? AND LOWER(name) = ?",
-            truth.product_id(world, params["product"]),
-            params["option"],
-        )
-        return [says(truth.options(options)[params["option"]], others=[row["value"] for row in others])]
+        others = self._offered(world, params["product"], params["option"])
+        return [says(truth.options(options)[params["option"]], others=others)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Open the order."""

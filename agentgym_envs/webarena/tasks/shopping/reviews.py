@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 from random import Random
 from typing import Any
 
@@ -33,9 +33,9 @@ class CountStars(Template):
     name, group, sites = "shopping-count-stars", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
     intents = (
-        "How many {stars}-star reviews does the {product} have?",
-        "How many customers gave the {product} exactly {stars} stars?",
-        "Count the reviews of the {product} with a rating of {stars}.",
+        "How many {stars}-star reviews does the {product} have? Answer with the number alone.",
+        "How many customers gave the {product} exactly {stars} stars? Give just the number.",
+        "Count the reviews of the {product} with a rating of {stars}. One number will do.",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -81,11 +81,11 @@ class Discontent(Template):
         for (product,) in world.rows(f"SELECT p.name {_REVIEWS} GROUP BY p.id HAVING COUNT(*) BETWEEN 5 AND 24"):
             reviews = world.rows(f"SELECT r.nickname, r.rating {_REVIEWS} AND p.name = ?", product)
             names = [row["nickname"] for row in reviews]
-            if any(one != other and one.lower() in other.lower() for one in names for other in names):
+            if any(_within(one, other) for one, other in permutations(names, 2)):
                 continue
             for stars in (2, 3):
                 low = sum(row["rating"] <= stars for row in reviews)
-                if len(set(names)) == len(names) and 1 <= low <= 5 and low < len(names):
+                if 1 <= low <= 5 and low < len(names):
                     found.append({"product": product, "stars": stars})
         return found
 
@@ -118,13 +118,15 @@ class ReviewTitle(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Reviews with a title and a nickname that no other of the product has."""
-        rows = world.rows(
-            f"SELECT p.name AS product, r.nickname, r.title {_REVIEWS} AND p.id IN "
-            f"(SELECT p.id {_REVIEWS} GROUP BY p.id HAVING COUNT(*) BETWEEN 3 AND 24 "
-            "AND COUNT(DISTINCT r.nickname) = COUNT(*) AND COUNT(DISTINCT r.title) = COUNT(*))"
-        )
-        return [{"product": row["product"], "nickname": row["nickname"]} for row in rows]
+        """Reviews with a title and a nickname that no other of the product has, or has a part of."""
+        found = []
+        for (product,) in world.rows(f"SELECT p.name {_REVIEWS} GROUP BY p.id HAVING COUNT(*) BETWEEN 3 AND 24"):
+            rows = world.rows(f"SELECT r.nickname, r.title {_REVIEWS} AND p.name = ?", product)
+            for place, row in enumerate(rows):
+                others = [other for number, other in enumerate(rows) if number != place]
+                if not any(row["nickname"] == one["nickname"] or _within(row["title"], one["title"]) for one in others):
+                    found.append({"product": product, "nickname": row["nickname"]})
+        return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its title, and none of the others."""
@@ -197,7 +199,7 @@ class WriteReview(Template):
         """Products that the customer has not reviewed yet."""
         rows = world.rows(
             "SELECT name FROM shop_products WHERE enabled AND id NOT IN "
-            "(SELECT product FROM shop_reviews WHERE customer = ?)",
+            "(SELECT product FROM shop_reviews WHERE customer = ?) ORDER BY id",
             truth.ME,
         )
         return [{"product": row[0], **something_said(rng)} for row in rows]
@@ -211,6 +213,10 @@ class WriteReview(Template):
         yield from steps.open_product(sight, params["product"])
         yield from steps.write_review(sight, params)
         yield sight.stop()
+
+
+def _within(text: str, other: str) -> bool:
+    return text.casefold() in other.casefold()
 
 
 def something_said(rng: Random) -> dict[str, Any]:

@@ -1,0 +1,327 @@
+"""Tasks that put several steps together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.cms.common import (
+    ORDER_LINK,
+    SELECT_ALL,
+    OfAdmin,
+    comment,
+    fill_in,
+    filtered,
+    go,
+    leads,
+    open_customer,
+    open_order,
+    some,
+    spans,
+    ticked,
+)
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+
+class FulfilOrder(OfAdmin):
+    """Invoice an order and ship it."""
+
+    name, kind, difficulty = "cms-fulfil-order", "change", "hard"
+    held_out = True
+    intents = (
+        "Order #{number} is paid and packed: create its invoice, then ship it with {carrier}, tracking number {track}.",
+        "Invoice order {number} and enter its shipment with {carrier} under the tracking number {track}.",
+        "Complete order #{number}. It needs an invoice, and a shipment with the {carrier} tracking number {track}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Pending orders, with any carrier."""
+        carriers = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks ORDER BY 1")]
+        for row in world.rows("SELECT number FROM shop_orders WHERE status = 'pending' ORDER BY id"):
+            yield {"number": row[0], "carrier": rng.choice(carriers), "track": f"{rng.randint(10**9, 10**10 - 1)}"}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Both papers; the order is complete."""
+        (row,) = world.rows("SELECT id, total FROM shop_orders WHERE number = ?", params["number"])
+        invoice = Added("shop_invoices", {"order_id": row["id"], "total": row["total"]})
+        track = Added("shop_tracks", {"carrier": params["carrier"], "number": params["track"]})
+        done = Updated("shop_orders", {"id": row["id"]}, {"status": "complete"})
+        return [changed(invoice, Added("shop_shipments", {"order_id": row["id"]}), track, done)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """One form after the other."""
+        yield from open_order(sight, params["number"])
+        yield sight.click("link", "Invoice")
+        yield sight.click("button", "Submit Invoice")
+        yield sight.click("link", "Ship")
+        yield sight.choose("Carrier", params["carrier"])
+        yield sight.type("Tracking Number", params["track"])
+        yield sight.click("button", "Submit Shipment")
+        yield sight.stop()
+
+
+class PromoteCustomer(OfAdmin):
+    """Move who placed the largest order of some weeks to another group."""
+
+    name, kind, difficulty = "cms-promote-customer", "change", "hard"
+    intents = (
+        "Find out who placed the order with the highest grand total from {start} to {end} (inclusive), and move that "
+        "customer to the group {target}.",
+        "The customer with our largest order between {start} and {end}, both days included, is to become a {target} "
+        "customer. Change the group of the account.",
+        "Which customer placed the most expensive order from {start} until {end}? Set the group of that customer to "
+        "{target}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Spans of some weeks, and groups that the customer is not in."""
+        for start, end in spans(rng, 60, least=10, most=60):
+            rows = self._ranked(world, {"start": start, "end": end})
+            if leads(rows, "total"):
+                others = [one for one in ("General", "Wholesale", "Retailer") if one != rows[0]["customer_group"]]
+                yield {"start": start, "end": end, "target": rng.choice(others)}
+
+    def _ranked(self, world: World, params: Params) -> list[dict[str, object]]:
+        query = """SELECT c.id, c.customer_group, o.total FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
+            WHERE substr(o.moment, 1, 10) BETWEEN ? AND ? ORDER BY o.total DESC"""
+        return [dict(row) for row in world.rows(query, params["start"], params["end"])]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Only the group of that customer."""
+        id = self._ranked(world, params)[0]["id"]
+        return [changed(Updated("shop_customers", {"id": id}, {"customer_group": params["target"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Sort the orders of that time, then find the customer."""
+        yield from go(sight, "Sales", "Orders")
+        yield from filtered(sight, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
+        yield sight.click("link", "Grand Total")
+        yield sight.click("link", "Grand Total")
+        yield from open_customer(sight, sight.table()[0]["Customer"])
+        yield sight.choose("Group", params["target"])
+        yield sight.click("button", "Save Customer")
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Take who placed the smallest."""
+        yield from go(sight, "Sales", "Orders")
+        yield from filtered(sight, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
+        yield sight.click("link", "Grand Total")
+        yield from open_customer(sight, sight.table()[0]["Customer"])
+        yield sight.choose("Group", params["target"])
+        yield sight.click("button", "Save Customer")
+        yield sight.stop()
+
+
+class MoveHouse(OfAdmin):
+    """Correct both addresses of an order."""
+
+    name, kind, difficulty = "cms-correct-both-addresses", "change", "hard"
+    intents = (
+        'The street in both addresses of order #{number}, shipping and billing, must be "{street}". Correct them.',
+        'Change the street address of order {number} to "{street}", in the billing address as well as in the shipping '
+        "address.",
+        'The billing and the shipping address of order #{number} have an old street. Set it to "{street}" in each.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Newer orders."""
+        names = sorted({row[0].partition(" ")[2] for row in world.rows("SELECT street FROM shop_addresses")})
+        query = "SELECT number FROM shop_orders WHERE status <> 'canceled' ORDER BY id DESC"
+        for row in some(world.rows(f"{query} LIMIT 120"), rng, 40):
+            yield {"number": row["number"], "street": f"{rng.randint(200, 999)} {rng.choice(names)}"}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """One column of two addresses."""
+        id = world.value("SELECT id FROM shop_orders WHERE number = ?", params["number"])
+        return [changed(Updated("shop_order_addresses", {"order_id": id}, {"street": params["street"]}, 2))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """One form after the other."""
+        yield from open_order(sight, params["number"])
+        for kind in ("shipping", "billing"):
+            yield sight.click("link", f"Edit {kind} address")
+            yield sight.type("Street Address", params["street"])
+            yield sight.click("button", "Save Address")
+        yield sight.stop()
+
+
+class DisableLow(OfAdmin):
+    """Disable what has nearly run out."""
+
+    name, kind, difficulty = "cms-disable-low-stock", "change", "hard"
+    intents = (
+        'Disable the products of the category "{category}" of which there are at most {most} units in stock.',
+        'In the category "{category}", disable every product with {most} or fewer units left.',
+        'We want to sell no product of "{category}" of which we have no more than {most}. Disable these products, and '
+        "leave the others enabled.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Categories of which two to four products come under a number, all of them enabled."""
+        for row in world.rows("SELECT id, name FROM shop_categories WHERE parent IS NOT NULL ORDER BY id"):
+            query = "SELECT stock, enabled FROM shop_products WHERE category = ? ORDER BY stock"
+            stocks, count = world.rows(query, row["id"]), rng.choice((2, 2, 3, 4))
+            if len(stocks) <= count or not all(one["enabled"] for one in stocks[:count]):
+                continue
+            room = stocks[count]["stock"] - stocks[count - 1]["stock"]
+            if room > 1:
+                yield {"category": row["name"], "most": stocks[count - 1]["stock"] + room // 2}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Those, and nothing else of them."""
+        query = """SELECT p.id FROM shop_products p JOIN shop_categories k ON k.id = p.category
+            WHERE k.name = ? AND k.parent IS NOT NULL AND p.stock <= ? ORDER BY p.id"""
+        rows = world.rows(query, params["category"], params["most"])
+        return [changed(*(Updated("shop_products", {"id": row["id"]}, {"enabled": 0}) for row in rows))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Filter, tick all, disable."""
+        yield from go(sight, "Catalog", "Products")
+        yield from filtered(sight, {"Quantity to": params["most"]}, Category=params["category"])
+        yield from ticked(sight, "Disable", [SELECT_ALL])
+        yield sight.stop()
+
+
+class GroupRule(OfAdmin):
+    """A rule for a group of customers, of a fixed amount."""
+
+    name, kind, difficulty = "cms-new-group-rule", "change", "hard"
+    intents = (
+        'Create an active cart price rule "{rule}" for the customer group {target}: with the coupon {coupon}, '
+        "${amount} off the whole cart, with no minimum and no dates.",
+        'Add a cart price rule called "{rule}" with the coupon code {coupon}. It gives {target} customers a fixed '
+        "${amount} off the whole cart, is active, and has neither a minimum nor dates.",
+        "{target} customers are to get ${amount} off any cart with the coupon {coupon}. Set up the cart price rule, "
+        'name it "{rule}", leave it active and without dates.',
+    )
+    _HEADS = ("Thank you", "Welcome back", "Partner bonus", "Large orders", "Spring greeting")
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """With codes that are free."""
+        for group in ("Wholesale", "Retailer", "General"):
+            for head in self._HEADS:
+                for amount in rng.sample((4, 6, 7, 9, 11, 12, 14), 2):
+                    rule = f"{head}, {group}"
+                    code = f"{head.split(' ')[0].upper()}-{group[0]}{amount}"
+                    yield {"rule": rule, "coupon": code, "target": group, "amount": amount}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A rule with what was given."""
+        values = {"name": params["rule"], "coupon": params["coupon"], "kind": "fixed", "amount": 100 * params["amount"]}
+        values |= {"customer_group": params["target"], "active": 1, "minimum": 0, "starts": None, "ends": None}
+        return [changed(Added("shop_rules", values))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A form of its own."""
+        yield from go(sight, "Marketing", "Cart Price Rules")
+        yield sight.click("link", "Add New Rule")
+        yield from fill_in(sight, {"Rule Name": params["rule"], "Coupon Code": params["coupon"]})
+        yield sight.choose("Customer Group", params["target"])
+        yield sight.choose("Apply", "Fixed amount for the whole cart")
+        yield sight.type("Discount Amount", str(params["amount"]))
+        yield sight.click("button", "Save")
+        yield sight.stop()
+
+
+class DearestOfCategory(OfAdmin):
+    """The product of a category with the highest price."""
+
+    name, kind, difficulty = "cms-dearest-of-category", "information", "medium"
+    intents = (
+        'Which product in the category "{category}" has the highest price? Do not heed special prices.',
+        'What is the most expensive product of the category "{category}" by its regular price?',
+        'Name the product with the highest regular price in "{category}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Categories in which one leads."""
+        names = [
+            str(row[0]) for row in world.rows("SELECT name FROM shop_categories WHERE parent IS NOT NULL ORDER BY id")
+        ]
+        return [{"category": name} for name in names if leads(self._ranked(world, name), "price")]
+
+    def _ranked(self, world: World, category: str) -> list[dict[str, object]]:
+        query = """SELECT p.name, p.price FROM shop_products p JOIN shop_categories k ON k.id = p.category
+            WHERE k.name = ? AND k.parent IS NOT NULL ORDER BY p.price DESC"""
+        return [dict(row) for row in world.rows(query, category)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its name, and none of the others'."""
+        first, *others = [str(row["name"]) for row in self._ranked(world, params["category"])]
+        return [says(first, others=others)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Filter and sort; the first click has the cheapest first."""
+        yield from go(sight, "Catalog", "Products")
+        yield from filtered(sight, {}, Category=params["category"])
+        yield sight.click("link", "Price")
+        yield sight.click("link", "Price")
+        yield sight.stop(sight.table()[0]["Name"])
+
+
+class MessageBuyer(OfAdmin):
+    """Tell whoever ordered most often something about the newest order."""
+
+    name, kind, difficulty = "cms-thank-customer", "change", "hard"
+    intents = (
+        "Which customer placed the most orders from {start} to {end} (canceled ones left out)? Add the comment "
+        '"{message}" to the most recent order of that customer, whatever its status, and notify the customer.',
+        "Find the customer with the largest number of orders between {start} and {end}, canceled ones not counted. "
+        'Comment on the newest of all orders of that customer with "{message}" and have the customer notified.',
+        "Thank our most frequent buyer of the time from {start} until {end} (without canceled orders): write "
+        '"{message}" as a comment on the buyer\'s latest order of all, with a notification.',
+    )
+    _MESSAGES = ("Thank you for coming back so often!", "You have been our best customer. Thank you!", "Many thanks!")
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Spans of time with one who leads."""
+        for start, end in spans(rng, 120, least=20, most=120):
+            if leads(self._ranked(world, start, end), "orders"):
+                yield {"start": start, "end": end, "message": rng.choice(self._MESSAGES)}
+
+    def _ranked(self, world: World, start: str, end: str) -> list[dict[str, object]]:
+        query = """SELECT customer, COUNT(*) AS orders FROM shop_orders WHERE status <> 'canceled'
+            AND substr(moment, 1, 10) BETWEEN ? AND ? GROUP BY customer ORDER BY orders DESC"""
+        return [dict(row) for row in world.rows(query, start, end)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A comment on the newest order."""
+        customer = self._ranked(world, params["start"], params["end"])[0]["customer"]
+        query = "SELECT id, status FROM shop_orders WHERE customer = ? ORDER BY moment DESC LIMIT 1"
+        (order,) = world.rows(query, customer)
+        values = {"order_id": order["id"], "status": order["status"], "text": params["message"], "notified": 1}
+        return [changed(Added("shop_order_comments", values))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The report tells who, the customer's page which order."""
+        yield from go(sight, "Reports", "Order Count Report")
+        yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
+        yield from open_customer(sight, sight.table()[0]["Customer"])
+        yield sight.click("link", ORDER_LINK)
+        yield from comment(sight, params["message"])
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Comment on the newest order of all customers."""
+        yield from go(sight, "Sales", "Orders")
+        yield sight.click("link", ORDER_LINK)
+        yield sight.type("Comment", params["message"])
+        yield sight.click("button", "Submit Comment")
+        yield sight.stop()
+
+
+TEMPLATES = (
+    FulfilOrder(),
+    PromoteCustomer(),
+    MoveHouse(),
+    DisableLow(),
+    GroupRule(),
+    DearestOfCategory(),
+    MessageBuyer(),
+)

@@ -1,0 +1,379 @@
+"""Questions for which several pages have to be read, or figures compared."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.forum import truth, ways
+from agentgym_envs.webarena.tasks.forum.truth import ForumTemplate, asked, column
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params
+
+_NEGATIVE = "SELECT COUNT(*) FROM forum_comments WHERE author = ? AND score < 0"
+_WRITTEN = "SELECT COUNT(*) FROM forum_comments WHERE author = ?"
+
+_FIGURES = {"posts": "forum_posts", "subscribers": "forum_subscriptions"}
+
+
+def _count(world: World, board: str, figure: str) -> int:
+    """How many of them a board has."""
+    return int(world.value(f"SELECT COUNT(*) FROM {_FIGURES[figure]} WHERE board = ?", truth.board(world, board)))
+
+
+class BoardFigure(ForumTemplate):
+    """How many subscribers or posts a board has."""
+
+    name, kind, difficulty = "forum-board-figure", "information", "easy"
+    intents = (
+        "How many {figure} does the board {board} have?",
+        "Tell me the number of {figure} of the forum's board {board}.",
+        "Look up how many {figure} there are in {board}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Boards in which the two numbers differ."""
+        found = []
+        for board in truth.boards(world):
+            if _count(world, board, "posts") != _count(world, board, "subscribers"):
+                found += [{"board": board, "figure": figure} for figure in ("posts", "subscribers")]
+        return found
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The number."""
+        return [says(_count(world, params["board"], params["figure"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Look into the list of boards."""
+        yield sight.click("link", "Boards")
+        yield sight.stop(_figures(sight)[params["board"]][params["figure"]])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The other number."""
+        yield sight.click("link", "Boards")
+        other = "posts" if params["figure"] == "subscribers" else "subscribers"
+        yield sight.stop(_figures(sight)[params["board"]][other])
+
+
+def _figures(sight: Sight) -> dict[str, dict[str, int]]:
+    """The figures of the list of boards."""
+    rows = {row["Board"]: row for row in sight.table()}
+    return {name: {"posts": int(row["Posts"]), "subscribers": int(row["Subscribers"])} for name, row in rows.items()}
+
+
+class LargerBoard(ForumTemplate):
+    """Which of three boards has most subscribers or posts."""
+
+    name, kind, difficulty = "forum-larger-board", "information", "easy"
+    intents = (
+        "Which of the boards {first}, {second} and {third} has the most {figure}?",
+        "Compare the boards {first}, {second} and {third}: which one has the largest number of {figure}?",
+        "Of {first}, {second} and {third}, name the board with the most {figure}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Some threes of boards of which one leads."""
+        found: list[Params] = []
+        while len(found) < 30:
+            names = rng.sample(truth.boards(world), 3)
+            figure = rng.choice(list(_FIGURES))
+            counts = sorted((_count(world, name, figure) for name in names), reverse=True)
+            if counts[0] > counts[1]:
+                found.append(dict(zip(("first", "second", "third", "figure"), [*names, figure], strict=True)))
+        return found
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """One of the names."""
+        names = [params["first"], params["second"], params["third"]]
+        best = max(names, key=lambda name: _count(world, name, params["figure"]))
+        return [says(best, others=[name for name in names if name != best])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Look into the list of boards."""
+        yield sight.click("link", "Boards")
+        figures = _figures(sight)
+        names = [params["first"], params["second"], params["third"]]
+        yield sight.stop(max(names, key=lambda name: figures[name][params["figure"]]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The smallest."""
+        yield sight.click("link", "Boards")
+        figures = _figures(sight)
+        names = [params["first"], params["second"], params["third"]]
+        yield sight.stop(min(names, key=lambda name: figures[name][params["figure"]]))
+
+
+class LinksToDomain(ForumTemplate):
+    """How many posts link to a domain."""
+
+    name, kind, difficulty = "forum-links-to-domain", "information", "medium"
+    intents = (
+        "How many posts in the forum link to {domain}?",
+        "Count the posts that are links to pages of {domain}.",
+        "I run {domain}. How often has the forum linked to us in a post?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Domains with several links."""
+        query = "SELECT domain FROM posts WHERE domain IS NOT NULL GROUP BY domain HAVING COUNT(*) > 2"
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The number."""
+        return [says(*column(world, "SELECT COUNT(*) FROM posts WHERE domain = ?", params["domain"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Find one, and from it all."""
+        yield from ways.search(sight, params["domain"])
+        yield sight.click("link", params["domain"])
+        yield sight.stop(sight.search(r"^(\d+) posts$")[0])
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """One less."""
+        yield from ways.search(sight, params["domain"])
+        yield sight.click("link", params["domain"])
+        yield sight.stop(int(sight.search(r"^(\d+) posts$")[0]) - 1)
+
+
+class PostsInMonth(ForumTemplate):
+    """How many posts a board got in a month."""
+
+    name, kind, difficulty = "forum-posts-in-month", "information", "hard"
+    intents = (
+        "How many posts were made in the board {board} in {month}?",
+        "Count the posts of {month} in {board}.",
+        "I need a figure for a report: the number of posts in {board} during {month}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Months with some posts, not too far back."""
+        query = """
+            SELECT board_name AS board, substr(created, 1, 7) AS month FROM posts p
+            WHERE substr(created, 1, 7) BETWEEN '2025-09' AND '2026-02' GROUP BY 1, 2 HAVING
+            (SELECT COUNT(*) FROM posts q WHERE q.board = p.board AND q.created >= substr(p.created, 1, 7)) < 60
+        """
+        return [{**row, "month": _told(row["month"])} for row in asked(world, query)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The number."""
+        months = column(world, "SELECT substr(created, 1, 7) FROM posts WHERE board_name = ?", params["board"])
+        return [says(sum(_told(month) == params["month"] for month in months))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read the board backwards until the month is over."""
+        found = yield from self._months(sight, params)
+        yield sight.stop(found.count(params["month"]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """One more."""
+        found = yield from self._months(sight, params)
+        yield sight.stop(found.count(params["month"]) + 1)
+
+    def _months(self, sight: Sight, params: Params) -> ways.Steps[list[str]]:
+        yield from ways.open_board(sight, params["board"], "New")
+        wanted = datetime.datetime.strptime(params["month"], "%B %Y")
+        days: list[datetime.datetime] = []
+        while True:
+            days += [datetime.datetime.strptime(post.day, "%b %d, %Y") for post in ways.listed(sight)]
+            if days[-1] < wanted or not sight.has("link", "Next"):
+                return [f"{day:%B %Y}" for day in days]
+            yield sight.click("link", "Next")
+
+
+def _told(month: str) -> str:
+    """A month as people tell it, of "2026-02"."""
+    return f"{datetime.datetime.strptime(month, '%Y-%m'):%B %Y}"
+
+
+class NegativeComments(ForumTemplate):
+    """How many comments of somebody were voted below zero."""
+
+    name, kind, difficulty = "forum-negative-comments", "information", "hard"
+    intents = (
+        "How many comments by the user {user} have a score below zero?",
+        "Count the comments of {user} that got more downvotes than upvotes, that is, whose score is negative.",
+        "Of everything that {user} has commented, how many comments have a negative score?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Users with such comments, and not too many others."""
+        names = []
+        for name in truth.others(world):
+            number = truth.user(world, name)["id"]
+            if world.value(_NEGATIVE, number) and 4 < world.value(_WRITTEN, number) <= 70:
+                names.append({"user": name})
+        return names
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The number."""
+        return [says(world.value(_NEGATIVE, truth.user(world, params["user"])["id"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Read all pages of the user's comments."""
+        yield from ways.open_user(sight, params["user"])
+        found = yield from ways.comments_of(sight)
+        yield sight.stop(sum(said.score < 0 for said in found))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """All comments."""
+        yield from ways.open_user(sight, params["user"])
+        found = yield from ways.comments_of(sight)
+        yield sight.stop(len(found))
+
+
+class LatestPosterNegative(ForumTemplate):
+    """The same of whoever wrote the newest post of a board."""
+
+    name, kind, difficulty, held_out = "forum-latest-poster-negative", "information", "hard", True
+    intents = (
+        "How many comments with a score below zero has the user who made the latest post in the board {board} written?",
+        "Take the author of the newest post in {board}. How many of that user's comments have a negative score?",
+        "For whoever was the last to post in {board}, count the comments whose score is negative.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Boards in which that is not the agent, and the comments can be read."""
+        last = ((board, truth.newest(world, board)[0]["author"]) for board in truth.boards(world))
+        return [{"board": board} for board, number in last if 0 < world.value(_WRITTEN, number) <= 70 and number != 1]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The number."""
+        return [says(world.value(_NEGATIVE, truth.newest(world, params["board"])[0]["author"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the post to its author."""
+        yield from ways.open_board(sight, params["board"], "New")
+        yield sight.click("link", ways.listed(sight)[0].author)
+        found = yield from ways.comments_of(sight)
+        yield sight.stop(sum(said.score < 0 for said in found))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """One more."""
+        yield from ways.open_board(sight, params["board"], "New")
+        yield sight.click("link", ways.listed(sight)[0].author)
+        found = yield from ways.comments_of(sight)
+        yield sight.stop(sum(said.score < 0 for said in found) + 1)
+
+
+class KarmaDuel(ForumTemplate):
+    """Which of two users has more karma."""
+
+    name, kind, difficulty = "forum-karma-duel", "information", "hard"
+    intents = (
+        "Who has the higher karma of {kind}, {first} or {second}?",
+        "Compare the users {first} and {second}: which of them has more karma of {kind}?",
+        "My friends {first} and {second} quarrel about who has more karma of {kind}. Who has?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Some pairs."""
+        found: list[Params] = []
+        names = truth.others(world)
+        while len(found) < 30:
+            first, second = rng.sample(names, 2)
+            kind = rng.choice(("posts", "comments"))
+            if self._karma(world, first, kind) != self._karma(world, second, kind):
+                found.append({"first": first, "second": second, "kind": kind})
+        return found
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The name."""
+        pair = sorted((params["first"], params["second"]), key=lambda name: self._karma(world, name, params["kind"]))
+        return [says(pair[1], others=[pair[0]])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Look at both profiles."""
+        karmas = {}
+        for name in (params["first"], params["second"]):
+            yield from ways.open_user(sight, name)
+            karmas[name] = int(sight.value(f"Karma of {params['kind']}"))
+        yield sight.stop(max(karmas, key=lambda name: karmas[name]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Both."""
+        yield sight.stop(f"{params['first']} and {params['second']}")
+
+    def _karma(self, world: World, name: str, kind: str) -> int:
+        query = f"SELECT COALESCE(SUM(score), 0) FROM forum_{kind} WHERE author = ?"
+        return int(world.value(query, truth.user(world, name)["id"]))
+
+
+class OwnScore(ForumTemplate):
+    """How a post of the agent's account did."""
+
+    name, kind, difficulty = "forum-own-score", "information", "easy"
+    intents = (
+        'What is the score of my post "{title}"?',
+        'How many points does my post "{title}" have now?',
+        'Check my post "{title}" and tell me its score.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """The account's posts."""
+        return asked(world, "SELECT title FROM posts WHERE author = 1 AND score <> comments AND comments > 0")
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The number."""
+        return [says(truth.post(world, params["title"])["score"])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Look at the own profile."""
+        found = yield from ways.own_post(sight, params["title"])
+        yield sight.stop(found.score)
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The number of comments."""
+        found = yield from ways.own_post(sight, params["title"])
+        yield sight.stop(found.comments)
+
+
+class BestAuthors(ForumTemplate):
+    """Who wrote the best posts of a board."""
+
+    name, kind, difficulty = "forum-best-authors", "information", "medium"
+    intents = (
+        "Who wrote the {count} posts with the highest scores in the board {board}? Name all {count} authors.",
+        "List the authors of the top {count} posts of all time in {board}.",
+        "Which {count} users wrote the {count} best rated posts of {board}?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Boards and counts for which the authors are all different."""
+        found = []
+        for board in truth.boards(world):
+            authors = [row["author"] for row in truth.top(world, board)[:4]]
+            found += [{"board": board, "count": count} for count in (2, 3, 4) if len({*authors[:count]}) == count]
+        return found
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Their names, and none of those who wrote the next."""
+        names = [row["author_name"] for row in truth.top(world, params["board"])]
+        best = names[: params["count"]]
+        return [says(*best, others=[name for name in names if name not in best])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Sort by score."""
+        yield from ways.open_board(sight, params["board"], "Top")
+        yield sight.stop(", ".join(post.author for post in ways.listed(sight)[: params["count"]]))
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """One too few."""
+        yield from ways.open_board(sight, params["board"], "Top")
+        yield sight.stop(", ".join(post.author for post in ways.listed(sight)[: params["count"] - 1]))
+
+
+TEMPLATES = (
+    BoardFigure(),
+    LargerBoard(),
+    LinksToDomain(),
+    PostsInMonth(),
+    NegativeComments(),
+    LatestPosterNegative(),
+    KarmaDuel(),
+    OwnScore(),
+    BestAuthors(),
+)

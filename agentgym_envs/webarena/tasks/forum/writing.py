@@ -1,0 +1,353 @@
+"""Tasks in which something is written: posts, comments, messages, boards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.dom import PageHolds
+from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.sites.forum.words import REPORTS
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.forum import truth, ways
+from agentgym_envs.webarena.tasks.forum.reading import conversations, open_conversation
+from agentgym_envs.webarena.tasks.forum.truth import ME, NOTES, ORIGIN, TEXTS, TITLES, ForumTemplate, asked
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+_OPEN = "NOT locked AND NOT veiled"
+
+
+class CommentOn(ForumTemplate):
+    """Comment on a post."""
+
+    name, kind, difficulty = "forum-comment-on", "change", "medium"
+    intents = (
+        'Comment on the post "{title}": "{text}"',
+        'Leave the comment "{text}" under the post "{title}".',
+        'In the thread "{title}", write this as a comment of its own: "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Posts that are open."""
+        return truth.with_each(asked(world, f"SELECT title FROM posts WHERE {_OPEN}"), rng, text=TEXTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The comment, which the page shows."""
+        found = truth.post(world, params["title"])
+        page = PageHolds(f"{ORIGIN}/b/{found['board_name']}/{found['id']}?sort=new", includes=(params["text"],))
+        return [changed(truth.says_in(world, params["title"], params["text"]), free=NOTES), page]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Open it and write."""
+        yield from ways.open_post(sight, params["title"])
+        yield from ways.comment(sight, params["text"])
+        yield sight.stop()
+
+
+class ReplyTo(ForumTemplate):
+    """Reply to somebody's comment."""
+
+    name, kind, difficulty = "forum-reply-to", "change", "medium"
+    intents = (
+        'Reply to the comment by {user} on the post "{title}" with "{text}".',
+        'In the thread "{title}", answer the comment of {user}: "{text}"',
+        'Write "{text}" as a reply to what {user} has commented on "{title}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Comments of others in threads that are open."""
+        query = """
+            SELECT title, author_name AS user FROM lone
+            WHERE NOT locked AND author <> 1 AND comments BETWEEN 2 AND 18
+        """
+        return truth.with_each(rng.sample(asked(world, query), 60), rng, text=TEXTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A comment below that one."""
+        parent = truth.comment(world, params["title"], params["user"])["id"]
+        return [changed(truth.says_in(world, params["title"], params["text"], parent), free=NOTES)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Unfold the form of the comment."""
+        yield from ways.open_post(sight, params["title"])
+        yield from ways.to_comment(sight, params["user"])
+        yield sight.click_in(params["user"], "DisclosureTriangle", "Reply")
+        yield sight.type(f"Your reply to {params['user']}", params["text"])
+        yield sight.click_in(params["user"], "button", "Send reply")
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Comment on the post."""
+        yield from ways.open_post(sight, params["title"])
+        yield from ways.comment(sight, params["text"])
+        yield sight.stop()
+
+
+class SubmitText(ForumTemplate):
+    """Post a text."""
+
+    name, kind, difficulty = "forum-submit-text", "change", "medium"
+    intents = (
+        'Post in the board {board} with the title "{title}" and the text "{text}".',
+        'Start a thread in {board}. Title: "{title}". Text: "{text}"',
+        'Submit a new post to {board}, called "{title}", that says: "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Any board."""
+        rows = [{"board": board} for board in truth.boards(world) for _ in range(2)]
+        return truth.with_each(rows, rng, title=TITLES, text=TEXTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The post, which the board shows."""
+        page = PageHolds(f"{ORIGIN}/b/{params['board']}/new", includes=(params["title"],))
+        return [changed(_posted(world, params, url=None, flair=None)), page]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the page of the board."""
+        yield from ways.open_board(sight, params["board"])
+        yield from ways.submit(sight, params["title"], params["text"])
+        yield sight.stop()
+
+
+def _posted(world: World, params: Params, **more: object) -> Added:
+    row = {"board": truth.board(world, params["board"]), "author": ME, "title": params["title"]}
+    return Added("forum_posts", {**row, "body": params.get("text", ""), "deleted": 0, **more})
+
+
+class SubmitLink(ForumTemplate):
+    """Post a link."""
+
+    name, kind, difficulty = "forum-submit-link", "change", "medium"
+    intents = (
+        'Post a link to {url} in the board {board}. Its title is "{title}".',
+        'Share {url} in {board} under the title "{title}".',
+        'Submit a link post to the board {board}: title "{title}", URL {url}, no text.',
+    )
+    _hosts = ("pagesandpaths.test", "eveningnotes.test", "thequietdesk.test")
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Any board."""
+        rows = [{"board": board} for board in truth.boards(world) for _ in range(2)]
+        urls = [
+            f"https://{host}/{year}/notes-{number}" for host in self._hosts for year, number in ((2025, 7), (2026, 3))
+        ]
+        return truth.with_each(rows, rng, title=TITLES, url=urls)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The post."""
+        return [changed(_posted(world, params, url=params["url"], flair=None))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the page of the board."""
+        yield from ways.open_board(sight, params["board"])
+        yield sight.click("link", "Submit")
+        yield sight.type("Title", params["title"])
+        yield sight.type("URL", params["url"])
+        yield sight.click("button", "Post")
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Put the address into the text."""
+        yield from ways.open_board(sight, params["board"])
+        yield from ways.submit(sight, params["title"], params["url"])
+        yield sight.stop()
+
+
+class SubmitFlair(ForumTemplate):
+    """Post a text with a flair."""
+
+    name, kind, difficulty, held_out = "forum-submit-flair", "change", "hard", True
+    intents = (
+        'Post "{title}" in the board {board} with the text "{text}" and the flair "{flair}".',
+        'Start a thread in {board} that carries the flair "{flair}". Title: "{title}". Text: "{text}"',
+        'Submit to {board}: title "{title}", text "{text}". Choose the flair "{flair}" for it.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Any board and any of its flairs."""
+        query = "SELECT b.name AS board, f.name AS flair FROM forum_flairs f JOIN forum_boards b ON b.id = f.board"
+        return truth.with_each(asked(world, query), rng, title=TITLES, text=TEXTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The post with the flair."""
+        query = "SELECT id FROM forum_flairs WHERE board = ? AND name = ?"
+        flair = world.value(query, truth.board(world, params["board"]), params["flair"])
+        return [changed(_posted(world, params, url=None, flair=flair))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the page of the board."""
+        yield from ways.open_board(sight, params["board"])
+        yield from ways.submit(sight, params["title"], params["text"], flair=params["flair"])
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Without the flair."""
+        yield from ways.open_board(sight, params["board"])
+        yield from ways.submit(sight, params["title"], params["text"])
+        yield sight.stop()
+
+
+class NewBoard(ForumTemplate):
+    """Open a board."""
+
+    name, kind, difficulty = "forum-new-board", "change", "medium"
+    intents = (
+        'Open a new board named {board} with the title "{title}" and the description "{text}".',
+        'Create a board in the forum: name {board}, title "{title}", description "{text}". Leave the sidebar empty.',
+        'The forum needs a board for {board}. Open one of that name; its title is "{title}", its description "{text}".',
+    )
+    _boards = (
+        ("beekeeping", "Beekeeping", "Hives, honey and stings."),
+        ("sailing", "Sailing", "For everybody who waits for wind."),
+        ("pottery", "Pottery", "Clay, kilns and cracked mugs."),
+        ("chess", "Chess", "Openings, endgames and excuses."),
+        ("birdwatching", "Birdwatching", "What flew past your window."),
+        ("calligraphy", "Calligraphy", "Ink on paper, slowly."),
+        ("swimming", "Swimming", "Pools, lakes and cold seas."),
+        ("mushrooms", "Mushrooms", "Found, photographed and left alone."),
+        ("sewing", "Sewing", "Seams, patterns and broken needles."),
+        ("bread", "Bread", "Flour, water, salt, time."),
+        ("origami", "Origami", "Fold it again."),
+        ("climbing", "Climbing", "Rock, plastic and chalk."),
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Boards that no world has."""
+        return [dict(zip(("board", "title", "text"), row, strict=True)) for row in self._boards]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The board, which the account moderates and subscribes to."""
+        row = {"name": params["board"], "title": params["title"], "description": params["text"], "sidebar": ""}
+        number = 1 + int(world.value("SELECT MAX(id) FROM forum_boards"))
+        moderator = Added("forum_moderators", {"board": number, "user": ME})
+        follower = Added("forum_subscriptions", {"board": number, "account": ME})
+        return [changed(Added("forum_boards", {"id": number, **row}), moderator, follower)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Fill the form in."""
+        yield sight.click("link", "Open a board")
+        yield sight.type("Name", params["board"])
+        yield sight.type("Title", params["title"])
+        yield sight.type("Description", params["text"])
+        yield sight.click("button", "Open the board")
+        yield sight.stop()
+
+
+class SendMessage(ForumTemplate):
+    """Write to somebody."""
+
+    name, kind, difficulty = "forum-send-message", "change", "medium"
+    intents = (
+        'Send {user} a private message with the subject "{subject}" that says "{text}".',
+        'Write to the user {user}. Subject: "{subject}". Message: "{text}"',
+        'Start a private conversation with {user} called "{subject}" and write: "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Anybody else."""
+        rows: list[dict[str, object]] = [{"user": name} for name in truth.others(world)]
+        return truth.with_each(rows, rng, subject=TITLES, text=TEXTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A conversation with one message."""
+        return [changed(*wrote_to(world, params["user"], params["subject"], params["text"]))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the list of messages."""
+        yield sight.click("link", ways.MESSAGES)
+        yield sight.click("link", "New message")
+        yield sight.type("To", params["user"])
+        yield from ways.write_message(sight, params["subject"], params["text"])
+        yield sight.stop()
+
+
+def wrote_to(world: World, user: str, subject: str, text: str) -> tuple[Added, Added]:
+    """The rows of a message that opens a conversation."""
+    partner = truth.user(world, user)["id"]
+    opened = Added("forum_conversations", {"opener": ME, "partner": partner, "subject": subject})
+    return opened, Added("forum_messages", {"author": ME, "body": text})
+
+
+class AnswerMessage(ForumTemplate):
+    """Answer somebody."""
+
+    name, kind, difficulty = "forum-answer-message", "change", "medium"
+    intents = (
+        'Answer in my private conversation with {user}: "{text}"',
+        'Write back to {user} in the conversation that we have. Say "{text}"',
+        'Reply to the messages from {user} with "{text}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """The account's conversations."""
+        return [{**row, "text": text} for row in conversations(world) for text in rng.sample(TEXTS, 2)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A message; what there was is read."""
+        person = truth.user(world, params["user"])["id"]
+        number = world.value("SELECT id FROM forum_conversations WHERE ? IN (opener, partner)", person)
+        query = "SELECT id FROM forum_messages WHERE conversation = ? AND author <> 1 AND unread = 1"
+        read = [Updated("forum_messages", {"id": row[0]}, {"unread": 0}) for row in world.rows(query, number)]
+        return [changed(Added("forum_messages", {"conversation": number, "author": ME, "body": params["text"]}), *read)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Open the conversation."""
+        yield from open_conversation(sight, params["user"])
+        yield sight.type("Your answer", params["text"])
+        yield sight.click("button", "Send")
+        yield sight.stop()
+
+
+class Report(ForumTemplate):
+    """Report a post."""
+
+    name, kind, difficulty = "forum-report", "change", "medium"
+    intents = (
+        'Report the post "{title}" to its moderators. The reason: {reason}.',
+        'The post "{title}" should be looked at by the moderators. Report it as "{reason}".',
+        'Tell the moderators that the post "{title}" is a case of "{reason}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Posts by others."""
+        rows = asked(world, "SELECT title FROM posts WHERE author <> 1 AND pinned = 0")
+        return truth.with_each(rows, rng, reason=REPORTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The report."""
+        number = truth.post(world, params["title"])["id"]
+        row = {"reporter": ME, "post": number, "comment": None, "reason": params["reason"], "resolved": 0}
+        return [changed(Added("forum_reports", row))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Open it and give the reason."""
+        yield from ways.open_post(sight, params["title"])
+        yield sight.click("link", "Report")
+        yield sight.click("radio", params["reason"])
+        yield sight.click("button", "Send report")
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Give another reason."""
+        yield from ways.open_post(sight, params["title"])
+        yield sight.click("link", "Report")
+        yield sight.click("radio", re.compile(rf"(?!{re.escape(params['reason'])}).*"))
+        yield sight.click("button", "Send report")
+        yield sight.stop()
+
+
+TEMPLATES = (
+    CommentOn(),
+    ReplyTo(),
+    SubmitText(),
+    SubmitLink(),
+    SubmitFlair(),
+    NewBoard(),
+    SendMessage(),
+    AnswerMessage(),
+    Report(),
+)
