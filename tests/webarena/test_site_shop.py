@@ -141,6 +141,17 @@ def test_what_is_not_there(shop: Shop) -> None:
         assert shop.http.get(path).status_code == 404, path
 
 
+def test_pages_are_listed_by_their_titles_while_they_are_shown(shop: Shop) -> None:
+    shop.episode.database.execute("UPDATE shop_pages SET title = ? WHERE url_key = 'privacy'", (HOSTILE,))
+    shop.episode.database.execute("UPDATE shop_pages SET enabled = 0 WHERE url_key IN ('shipping', 'warranty')")
+    text = shop.get("/page/payment")
+    links = dict(re.findall(r'href="/page/([^"]*)"[^>]*>(.*?)</a>', text))
+    assert links["about-us"] == "About us" and links["privacy"] == HOSTILE and links["our-store"] == "Our store"
+    assert not {"shipping", "warranty", "careers", "no-route"} & set(links)
+    for key in links:
+        shop.get(f"/page/{key}")
+
+
 def names_on(text: str) -> list[str]:
     return re.findall(r'<h2><a href="/product/[^"]*">([^<]*)<', text)
 

@@ -18,9 +18,9 @@ from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
 VERSION = 1
 WORLDS: dict[Split, tuple[int, ...]] = {"train": (1, 2, 3, 4), "validation": (11,), "test": (21, 22)}
 """The seeds of the worlds that the tasks of each split play in."""
-MOST: dict[Split, int] = {"train": 16, "validation": 2, "test": 3}
+MOST: dict[Split, int] = {"train": 8, "validation": 1, "test": 2}
 """How many tasks of a template there are in one world, at most."""
-MOST_HELD_OUT = 9
+MOST_HELD_OUT = 4
 """The same for templates that are kept for tests."""
 MODULES = ("shopping", "cms", "maps", "code", "forum", "across")
 """The packages and modules beside this one that list templates (`TEMPLATES`)."""

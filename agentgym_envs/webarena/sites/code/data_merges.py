@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import difflib
 import json
 import random
 import re
@@ -17,6 +16,7 @@ from agentgym_envs.webarena.sites.code.data_people import ME
 from agentgym_envs.webarena.sites.code.data_projects import Draft
 from agentgym_envs.webarena.sites.code.data_sources import module_path, one_more
 from agentgym_envs.webarena.sites.code.data_tools import Rows, Words, fill_in, sha, shares, slug, soon, working_moment
+from agentgym_envs.webarena.sites.code.repository import counted
 
 MERGE_REQUESTS = 140
 _DAY = datetime.timedelta(days=1)
@@ -174,7 +174,7 @@ def _add_branch(
     for moment in sorted(working_moment(rng, started, last) for _ in range(rng.choice((1, 1, 2, 2, 3)))):
         path, text, message = _edit(rows, rng, draft, blobs, words)
         before, blobs[path] = blobs[path], rows.add("blobs", content=text)
-        added, gone = _counted(rows.row("blobs", before)["content"], text)
+        added, gone = counted(rows.row("blobs", before)["content"], text)
         rows.add(
             "commits", branch=branch, sha=sha(rng), author=author, message=message, moment=stamp(moment),
             additions=added, deletions=gone, merge_request=None,
@@ -202,10 +202,3 @@ def _edit(rows: Rows, rng: random.Random, draft: Draft, blobs: dict[str, int], w
         "## {Part}\n\n{Part} looks at {things} and their {others}. Set `{option}` to change how.\n\n", words
     )
     return "README.md", text.replace("## Help", f"{section}## Help"), f"Mention {part} in the README"
-
-
-def _counted(before: str, after: str) -> tuple[int, int]:
-    """How many lines came, and how many went."""
-    old, new = before.splitlines(), after.splitlines()
-    same = sum(block.size for block in difflib.SequenceMatcher(None, old, new, False).get_matching_blocks())
-    return len(new) - same, len(old) - same

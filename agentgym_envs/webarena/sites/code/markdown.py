@@ -56,10 +56,11 @@ def _code(lines: list[str]) -> str:
 
 
 def _list(lines: list[str], base: str) -> str:
-    tag = "ol" if lines[0][0].isdigit() else "ul"
-    items = _taken(lines, lambda line: _ITEM.fullmatch(line.rstrip()) is not None)
-    inner = (_ITEM.sub(r"\1", item.rstrip(), count=1) for item in items)
-    return f"<{tag}>{''.join(f'<li>{_inline(item, base)}</li>' for item in inner)}</{tag}>"
+    numbered = lines[0][0].isdigit()
+    items = _taken(lines, lambda line: _ITEM.fullmatch(line.rstrip()) is not None and line[0].isdigit() == numbered)
+    texts = (_ITEM.sub(r"\1", item.rstrip(), count=1) for item in items)
+    inner = "".join(f"<li>{_inline(text, base)}</li>" for text in texts)
+    return f"<ol>{inner}</ol>" if numbered else f"<ul>{inner}</ul>"
 
 
 def _table(lines: list[str], base: str) -> str:

@@ -16,7 +16,8 @@ from agentgym_envs.webarena.sites.forum.subjects import FLAIRS, Topic
 from agentgym_envs.webarena.sites.forum.tables import insert
 from agentgym_envs.webarena.sites.forum.talk import Comment, Talk
 from agentgym_envs.webarena.sites.forum.texts import Slots
-from agentgym_envs.webarena.sites.forum.words import CLOSINGS, OPENINGS, TITLES
+from agentgym_envs.webarena.sites.forum.words import CLOSINGS, OPENINGS, PRODUCT_ANSWERS, PRODUCT_TITLES, TITLES
+from agentgym_envs.webarena.sites.kit.site import ORIGINS
 from agentgym_envs.webarena.sites.world import Seeds
 
 POSTS = 450
@@ -49,7 +50,7 @@ class Post:
 
 def write(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board]) -> list[Post]:
     """Write all posts and comments, numbered in order of time."""
-    posts = _posts(seeds, boards)
+    posts = _posts(seeds, boards, _about_products(database, seeds, boards))
     for number, post in enumerate(posts, 1):
         post.id = number
         post.comments = Talk(seeds.rng, post.board, post.topic, post.slots, post.author, post.created).held()
@@ -63,11 +64,11 @@ def write(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board]) -
     return posts
 
 
-def _posts(seeds: Seeds, boards: Sequence[Board]) -> list[Post]:
-    """The posts in order of time, each with a title of its own."""
+def _posts(seeds: Seeds, boards: Sequence[Board], given: Sequence[Post]) -> list[Post]:
+    """The posts in order of time, each with a title of its own; some are given."""
     rng = seeds.rng
     titles: set[str] = set()
-    posts = [_welcome(rng, seeds, board) for board in boards]
+    posts = [*given, *(_welcome(rng, seeds, board) for board in boards)]
     used: dict[int, int] = {}
     weights = [board.weight for board in boards]
     while len(posts) < POSTS:
@@ -90,6 +91,24 @@ def _give_me_some(rng: random.Random, posts: Sequence[Post]) -> None:
     have = sum(post.author.id == ME for post in posts)
     for post, member in rng.sample(others, max(0, _MINE - have)):
         post.author = member
+
+
+def _about_products(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board]) -> list[Post]:
+    """Questions about products of the shop, with links to them, in the board where anything is asked."""
+    rng = seeds.rng
+    board = next(board for board in boards if board.subject.name == "ask")
+    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'shop_products'").fetchone():
+        return []  # a world without a shop
+    rows = database.execute("SELECT name, slug FROM shop_products WHERE enabled = 1 ORDER BY id").fetchall()
+    posts = []
+    for title, (name, slug) in zip(PRODUCT_TITLES, rng.sample(rows, len(PRODUCT_TITLES)), strict=True):
+        created = moment_of_day(rng, NOW - datetime.timedelta(days=rng.uniform(1, 200)))
+        slots = Slots(rng, seeds.country, board.things, {"thing": name})
+        topic = Topic("trouble", title, says=list(PRODUCT_ANSWERS))
+        post = Post(board, board.author(rng, created), created, topic, slots, slots.fill(title))
+        post.url = f"{ORIGINS['shop']}/product/{slug}"
+        posts.append(post)
+    return posts
 
 
 def _topic(rng: random.Random, board: Board, used: dict[int, int]) -> Topic:

@@ -21,12 +21,12 @@ SORTS = {
     "old": lambda row: (row["id"],),
     "worst": lambda row: (row["score"], row["id"]),
 }
-_COMMENTS_PER_PAGE = 18
+_COMMENTS_PER_PAGE = 16
 
 
 @routes.get("/b/{name}/{post:int}")
 def show(visit: Visit, name: str, post: int) -> Answer:
-    """A post and its comments, whole threads at a time."""
+    """A post and its comments."""
     shown = listing.post_of(visit, name, post)
     sort = visit.query.choice("sort", list(SORTS), "best")
     tree = Tree(listing.thread(visit, post), sort)
@@ -93,14 +93,15 @@ class Tree:
                 self._replies.setdefault(row["parent"] or 0, []).append(row)
 
     def pages(self) -> list[list[tuple[int, sqlite3.Row]]]:
-        """The comments with their depths, on as many pages as it takes without cutting a thread."""
+        """The comments with their depths, on as many pages as it takes; only a long thread is cut."""
         found: list[list[tuple[int, sqlite3.Row]]] = []
         for row in sorted(self._replies.get(0, ()), key=self._sort):
             thread = list(self.below(row["id"]))
             if found and len(found[-1]) + len(thread) <= _COMMENTS_PER_PAGE:
                 found[-1].extend(thread)
             else:
-                found.append(thread)
+                starts = range(0, len(thread), _COMMENTS_PER_PAGE)
+                found.extend(thread[start : start + _COMMENTS_PER_PAGE] for start in starts)
         return found
 
     def below(self, comment: int) -> Iterator[tuple[int, sqlite3.Row]]:

@@ -120,6 +120,24 @@ CLOSINGS = {
 }
 """How it ends."""
 
+PRODUCT_TITLES = (
+    "Is the {thing} worth its money?",
+    "Has anybody here bought the {thing}?",
+    "{thing}: yes or no?",
+    "Thinking about the {thing}. Opinions?",
+    "Would you give the {thing} as a present?",
+    "Who has had the {thing} for longer than a year?",
+)
+PRODUCT_ANSWERS = (
+    "I have had mine for {n} years and would buy it again.",
+    "Too dear. Wait until it is on offer.",
+    "Mine broke after {n} months, and they sent me a new one without a word.",
+    "It does what it says, and nothing else.",
+    "Look at the reviews in the shop. The bad ones are the useful ones.",
+    "My {relative} has one, and I have never seen it used.",
+)
+"""What is asked and said about things that the shop sells."""
+
 SAYINGS = {
     "same": (
         "Same here since {since}. I will follow this.",

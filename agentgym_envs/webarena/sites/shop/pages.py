@@ -33,7 +33,7 @@ PAGES = (
         1,
     ),
     (
-        "Customer service",
+        "Customer Service",
         "customer-service",
         "We are here for you: {hours}.\n\n- Telephone: {phone}\n- E-mail: {email}\n\n"
         "Have the number of your order at hand; it begins with zeros and is in every letter that we send.",

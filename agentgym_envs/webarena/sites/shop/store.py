@@ -10,6 +10,7 @@ from agentgym_envs.webarena.sites.kit.answers import Missing
 from agentgym_envs.webarena.sites.kit.visit import Visit
 from agentgym_envs.webarena.sites.shop.searching import FOUND
 
+_IN_FOOT = "about-us", "customer-service", "shipping", "returns", "privacy"
 _SHOWN = "r.product = p.id AND r.status = 'approved'"
 CARD = f"""
     p.id, p.sku, p.name, p.slug, p.brand, p.price, p.special_price, p.stock, p.summary, c.slug AS shelf,
@@ -34,10 +35,13 @@ def layout(visit: Visit) -> Mapping[str, Any]:
         "SELECT SUM(l.quantity) FROM shop_cart_lines l JOIN shop_carts t ON t.id = l.cart WHERE t.customer = ?",
         visit.account,
     )
+    pages = visit.rows("SELECT url_key, title FROM shop_pages WHERE enabled = 1 AND url_key <> 'no-route' ORDER BY id")
     compared = visit.value("SELECT COUNT(*) FROM shop_compares WHERE customer = ?", visit.account)
     return {
         "store": settings(visit),
         "menu": menu(visit),
+        "in_foot": [row for row in pages if row["url_key"] in _IN_FOOT],
+        "other_pages": [row for row in pages if row["url_key"] not in _IN_FOOT],
         "customer": customer,
         "cart_count": count or 0,
         "compared": compared,

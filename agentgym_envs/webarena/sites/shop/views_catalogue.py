@@ -22,7 +22,9 @@ def home(visit: Visit) -> Answer:
     best = [row["product"] for row in visit.rows(f"{sold} LIMIT {3 * _POPULAR}")]
     popular = cards(visit, f"p.stock > 0 AND p.id IN ({', '.join(map(str, best))})")
     popular = sorted(popular, key=lambda product: best.index(product["id"]))[:_POPULAR]
-    newest = cards(visit, f"1 ORDER BY p.created DESC, p.id LIMIT {_NEWEST}")
+    lately = f"GROUP BY created ORDER BY created DESC LIMIT {2 * _NEWEST}"
+    one_each = f"SELECT MIN(id) FROM shop_products WHERE enabled = 1 {lately}"
+    newest = cards(visit, f"p.id IN ({one_each}) ORDER BY p.created DESC, p.id LIMIT {_NEWEST}")
     offers = visit.value("SELECT COUNT(*) FROM shop_products WHERE special_price IS NOT NULL AND enabled = 1")
     return visit.page("home.html", popular=popular, newest=newest, offers=offers)
 

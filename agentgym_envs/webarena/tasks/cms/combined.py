@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
+from typing import Any
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Updated
@@ -18,6 +19,7 @@ from agentgym_envs.webarena.tasks.cms.common import (
     filtered,
     go,
     leads,
+    one_each,
     open_customer,
     open_order,
     some,
@@ -80,13 +82,14 @@ class PromoteCustomer(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of some weeks, and groups that the customer is not in."""
-        for start, end in spans(rng, 60, least=10, most=60):
-            rows = self._ranked(world, {"start": start, "end": end})
-            if leads(rows, "total"):
-                others = [one for one in ("General", "Wholesale", "Retailer") if one != rows[0]["customer_group"]]
-                yield {"start": start, "end": end, "target": rng.choice(others)}
+        chosen = [{"start": start, "end": end} for start, end in spans(rng, 110, least=5, most=45)]
+        ranked = [(self._ranked(world, params), params) for params in chosen]
+        found = one_each((rows[0]["id"], (rows[0], params)) for rows, params in ranked if leads(rows, "total"))
+        for row, params in found:
+            others = [one for one in ("General", "Wholesale", "Retailer") if one != row["customer_group"]]
+            yield {**params, "target": rng.choice(others)}
 
-    def _ranked(self, world: World, params: Params) -> list[dict[str, object]]:
+    def _ranked(self, world: World, params: Params) -> list[dict[str, Any]]:
         query = """SELECT c.id, c.customer_group, o.total FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
             WHERE substr(o.moment, 1, 10) BETWEEN ? AND ? ORDER BY o.total DESC"""
         return [dict(row) for row in world.rows(query, params["start"], params["end"])]
@@ -122,6 +125,7 @@ class MoveHouse(OfAdmin):
     """Correct both addresses of an order."""
 
     name, kind, difficulty = "cms-correct-both-addresses", "change", "hard"
+    held_out = True
     intents = (
         'The street in both addresses of order #{number}, shipping and billing, must be "{street}". Correct them.',
         'Change the street address of order {number} to "{street}", in the billing address as well as in the shipping '
@@ -269,6 +273,7 @@ class MessageBuyer(OfAdmin):
     """Tell whoever ordered most often something about the newest order."""
 
     name, kind, difficulty = "cms-thank-customer", "change", "hard"
+    held_out = True
     intents = (
         "Which customer placed the most orders from {start} to {end} (canceled ones left out)? Add the comment "
         '"{message}" to the most recent order of that customer, whatever its status, and notify the customer.',
@@ -281,9 +286,9 @@ class MessageBuyer(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of time with one who leads."""
-        for start, end in spans(rng, 120, least=20, most=120):
-            if leads(self._ranked(world, start, end), "orders"):
-                yield {"start": start, "end": end, "message": rng.choice(self._MESSAGES)}
+        chosen = [(self._ranked(world, *span), span) for span in spans(rng, 150, least=10, most=70)]
+        found = one_each((rows[0]["customer"], span) for rows, span in chosen if leads(rows, "orders"))
+        return [{"start": start, "end": end, "message": rng.choice(self._MESSAGES)} for start, end in found]
 
     def _ranked(self, world: World, start: str, end: str) -> list[dict[str, object]]:
         query = """SELECT customer, COUNT(*) AS orders FROM shop_orders WHERE status <> 'canceled'

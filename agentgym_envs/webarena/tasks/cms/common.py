@@ -13,7 +13,7 @@ from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.sites.clock import NOW
 from agentgym_envs.webarena.sites.kit.site import ORIGINS
 from agentgym_envs.webarena.tasks.sight import Name, Sight
-from agentgym_envs.webarena.tasks.template import Params, Template
+from agentgym_envs.webarena.tasks.template import Template
 
 ADMIN = ORIGINS["admin"]
 ORDER_LINK = re.compile(r"#?\d{9}")
@@ -40,9 +40,9 @@ class OfAdmin(Template):
     group, sites = "cms", ("admin",)
 
 
-def one_each(found: Iterable[tuple[Hashable, Params]]) -> list[Params]:
+def one_each(found: Iterable[tuple[Hashable, _T]]) -> list[_T]:
     """One instance for each answer, so that none is solved by what solves another."""
-    chosen: dict[Hashable, Params] = {}
+    chosen: dict[Hashable, _T] = {}
     for answer, params in found:
         chosen.setdefault(answer, params)
     return list(chosen.values())

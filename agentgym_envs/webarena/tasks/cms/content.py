@@ -8,10 +8,11 @@ from random import Random
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.kit.site import ORIGINS
 from agentgym_envs.webarena.sites.words import lines
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.cms.common import OfAdmin, fill_in, go
+from agentgym_envs.webarena.tasks.cms.common import ADMIN, OfAdmin, fill_in, go
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -83,7 +84,33 @@ class PageTitle(OfAdmin):
         yield sight.stop()
 
 
-class HidePage(OfAdmin):
+class OpenPage(OfAdmin):
+    """The page on which a page of the shop is edited."""
+
+    name, kind, difficulty = "cms-open-page", "navigation", "easy"
+    intents = (
+        'Open the content page with the URL key "{key}" to edit it.',
+        'Go to where I can edit the page whose URL key is "{key}".',
+        'Show me the form of the shop\'s page that has the URL key "{key}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """All pages."""
+        return [{"key": row["url_key"]} for row in world.rows("SELECT url_key FROM shop_pages ORDER BY id")]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its form."""
+        return [EndsOn(f"{ADMIN}/pages/{world.value('SELECT id FROM shop_pages WHERE url_key = ?', params['key'])}")]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The grid tells the keys."""
+        yield from go(sight, "Content", "Pages")
+        title = next(row["Title"] for row in sight.table() if row["URL Key"] == params["key"])
+        yield sight.click_in(params["key"], "link", title)
+        yield sight.stop()
+
+
+class SwitchPage(OfAdmin):
     """Show a page no longer, or show it."""
 
     name, kind, difficulty = "cms-switch-page", "change", "medium"
@@ -124,9 +151,13 @@ class NewPage(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Titles and keys that no page has."""
+        taken = {row["url_key"] for row in world.rows("SELECT url_key FROM shop_pages")}
         for title in _NEW_TITLES:
+            key = title.lower().replace(" ", "-")
+            if key in taken:
+                continue
             for content in rng.sample(_NEW_TEXTS, 2):
-                yield {"title": title, "key": title.lower().replace(" ", "-"), "content": content}
+                yield {"title": title, "key": key, "content": content}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A row with what was given; the shop shows it."""
@@ -220,7 +251,8 @@ class ChangeSetting(OfAdmin):
 
 TEMPLATES = (
     PageTitle(),
-    HidePage(),
+    OpenPage(),
+    SwitchPage(),
     NewPage(),
     RenameCategory(),
     ChangeSetting(),

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
-from agentgym_envs.webarena.evaluators.state import Updated
+from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.kit.rendering import money
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.answers import NotAchievable, says
 from agentgym_envs.webarena.tasks.cms.common import (
     OfAdmin,
     filtered,
@@ -19,10 +20,12 @@ from agentgym_envs.webarena.tasks.cms.common import (
     open_customer,
     open_order,
     some,
+    table_with,
 )
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, changed
 
+_NAME = "first || ' ' || last"
 _NAMED = "first || ' ' || last = ?"
 
 
@@ -232,6 +235,126 @@ class Unsubscribe(OfAdmin):
         yield sight.stop()
 
 
+class CustomerSince(OfAdmin):
+    """When a customer joined."""
+
+    name, kind, difficulty = "cms-customer-since", "information", "easy"
+    intents = (
+        "Since when has {customer} been a customer? Give the date.",
+        "On which day did {customer} become a customer of ours?",
+        "What is the date since which {customer} has had an account in the shop?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Customers who joined on different days."""
+        rows = some(world.rows(f"SELECT {_NAME} AS customer, joined FROM shop_customers ORDER BY id"), rng, 150)
+        return some(one_each((row["joined"][:10], {"customer": row["customer"]}) for row in rows), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The day."""
+        return [says(day(world.value(f"SELECT joined FROM shop_customers WHERE {_NAMED}", params["customer"])))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The customer's page."""
+        yield from open_customer(sight, params["customer"])
+        yield sight.stop(sight.value("Customer Since"))
+
+
+class LastReview(OfAdmin):
+    """What a customer has reviewed last."""
+
+    name, kind, difficulty = "cms-last-review", "information", "easy"
+    intents = (
+        "Which product did {customer} review most recently?",
+        "What is the product of the newest review that {customer} wrote from the customer's account?",
+        "Look up the customer {customer}. Of which product is the latest review?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Customers who have reviewed different products."""
+        rows = world.rows("SELECT DISTINCT customer FROM shop_reviews WHERE customer IS NOT NULL ORDER BY customer")
+        found = [(self._products(world, row["customer"]), row["customer"]) for row in rows]
+        chosen = [(products[0], id) for products, id in found if products[0] not in products[1:]]
+        names = {row["id"]: row["name"] for row in world.rows(f"SELECT id, {_NAME} AS name FROM shop_customers")}
+        return some(one_each((product, {"customer": names[id]}) for product, id in chosen), rng)
+
+    def _products(self, world: World, customer: int) -> list[str]:
+        query = """SELECT p.name FROM shop_reviews r JOIN shop_products p ON p.id = r.product
+            WHERE r.customer = ? ORDER BY r.moment DESC, r.id DESC"""
+        return [row["name"] for row in world.rows(query, customer)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The product's name, and none of the others'."""
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        first, *others = self._products(world, id)
+        return [says(first, others=others)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The customer's page lists the newest first."""
+        yield from open_customer(sight, params["customer"])
+        yield sight.stop(table_with(sight, "Rating")[0]["Product"])
+
+
+class UnknownCustomer(OfAdmin):
+    """The e-mail address of somebody who is no customer."""
+
+    name, kind, difficulty = "cms-unknown-customer", "information", "easy"
+    intents = CustomerEmail.intents
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """A first name and a last name that are not one customer's."""
+        rows = world.rows("SELECT first, last FROM shop_customers ORDER BY id")
+        known = {(row["first"], row["last"]) for row in rows}
+        pairs = [(one["first"], other["last"]) for one, other in zip(rows, reversed(rows), strict=True)]
+        return [{"customer": f"{first} {last}"} for first, last in pairs if (first, last) not in known]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be told."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Search."""
+        yield sight.type("Search", params["customer"], enter=True)
+        known = sight.has("link", params["customer"])
+        yield sight.stop("See above") if known else sight.not_achievable()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Make one up."""
+        yield sight.stop(f"{params['customer'].replace(' ', '.').lower()}@mail.test")
+
+
+class Subscribe(OfAdmin):
+    """Send a customer the newsletter again."""
+
+    name, kind, difficulty = "cms-subscribe", "change", "easy"
+    intents = (
+        "Subscribe the customer {customer} to the newsletter.",
+        "{customer} wants to get our newsletter. Enter the subscription for this customer.",
+        "Set the customer {customer} to be subscribed to the newsletter.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Customers who are not subscribed."""
+        query = f"""SELECT {_NAME} AS customer FROM shop_customers c WHERE NOT EXISTS (SELECT 1 FROM shop_subscribers s
+            WHERE s.customer = c.id AND s.status = 'subscribed' OR s.customer IS NULL AND s.email = c.email)
+            ORDER BY id"""
+        return some(map(dict, world.rows(query)), rng)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A new subscription, or one that was ended before."""
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        if world.value("SELECT 1 FROM shop_subscribers WHERE customer = ?", id):
+            again = Updated("shop_subscribers", {"customer": id}, {"status": "subscribed"})
+            return [changed(again, free=("shop_subscribers.moment",))]
+        return [changed(Added("shop_subscribers", {"customer": id, "status": "subscribed"}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A button on the customer's page."""
+        yield from open_customer(sight, params["customer"])
+        yield sight.click("button", "Subscribe to Newsletter")
+        yield sight.stop()
+
+
 TEMPLATES = (
     CustomerEmail(),
     WhoseNumber(),
@@ -240,4 +363,8 @@ TEMPLATES = (
     ChangeGroup(),
     ChangeEmail(),
     Unsubscribe(),
+    CustomerSince(),
+    LastReview(),
+    UnknownCustomer(),
+    Subscribe(),
 )

@@ -10,7 +10,16 @@ from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.cms.common import ADMIN, OfAdmin, fill_in, filtered, go, one_each, some
+from agentgym_envs.webarena.tasks.cms.common import (
+    ADMIN,
+    OfAdmin,
+    count_found,
+    fill_in,
+    filtered,
+    go,
+    one_each,
+    some,
+)
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -32,7 +41,7 @@ _PROMOTIONS = {
 class CouponUses(OfAdmin):
     """How often a coupon was used."""
 
-    name, kind, difficulty = "cms-coupon-uses", "information", "easy"
+    name, kind, difficulty = "cms-coupon-uses", "information", "medium"
     intents = (
         "How many times has the coupon code {coupon} been used?",
         "How often did customers use the coupon {coupon}?",
@@ -50,15 +59,14 @@ class CouponUses(OfAdmin):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """The grid of rules has a column for it."""
-        yield from go(sight, "Marketing", "Cart Price Rules")
-        rows = sight.table()
-        yield sight.stop(next(row["Uses"] for row in rows if row["Coupon Code"] == params["coupon"]))
+        yield from _find(sight, params["coupon"])
+        yield sight.stop(_row(sight, params["coupon"])["Uses"])
 
 
 class CouponUnknown(OfAdmin):
     """How often a coupon was used that there never was."""
 
-    name, kind, difficulty = "cms-coupon-unknown", "information", "easy"
+    name, kind, difficulty = "cms-coupon-unknown", "information", "medium"
     intents = (
         "How many times has the coupon code {coupon} been used?",
         "How often did customers use the coupon {coupon}?",
@@ -78,9 +86,8 @@ class CouponUnknown(OfAdmin):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Look for it among the rules."""
-        yield from go(sight, "Marketing", "Cart Price Rules")
-        uses = [row["Uses"] for row in sight.table() if row["Coupon Code"] == params["coupon"]]
-        yield sight.stop(uses[0]) if uses else sight.not_achievable()
+        yield from _find(sight, params["coupon"])
+        yield sight.stop(_row(sight, params["coupon"])["Uses"]) if count_found(sight) else sight.not_achievable()
 
     def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
         """Take the first rule's number."""
@@ -91,7 +98,7 @@ class CouponUnknown(OfAdmin):
 class OpenRule(OfAdmin):
     """The page on which a rule is edited."""
 
-    name, kind, difficulty = "cms-open-rule", "navigation", "easy"
+    name, kind, difficulty = "cms-open-rule", "navigation", "medium"
     intents = (
         "Open the cart price rule that has the coupon code {coupon}.",
         "Go to the edit page of the cart price rule of the coupon {coupon}.",
@@ -107,16 +114,26 @@ class OpenRule(OfAdmin):
         return [EndsOn(f"{ADMIN}/rules/{world.value('SELECT id FROM shop_rules WHERE coupon = ?', params['coupon'])}")]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        """The grid has a link."""
-        yield from go(sight, "Marketing", "Cart Price Rules")
+        """The filtered grid has a link."""
         yield from _open(sight, params["coupon"])
         yield sight.stop()
 
 
+def _find(sight: Sight, coupon: str) -> Iterator[str]:
+    """Filter the rules by a coupon."""
+    yield from go(sight, "Marketing", "Cart Price Rules")
+    yield from filtered(sight, {"Coupon code": coupon})
+
+
+def _row(sight: Sight, coupon: str) -> dict[str, str]:
+    """The row of the rule of a coupon."""
+    return next(row for row in sight.table() if row["Coupon Code"] == coupon)
+
+
 def _open(sight: Sight, coupon: str) -> Iterator[str]:
-    """Open the rule of a coupon from the grid."""
-    rule = next(row["Rule"] for row in sight.table() if row["Coupon Code"] == coupon)
-    yield sight.click_in(coupon, "link", rule)
+    """Open the rule of a coupon."""
+    yield from _find(sight, coupon)
+    yield sight.click_in(coupon, "link", _row(sight, coupon)["Rule"])
 
 
 class SwitchRule(OfAdmin):
@@ -141,7 +158,6 @@ class SwitchRule(OfAdmin):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """A checkbox in its form."""
-        yield from go(sight, "Marketing", "Cart Price Rules")
         yield from _open(sight, params["coupon"])
         yield sight.click("checkbox", "Active")
         yield sight.click("button", "Save")
@@ -171,7 +187,6 @@ class ExtendRule(OfAdmin):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """A field of its form."""
-        yield from go(sight, "Marketing", "Cart Price Rules")
         yield from _open(sight, params["coupon"])
         yield sight.type("To", params["end"])
         yield sight.click("button", "Save")

@@ -285,7 +285,7 @@ class BiggestOrder(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of some weeks."""
-        found = [{"start": start, "end": end} for start, end in spans(rng, 80, least=10, most=60)]
+        found = [{"start": start, "end": end} for start, end in spans(rng, 140, least=5, most=45)]
         ranked = [(self._ranked(world, params), params) for params in found]
         return one_each((rows[0]["name"], params) for rows, params in ranked if leads(rows, "total"))
 

@@ -367,6 +367,111 @@ class Supplier(OfAdmin):
         yield sight.stop(held(sight, "Store Phone Number"))
 
 
+class Material(OfAdmin):
+    """What a product is made of."""
+
+    name, kind, difficulty = "cms-material", "information", "easy"
+    intents = (
+        "Which material is entered for {product}?",
+        "What is {product} made of, by its attribute Material?",
+        "Look up the material of {product} in the catalog.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products of different materials."""
+        query = """SELECT p.name, a.value FROM shop_attributes a JOIN shop_products p ON p.id = a.product
+            WHERE a.name = 'Material' ORDER BY p.id"""
+        rows = some(world.rows(query), rng, 200)
+        chosen = [(row["value"], {"product": row["name"]}) for row in rows if row["value"] not in row["name"]]
+        return one_each(chosen)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The material, and no other that there is."""
+        query = """SELECT a.value FROM shop_attributes a JOIN shop_products p ON p.id = a.product
+            WHERE a.name = 'Material' AND p.name = ?"""
+        material = world.value(query, params["product"])
+        others = world.rows("SELECT DISTINCT value FROM shop_attributes WHERE name = 'Material' ORDER BY value")
+        return [says(material, others=[row[0] for row in others if row[0] not in f"{material} {params['product']}"])]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """The product's form has a field for it."""
+        yield from open_product(sight, params["product"])
+        yield sight.stop(held(sight, "Material"))
+
+
+class AddOptions(OfAdmin):
+    """Offer a product in two more colours."""
+
+    name, kind, difficulty = "cms-add-options", "change", "hard"
+    intents = (
+        "Offer {product} in two more colours: add {one} and {other} as values of its option Colour, at no extra price.",
+        'Add two values to the option "Colour" of {product}: {one} and {other}, both without an extra price.',
+        "Customers must be able to choose {product} in the colours {one} and {other}, too, for the same price. Add "
+        "these values of the option Colour.",
+    )
+    _COLOURS = ("Amber", "Mint", "Lilac", "Turquoise", "Plum", "Silver", "Lemon", "Scarlet")
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Products that have colours, but not these."""
+        query = """SELECT p.name, group_concat(o.value) AS colours FROM shop_options o
+            JOIN shop_products p ON p.id = o.product WHERE o.name = 'Colour' GROUP BY p.id ORDER BY p.id"""
+        for row in some(world.rows(query), rng):
+            one, other = rng.sample([colour for colour in self._COLOURS if colour not in row["colours"]], 2)
+            yield {"product": row["name"], "one": one, "other": other}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Two rows, in any order."""
+        product = world.value("SELECT id FROM shop_products WHERE name = ?", params["product"])
+        rows = [{"product": product, "name": "Colour", "value": params[key], "extra": 0} for key in ("one", "other")]
+        return [changed(*(Added("shop_options", row) for row in rows))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """A form below the product's."""
+        yield from open_product(sight, params["product"])
+        for key in ("one", "other"):
+            yield from fill_in(sight, {"Option": "Colour", "Option Value": params[key]})
+            yield sight.click("button", "Add Option")
+        yield sight.stop()
+
+
+class SetTwoPrices(OfAdmin):
+    """Set the prices of two products."""
+
+    name, kind, difficulty = "cms-set-two-prices", "change", "hard"
+    intents = (
+        "Set the price of {product} to ${price}, and that of {other} to ${second}.",
+        "Change two prices: {product} costs ${price} from now on, and {other} ${second}.",
+        "{product} is to cost ${price}, and {other} is to cost ${second}. Change both regular prices.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Two products without special prices."""
+        chosen = some(world.rows(_BOUGHT), rng, 80)
+        for row, other in zip(chosen[::2], chosen[1::2], strict=True):
+            price, second = (dollars(one["price"] + 100 * rng.randint(1, 6) + 7) for one in (row, other))
+            yield {"product": row["name"], "price": price, "other": other["name"], "second": second}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Only these prices."""
+        pairs = ((params["product"], params["price"]), (params["other"], params["second"]))
+        return [changed(*(Updated("shop_products", {"name": name}, {"price": cents(price)}) for name, price in pairs))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """One form after the other."""
+        for name, price in ((params["product"], params["price"]), (params["other"], params["second"])):
+            yield from open_product(sight, name)
+            yield sight.type("Price", price)
+            yield sight.click("button", "Save")
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Only the first."""
+        yield from open_product(sight, params["product"])
+        yield sight.type("Price", params["price"])
+        yield sight.click("button", "Save")
+        yield sight.stop()
+
+
 TEMPLATES = (
     StockLeft(),
     LowStock(),
@@ -379,4 +484,7 @@ TEMPLATES = (
     DisableBrand(),
     AddProduct(),
     Supplier(),
+    Material(),
+    AddOptions(),
+    SetTwoPrices(),
 )

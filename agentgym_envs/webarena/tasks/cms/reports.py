@@ -70,6 +70,7 @@ class CouponDiscount(OfAdmin):
     """How much a coupon has cost in a month."""
 
     name, kind, difficulty = "cms-coupon-discount", "information", "medium"
+    held_out = True
     intents = (
         "How much discount did the coupon {coupon} give in {month}, canceled orders left out?",
         "What did customers save by the coupon {coupon} on their orders of {month}? Leave canceled orders out.",
@@ -110,7 +111,7 @@ class Bestseller(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of time with one that leads."""
-        chosen = [{"start": start, "end": end} for start, end in spans(rng, 90, least=14, most=100)]
+        chosen = [{"start": start, "end": end} for start, end in spans(rng, 130, least=10, most=80)]
         ranked = [(self._ranked(world, params), params) for params in chosen]
         return one_each((rows[0]["name"], params) for rows, params in ranked if leads(rows, "quantity"))
 
@@ -146,7 +147,7 @@ class BestCustomer(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of time with one who leads."""
-        chosen = [{"start": start, "end": end} for start, end in spans(rng, 120, least=20, most=120)]
+        chosen = [{"start": start, "end": end} for start, end in spans(rng, 240, least=10, most=70)]
         ranked = [(self._ranked(world, params), params) for params in chosen]
         return one_each((rows[0]["email"], params) for rows, params in ranked if leads(rows, "orders"))
 

@@ -25,10 +25,15 @@ from agentgym_envs.webarena.tasks.cms.common import (
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_ALONE = """NOT EXISTS (SELECT 1 FROM shop_products q WHERE q.id <> p.id AND instr(lower(q.name), lower(p.name)))"""
-"""No other product's name holds this one's, so that a filter finds it alone."""
 _SAID = "title || ' ' || text"
 _PENDING = "SELECT * FROM shop_reviews WHERE status = 'pending' ORDER BY id"
+
+
+def _alone(world: World) -> frozenset[str]:
+    """The products whose names are no part of other products' names, so that a filter finds them alone."""
+    names = [str(row["name"]) for row in world.rows("SELECT name FROM shop_products ORDER BY id")]
+    every = "\n".join(names).lower()
+    return frozenset(name for name in names if every.count(name.lower()) == 1)
 
 
 class Unhappiest(OfAdmin):
@@ -43,10 +48,12 @@ class Unhappiest(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products with one worst review, and few enough for one page."""
-        query = f"""SELECT p.id, p.name FROM shop_products p JOIN shop_reviews r ON r.product = p.id
-            WHERE {_ALONE} GROUP BY p.id HAVING COUNT(*) BETWEEN 3 AND 12 ORDER BY p.id"""
-        ranked = [(row["name"], self._ranked(world, row["id"])) for row in world.rows(query)]
-        chosen = [(rows[0]["nickname"], {"product": name}) for name, rows in ranked if self._clear(rows)]
+        query = """SELECT p.id, p.name FROM shop_products p JOIN shop_reviews r ON r.product = p.id
+            GROUP BY p.id HAVING COUNT(*) BETWEEN 3 AND 12 ORDER BY p.id"""
+        alone = _alone(world)
+        rows = [row for row in world.rows(query) if row["name"] in alone]
+        ranked = [(row["name"], self._ranked(world, row["id"])) for row in rows]
+        chosen = [(found[0]["nickname"], {"product": name}) for name, found in ranked if self._clear(found)]
         return some(one_each(chosen), rng)
 
     def _ranked(self, world: World, product: int) -> list[dict[str, object]]:
@@ -85,8 +92,8 @@ class Mentions(OfAdmin):
         holds = [frozenset(re.findall(r"[a-z]+", text)) for text in texts]
         counts = Counter(word for words in holds for word in sorted(words) if len(word) > 4)
         chosen = [word for word, count in sorted(counts.items()) if 2 < count < 60]
-        chosen = [word for word in chosen if sum(word in text for text in texts) == counts[word]]
-        return one_each((counts[word], {"word": word}) for word in some(chosen, rng, len(chosen)))
+        chosen = [word for word in some(chosen, rng) if sum(word in text for text in texts) == counts[word]]
+        return one_each((counts[word], {"word": word}) for word in chosen)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """That many."""
@@ -112,9 +119,10 @@ class AverageRating(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products with different averages."""
-        query = f"""SELECT p.name, ROUND(AVG(r.rating), 2) AS average FROM shop_products p
-            JOIN shop_reviews r ON r.product = p.id WHERE {_ALONE} GROUP BY p.id HAVING COUNT(*) > 2 ORDER BY p.id"""
-        rows = some(world.rows(query), rng, 200)
+        query = """SELECT p.name, ROUND(AVG(r.rating), 2) AS average FROM shop_products p
+            JOIN shop_reviews r ON r.product = p.id GROUP BY p.id HAVING COUNT(*) > 2 ORDER BY p.id"""
+        alone = _alone(world)
+        rows = some((row for row in world.rows(query) if row["name"] in alone), rng, 200)
         return one_each((row["average"], {"product": row["name"]}) for row in rows)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -142,10 +150,12 @@ class Moderate(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Pending reviews that are known by product and nickname."""
-        query = f"""SELECT p.name AS product, r.nickname, r.rating FROM shop_reviews r
-            JOIN shop_products p ON p.id = r.product WHERE r.status = 'pending' AND {_ALONE}
+        query = """SELECT p.name AS product, r.nickname, r.rating FROM shop_reviews r
+            JOIN shop_products p ON p.id = r.product WHERE r.status = 'pending'
             GROUP BY p.id, r.nickname HAVING COUNT(*) = 1 ORDER BY MIN(r.id)"""
-        for product, nickname, rating in some(map(tuple, world.rows(query)), rng):
+        alone = _alone(world)
+        rows = [tuple(row) for row in world.rows(query) if row["product"] in alone]
+        for product, nickname, rating in some(rows, rng):
             yield {"product": product, "nickname": nickname, "status": "approved" if rating > 2 else "rejected"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -211,10 +221,10 @@ class ModerateMany(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """As many as one page has."""
         dates = sorted({str(row["moment"])[:10] for row in world.rows(_PENDING)})
-        for rating in (1, 2, 3, 4, 5):
-            for start in some(dates, rng, 30):
-                if 2 <= self._count(world, rating, start) <= 12:
-                    yield {"rating": rating, "start": start, "status": "approved" if rating > 2 else "rejected"}
+        chosen = [(rating, start) for rating in (1, 2, 3, 4, 5) for start in some(dates, rng, 30)]
+        counted = [((rating, self._count(world, rating, start)), start) for rating, start in chosen]
+        for rating, start in one_each((key, (key[0], start)) for key, start in counted if 2 <= key[1] <= 12):
+            yield {"rating": rating, "start": start, "status": "approved" if rating > 2 else "rejected"}
 
     def _count(self, world: World, rating: int, start: str) -> int:
         query = "SELECT COUNT(*) FROM shop_reviews WHERE status = 'pending' AND rating = ? AND moment >= ?"

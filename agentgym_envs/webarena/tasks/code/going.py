@@ -288,7 +288,7 @@ class OpenChanges(CodeTemplate):
         yield sight.stop()
 
 
-class OpenCommitter(CodeTemplate):
+class OpenContributor(CodeTemplate):
     """Show the profile of who has made most commits to a project."""
 
     name, kind, difficulty = "code-open-contributor", "navigation", "medium"
@@ -344,5 +344,5 @@ TEMPLATES: Sequence[CodeTemplate] = (
     OpenTagged(),
     OpenCommit(),
     OpenChanges(),
-    OpenCommitter(),
+    OpenContributor(),
 )

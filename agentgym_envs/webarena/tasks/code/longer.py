@@ -138,10 +138,11 @@ class HandOver(CodeTemplate):
         return told.startswith(f"Assigned to {params['person']} ·")
 
 
-class AnswerOldest(CodeTemplate):
+class SettleOldest(CodeTemplate):
     """Comment on the oldest open issue with a label, and close it."""
 
     name, kind, difficulty = "code-settle-oldest", "change", "hard"
+    held_out = True
     intents = (
         'Find the oldest open issue of {project} with the label "{label}", comment on it "{text}", and close it.',
         'In {project}, the open issue labelled "{label}" that was opened first is settled. Leave the comment "{text}" '
@@ -300,6 +301,7 @@ class Replace(CodeTemplate):
     """Remove a member of a project, and give somebody else their role."""
 
     name, kind, difficulty = "code-replace", "change", "hard"
+    held_out = True
     intents = (
         "Remove {person} from the members of {project}, and invite {other} with the role that {person} had.",
         "{other} takes the place of {person} in {project}: remove {person} from the members, and add {other} in the "
@@ -347,7 +349,7 @@ TEMPLATES: Sequence[CodeTemplate] = (
     Sprint(),
     InviteTwo(),
     HandOver(),
-    AnswerOldest(),
+    SettleOldest(),
     Busiest(),
     MostDiscussed(),
     Replace(),

@@ -17,7 +17,6 @@ from agentgym_envs.webarena.tasks.code import phrases, ways
 from agentgym_envs.webarena.tasks.code.places import (
     ORIGIN,
     CodeTemplate,
-    account,
     address,
     asked,
     column,
@@ -26,7 +25,6 @@ from agentgym_envs.webarena.tasks.code.places import (
 )
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, changed
-
 
 _TODOS = """
     , todos AS (

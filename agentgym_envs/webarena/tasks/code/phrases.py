@@ -76,20 +76,6 @@ MILESTONES = lines("""
     First public preview
     Test week
 """)
-LABELS = lines("""
-    easy win
-    needs tests
-    waiting for customer
-    design
-    duplicate
-    hardware
-    release blocker
-    translation
-    usability
-    will not fix
-    windows only
-    packaging
-""")
 DAYS = lines("""
     April 3, 2026
     April 17, 2026

@@ -69,8 +69,9 @@ class MostStarred(CodeTemplate):
         return [{"topic": topic} for topic in sorted(topics) if self._is_clear(world, topic)]
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        best = self._ranked(world, params["topic"])[0]
-        return [says(best["name"], best["stars"])]
+        best, *others = self._ranked(world, params["topic"])
+        names = [row["name"] for row in others if row["name"] != best["name"]]
+        return [says(best["name"], best["stars"], others=names)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         stars = yield from self._stars(sight, params["topic"])
@@ -395,7 +396,7 @@ class CloneAddress(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         place = project(world, params["project"])["place"]
         addresses = {"SSH": f"git@code.test:{place}.git", "HTTP": f"http://code.test/{place}.git"}
-        return [says(addresses[params["way"]], others=addresses.values())]
+        return [says(addresses[params["way"]], others=list(addresses.values()))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from self._open(sight, params)

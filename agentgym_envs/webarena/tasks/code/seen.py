@@ -112,12 +112,6 @@ def commenters(sight: Sight) -> list[str]:
     return [next(e.name for e in line if e.role == "link") for line in sight.lines("article")]
 
 
-def weights(sight: Sight) -> list[int]:
-    """The weights of those issues in a list that have one."""
-    found = (re.search(r" · weight (\d+)", told[0]) for told in items(sight).values())
-    return [int(match[1]) for match in found if match]
-
-
 def commits(sight: Sight) -> list[tuple[str, str]]:
     """The commits in a list: day and message of each."""
     found: list[tuple[str, str]] = []

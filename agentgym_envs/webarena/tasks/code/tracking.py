@@ -194,9 +194,9 @@ class AssignedTo(CodeTemplate):
         return asked(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        query = "SELECT title FROM issues WHERE path = ? AND state = 'open' AND assignee_name {} ?"
-        others = column(world, query.format("!="), params["project"], params["person"])
-        return [says(*column(world, query.format("="), params["project"], params["person"]), others=others)]
+        query = "SELECT title FROM issues WHERE path = ? AND state = 'open' AND assignee_name IS {} ?"
+        others = column(world, query.format("NOT"), params["project"], params["person"])
+        return [says(*column(world, query.format(""), params["project"], params["person"]), others=others)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])

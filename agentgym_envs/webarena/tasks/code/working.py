@@ -75,7 +75,7 @@ class EditFile(CodeTemplate):
             SELECT p.path AS project, f.path AS file FROM projects p JOIN code_files f ON f.branch = p.head
             WHERE {_WRITES} AND level >= {MAINTAINER} AND f.path LIKE 'docs/%.md'
         """
-        return with_each(asked(world, query), rng, line=phrases.LINES, message=phrases.MESSAGES)
+        return with_each(asked(world, query) * 4, rng, line=phrases.LINES, message=phrases.MESSAGES)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         head = project(world, params["project"])["head"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.tasks.forum import counting, going, own, reading, voting, writing
+from agentgym_envs.webarena.tasks.forum import counting, going, longer, moderating, own, reading, voting, writing
 from agentgym_envs.webarena.tasks.template import Template
 
 TEMPLATES: tuple[Template, ...] = (
@@ -12,4 +12,6 @@ TEMPLATES: tuple[Template, ...] = (
     *voting.TEMPLATES,
     *writing.TEMPLATES,
     *own.TEMPLATES,
+    *moderating.TEMPLATES,
+    *longer.TEMPLATES,
 )

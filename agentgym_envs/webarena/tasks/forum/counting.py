@@ -110,7 +110,7 @@ class LargerBoard(ForumTemplate):
 class LinksToDomain(ForumTemplate):
     """How many posts link to a domain."""
 
-    name, kind, difficulty = "forum-links-to-domain", "information", "medium"
+    name, kind, difficulty, held_out = "forum-links-to-domain", "information", "easy", True
     intents = (
         "How many posts in the forum link to {domain}?",
         "Count the posts that are links to pages of {domain}.",

@@ -232,16 +232,18 @@ class TopCommenter(ForumTemplate):
         yield sight.stop(min(found, key=lambda said: said.score).author)
 
 
-def top_commented(world: World) -> list[str]:
-    """Titles of posts with a few comments, of which one has the highest score, by others than who wrote the worst."""
-    found = []
-    for title in column(world, "SELECT DISTINCT title FROM comments WHERE comments BETWEEN 4 AND 20"):
-        query = "SELECT score, author_name FROM comments WHERE title = ? ORDER BY score DESC"
-        rows = asked(world, query, title)
-        worst = {row["author_name"] for row in rows if row["score"] == rows[-1]["score"]}
-        if rows[0]["score"] > rows[1]["score"] and rows[0]["author_name"] not in worst:
-            found.append(title)
-    return found
+def top_commented(world: World) -> dict[str, str]:
+    """Who wrote the best comment, by titles of posts with a few comments, where they have not written the worst."""
+    threads: dict[str, list[tuple[int, str]]] = {}
+    for row in asked(world, "SELECT title, score, author_name FROM comments WHERE comments BETWEEN 4 AND 20"):
+        threads.setdefault(row["title"], []).append((row["score"], row["author_name"]))
+    return {title: max(said)[1] for title, said in threads.items() if _leads(said)}
+
+
+def _leads(said: list[tuple[int, str]]) -> bool:
+    """Whether one comment has the highest score, and its author has not written one with the lowest."""
+    scores = sorted(score for score, _ in said)
+    return scores[-1] > scores[-2] and (scores[0], max(said)[1]) not in said
 
 
 class CommentOf(ForumTemplate):
@@ -259,7 +261,7 @@ class CommentOf(ForumTemplate):
         shorter = "SELECT 1 FROM comments o WHERE o.post = c.post AND length(o.body) < length(c.body)"
         query = f"""
             SELECT author_name AS user, title FROM lone c
-            WHERE length(body) > 35 AND author <> 1 AND comments < 19 AND EXISTS ({shorter})
+            WHERE length(body) > 35 AND author <> 1 AND comments < 17 AND EXISTS ({shorter})
         """
         return rng.sample(asked(world, query), 60)
 

@@ -80,7 +80,7 @@ class CorrectHours(Template):
     kind, difficulty = "change", "medium"
     intents = (
         'Set the opening hours of {place} in {town} to "{hours}". As what you changed, write "{comment}"',
-        'The opening hours of {place} ({town}) are "{hours}" now. Correct them on the map, with the comment "{comment}"',
+        'The opening hours of {place} ({town}) are "{hours}" now. Correct them, with the comment "{comment}"',
         'Edit {place} in {town}: opening hours "{hours}", comment on the edit "{comment}"',
     )
 
@@ -146,7 +146,7 @@ class CorrectContact(Template):
     kind, difficulty, held_out = "change", "medium", True
     intents = (
         'Edit {place} in {town} once: phone "{phone}", website "{website}", and as what you changed "{comment}"',
-        'In a single edit, give {place} ({town}) the phone "{phone}" and the website "{website}", commented "{comment}"',
+        'In one edit, give {place} ({town}) the phone "{phone}" and the website "{website}", commented "{comment}"',
         '{place} in {town} has a new phone, "{phone}", and a new website, "{website}". One edit, comment "{comment}"',
     )
 
@@ -178,9 +178,9 @@ class AddPlace(Template):
     name, group, sites = "maps-add-place", "maps", ("maps",)
     kind, difficulty = "change", "hard"
     intents = (
-        'Add a place to the map: "{name}", of the kind {kind}, at {address}, opening hours "{hours}".',
-        'A new {kind} called "{name}" is at {address}, with the opening hours "{hours}". Put it on the map.',
-        'Put "{name}" on the map as a new place: it is a {kind} at {address} with the opening hours "{hours}".',
+        'Add a place to the map: "{name}", of the kind {kind}, at {address}, opening hours "{hours}", phone "{phone}".',
+        'A new {kind} called "{name}" is at {address} (opening hours "{hours}", phone "{phone}"). Put it on the map.',
+        'Put "{name}" on the map: a {kind} at {address} with the opening hours "{hours}" and the phone "{phone}".',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -192,14 +192,16 @@ class AddPlace(Template):
                 taken = world.value("SELECT id FROM map_places WHERE road = ? AND house = ?", row["id"], house)
                 if taken is None:
                     address = f"{house} {row['name']}, {row['town']}"
-                    chosen = {"name": rng.choice(names), "hours": rng.choice(_HOURS)}
+                    phone = f"0{row['zip'][:2]} 555 {rng.randint(1000, 9999)}"
+                    chosen = {"name": rng.choice(names), "hours": rng.choice(_HOURS), "phone": phone}
                     yield {"kind": kind(category), "address": address, **chosen}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
         road, house = _address(world, params["address"])
         values = {"name": params["name"], "category": KEY_OF[params["kind"]], "hours": params["hours"]}
-        place_ = {**values, "road": road, "house": house, "phone": None, "website": None, "operator": None}
+        values |= {"phone": params["phone"], "website": None, "operator": None}
+        place_ = {**values, "road": road, "house": house}
         return [changed(Added("map_places", place_), Added("map_changes", {"account": 1, "version": 1}))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
@@ -210,12 +212,13 @@ class AddPlace(Template):
         yield sight.choose("Kind", label(params["kind"]))
         yield sight.type("Address", params["address"])
         yield sight.type("Opening hours", params["hours"])
+        yield sight.type("Phone", params["phone"])
         yield sight.click("button", "Add place")
         yield sight.stop()
 
 
 _STREETS = (
-    "SELECT r.id, r.name, t.name AS town FROM map_roads r JOIN map_towns t ON t.id = r.town "
+    "SELECT r.id, r.name, t.name AS town, t.zip FROM map_roads r JOIN map_towns t ON t.id = r.town "
     "WHERE r.kind IN ('residential', 'tertiary')"
 )
 

@@ -23,12 +23,11 @@ from agentgym_envs.webarena.tasks.maps.truth import (
     BY,
     MAP,
     MODE_OF,
-    SOUGHT,
     Lasts,
     directions,
+    kilometres,
     minutes,
     motorway_exits,
-    nearest,
     pairs,
     place,
     places,
@@ -65,7 +64,7 @@ class HowFar(_Way):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
         route = way(world, MODE_OF[params["mode"]], params["start"], params["end"])
-        return [says(f"{route.metres / 1000:,.1f}")]
+        return [says(f"{kilometres(route):,.1f}")]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """See `Template`."""
@@ -110,7 +109,7 @@ class HowMuchLonger(Template):
     """By how many minutes a mode takes longer than another."""
 
     name, group, sites = "maps-how-much-longer", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
+    kind, difficulty, held_out = "information", "medium", True
     intents = (
         "How many minutes longer does it take {slow} than {fast} from {start} to {end}?",
         "From {start} to {end}: by how many minutes is one faster {fast} than {slow}?",
@@ -145,57 +144,6 @@ class HowMuchLonger(Template):
 def _saved(world: World, params: Params) -> int:
     times = [minutes(way(world, MODE_OF[params[one]], params["start"], params["end"])) for one in ("slow", "fast")]
     return times[0] - times[1]
-
-
-class NearerOfTwo(Template):
-    """Which of two places is reached sooner."""
-
-    name, group, sites = "maps-nearer-of-two", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
-    intents = (
-        "Which can I reach sooner {mode} from {start}: {one} or {other}?",
-        "Starting at {start} and going {mode}, is {one} or {other} the quicker to get to?",
-        "I am at {start}. Compare the time it takes {mode} to {one} and to {other}: which is less far in time?",
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Two of a category, in the same town as the start or around it."""
-        rows = places(world)
-        for start in rng.sample(rows, 90):
-            mode = rng.choice(("car", "bicycle", "foot"))
-            category = rng.choice(SOUGHT)
-            near = [row for row in nearest(world, start["name"], category)[:6] if "'" not in row["name"]]
-            names = [row["name"] for row in near if row["town"] == start["town"]]
-            if len(names) > 1:
-                one, other = rng.sample(names, 2)
-                params = {"start": start["name"], "one": one, "other": other, "mode": BY[mode]}
-                times = _times(world, params)
-                if abs(times[0] - times[1]) > 1:
-                    yield params
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
-        times = _times(world, params)
-        names = (params["one"], params["other"])
-        sooner = names[times.index(min(times))]
-        return [says(sooner, others=[name for name in names if name != sooner])]
-
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["one"], params["mode"])
-        first = read_sum(sight).minutes
-        yield sight.type("To", params["other"])
-        yield sight.click("button", "Go")
-        yield sight.stop(params["one"] if first < read_sum(sight).minutes else params["other"])
-
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        """Both."""
-        yield sight.stop(f"{params['one']} or {params['other']}")
-
-
-def _times(world: World, params: Params) -> list[int]:
-    mode = MODE_OF[params["mode"]]
-    return [minutes(way(world, mode, params["start"], params[end])) for end in ("one", "other")]
 
 
 class LeaveMotorway(Template):
@@ -339,7 +287,6 @@ TEMPLATES = (
     HowFar(),
     HowLong(),
     HowMuchLonger(),
-    NearerOfTwo(),
     LeaveMotorway(),
     ShowTheWay(),
     HomeTo(),

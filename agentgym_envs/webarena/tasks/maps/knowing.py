@@ -11,7 +11,16 @@ from agentgym_envs.webarena.sites.maps.hours import days, is_open
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.steps import count, filter_places, listed, open_place, show_places
-from agentgym_envs.webarena.tasks.maps.truth import KEY_OF, cuisine_told, kind, place, places
+from agentgym_envs.webarena.tasks.maps.truth import (
+    KEY_OF,
+    SIZES,
+    cuisine_told,
+    kind,
+    largest,
+    place,
+    places,
+    where_one_is_largest,
+)
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, Template
 
@@ -21,16 +30,7 @@ _FACTS = {
     "operator": ("operator", "Operator"),
     "wheelchair access": ("wheelchair", "Wheelchair access"),
 }
-_SIZES = {
-    "hotel": "rooms",
-    "hospital": "beds",
-    "parking": "spaces",
-    "charging_station": "sockets",
-    "cinema": "seats",
-    "school": "pupils",
-    "campsite": "pitches",
-}
-_SIZE_WORDS = {word: word.capitalize() for word in _SIZES.values()}
+_SIZE_WORDS = {word: word.capitalize() for word in SIZES.values()}
 
 
 class PlaceFact(Template):
@@ -84,8 +84,10 @@ class ClosingTime(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
-        span = dict(days(place(world, params["place"])["hours"]))[params["day"]]
-        return [says(_clock(span[-5:]))]
+        spans = dict(days(place(world, params["place"])["hours"]))
+        wanted = spans[params["day"]][-5:]
+        others = dict.fromkeys(span[-5:] for span in spans.values() if "–" in span and span[-5:] != wanted)
+        return [says(_clock(wanted), others=list(others))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """See `Template`."""
@@ -122,7 +124,7 @@ class PlaceSize(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Those whose size is known."""
-        for category, things in _SIZES.items():
+        for category, things in SIZES.items():
             rows = places(world, "p.category = ? AND p.capacity IS NOT NULL", category)
             for row in rng.sample(rows, min(len(rows), 10)):
                 yield {"place": row["name"], "town": row["town_name"], "things": things}
@@ -237,28 +239,11 @@ class LargestOfKind(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Where one is the largest of two or more."""
-        for category, things in _SIZES.items():
-            rows = world.rows(
-                "SELECT t.name AS town, p.capacity FROM map_places p JOIN map_towns t ON t.id = p.town "
-                "WHERE p.category = ? ORDER BY p.id",
-                category,
-            )
-            sizes: dict[str, list[int]] = {}
-            for row in rows:
-                sizes.setdefault(row["town"], []).append(row["capacity"] or 0)
-            for town, found in sizes.items():
-                if len(found) > 1 and found.count(max(found)) == 1:
-                    yield {"kind": kind(category), "things": things, "town": town}
+        return where_one_is_largest(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
-        rows = world.rows(
-            "SELECT p.name FROM map_places p JOIN map_towns t ON t.id = p.town WHERE p.category = ? AND t.name = ? "
-            "ORDER BY p.capacity DESC",
-            KEY_OF[params["kind"]],
-            params["town"],
-        )
-        first, *others = (row["name"] for row in rows)
+        first, *others = (row["name"] for row in largest(world, params))
         return [says(first, others=others)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:

@@ -210,7 +210,7 @@ class ReopenMine(Template):
     """Open a note of one's own again that was resolved."""
 
     name, group, sites = "maps-reopen-mine", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind, difficulty = "change", "hard"
     intents = (
         'The note that I opened in {town} was resolved too early. Reopen it with the comment "{text}"',
         'Reopen my resolved note in {town} and write "{text}"',
@@ -219,20 +219,12 @@ class ReopenMine(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Towns with one such note."""
-        rows = world.rows(
-            "SELECT t.name FROM map_notes n JOIN map_towns t ON t.id = n.town JOIN map_note_comments c ON c.note = n.id "
-            "WHERE n.status = 'resolved' AND c.action = 'opened' AND c.account = 1 "
-            "GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id"
-        )
+        rows = world.rows(f"SELECT t.name {_MINE} GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id")
         return [{"town": row["name"], "text": text} for row in rows for text in rng.sample(_AGAIN, 2)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
-        note = world.value(
-            "SELECT n.id FROM map_notes n JOIN map_towns t ON t.id = n.town JOIN map_note_comments c ON c.note = n.id "
-            "WHERE n.status = 'resolved' AND c.action = 'opened' AND c.account = 1 AND t.name = ?",
-            params["town"],
-        )
+        note = world.value(f"SELECT n.id {_MINE} AND t.name = ?", params["town"])
         comment = {"note": note, "account": 1, "action": "reopened", "text": params["text"]}
         opened = Updated("map_notes", {"id": note}, {"status": "open", "closed": None})
         return [changed(opened, Added("map_note_comments", comment))]
@@ -248,6 +240,12 @@ class ReopenMine(Template):
         yield sight.type("Your comment", params["text"])
         yield sight.click("button", "Reopen")
         yield sight.stop()
+
+
+_MINE = (
+    "FROM map_notes n JOIN map_towns t ON t.id = n.town JOIN map_note_comments c ON c.note = n.id "
+    "WHERE n.status = 'resolved' AND c.action = 'opened' AND c.account = 1"
+)
 
 
 class OpenNotes(Template):

@@ -29,6 +29,16 @@ _CLEARLY = 1.12
 """By so much the next place has to be farther away for the nearest to be plain."""
 
 
+SIZES = {
+    "hotel": "rooms",
+    "hospital": "beds",
+    "parking": "spaces",
+    "charging_station": "sockets",
+    "cinema": "seats",
+    "school": "pupils",
+    "campsite": "pitches",
+}
+"""What there is a number of, by categories."""
 SOUGHT = (
     "cafe", "hotel", "museum", "pharmacy", "supermarket", "bakery", "station", "charging_station", "bank", "library",
     "park", "parking", "pub", "restaurant", "fuel", "post_office",
@@ -87,6 +97,18 @@ def way(world: World, mode: str, start: str, end: str) -> Route:
     return find_route(network(world.database), mode, (first["x"], first["y"]), (last["x"], last["y"]))
 
 
+def town_way(world: World, mode: str, start: str, end: str) -> Route:
+    """The way between the middles of two towns by their names."""
+    query = "SELECT x, y FROM map_towns WHERE name = ?"
+    first, last = (world.rows(query, name)[0] for name in (start, end))
+    return find_route(network(world.database), mode, (first["x"], first["y"]), (last["x"], last["y"]))
+
+
+def kilometres(route: Route) -> float:
+    """How long a way is, as the site rounds it."""
+    return round(route.metres / 1000, 1)
+
+
 def minutes(route: Route) -> int:
     """How long a way takes, as the site rounds it."""
     return max(1, round(route.seconds / 60))
@@ -115,11 +137,27 @@ def within(world: World, name: str, category: str, metres: int) -> int:
 
 def motorway_exits(world: World, start: str, end: str) -> list[str]:
     """The junctions at which one leaves motorways on the way by car from a town to another."""
-    query = "SELECT x, y FROM map_towns WHERE name = ?"
-    first, last = (world.rows(query, name)[0] for name in (start, end))
-    route = find_route(network(world.database), "car", (first["x"], first["y"]), (last["x"], last["y"]))
-    found = (re.match(r"Leave the M\d+ at (.+?) onto ", step.text) for step in route.steps)
+    found = (re.match(r"Leave the M\d+ at (.+?) onto ", step.text) for step in town_way(world, "car", start, end).steps)
     return [match[1] for match in found if match]
+
+
+def where_one_is_largest(world: World) -> list[Params]:
+    """Kinds and towns in which one place has the most of what its kind is counted by."""
+    found: list[Params] = []
+    query = "SELECT t.name AS town, p.capacity FROM map_places p JOIN map_towns t ON t.id = p.town WHERE p.category = ?"
+    for category, things in SIZES.items():
+        sizes: dict[str, list[int]] = {}
+        for row in world.rows(f"{query} ORDER BY p.id", category):
+            sizes.setdefault(row["town"], []).append(row["capacity"] or 0)
+        towns = [town for town, all_ in sizes.items() if len(all_) > 1 and all_.count(max(all_)) == 1]
+        found += [{"kind": kind(category), "things": things, "town": town} for town in towns]
+    return found
+
+
+def largest(world: World, params: Params) -> list[sqlite3.Row]:
+    """The places of such a kind in such a town, the largest first."""
+    query = "SELECT p.* FROM map_places p JOIN map_towns t ON t.id = p.town WHERE p.category = ? AND t.name = ?"
+    return world.rows(f"{query} ORDER BY p.capacity DESC", KEY_OF[params["kind"]], params["town"])
 
 
 def directions(world: World, params: Params) -> str:

@@ -30,7 +30,7 @@ class CheapestOfFour(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Some of every category, of which an offer makes another the cheapest than before."""
+        """Some of every category, of which offers make another the cheapest."""
         query = "SELECT name, price, {} AS sold FROM shop_products p WHERE enabled AND category = ? ORDER BY id"
         found = []
         for (category,) in world.rows("SELECT id FROM shop_categories WHERE parent IS NOT NULL ORDER BY id"):

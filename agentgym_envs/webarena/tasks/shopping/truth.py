@@ -75,7 +75,8 @@ def narrowings(world: World) -> list[dict[str, Any]]:
         "JOIN shop_categories d ON d.id = c.parent JOIN shop_products p ON p.category = c.id AND p.enabled "
         f"JOIN {_FEATURES} f ON f.product = p.id GROUP BY c.id, f.name, f.value "
         "HAVING COUNT(*) BETWEEN 2 AND "
-        "(SELECT COUNT(*) - 1 FROM shop_products o WHERE o.category = c.id AND o.enabled) ORDER BY c.id, f.name, f.value"
+        "(SELECT COUNT(*) - 1 FROM shop_products o WHERE o.category = c.id AND o.enabled) "
+        "ORDER BY c.id, f.name, f.value"
     )
     return [dict(row) for row in world.rows(query)]
 

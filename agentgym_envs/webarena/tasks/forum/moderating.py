@@ -1,0 +1,356 @@
+"""Tasks of a moderator, which the agent's account is of one board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.dom import PageHolds
+from agentgym_envs.webarena.evaluators.state import Added, Removed, Updated
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.forum import truth, ways
+from agentgym_envs.webarena.tasks.forum.truth import ME, ORIGIN, TEXTS, ForumTemplate, asked, my_board
+from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+_FLAGS = {"Lock": "locked", "Pin": "pinned", "Remove": "removed"}
+_REASONS = ("Selling shoes in every thread", "Insulting beginners", "Five accounts, one person", "Endings in titles")
+_RULES = (
+    ("Pictures need a caption", "Tell us what we are looking at."),
+    ("One thread a day", "Give others the chance to be read."),
+    ("No screenshots of text", "Screen readers cannot read them."),
+    ("Say when it is solved", "So that others find the answer."),
+    ("Use the search first", "Most questions have been asked."),
+    ("No shouting", "Capitals are for the beginnings of sentences."),
+    ("Name your sources", "A link is enough."),
+    ("English only", "So that everybody can follow."),
+    ("Prices with a date", "They do not stay as they are."),
+    ("Keep it on topic", "There is a board for everything else."),
+)
+
+
+def _posts(world: World, where: str) -> list[dict[str, Any]]:
+    """Titles of posts by others in the account's board."""
+    query = f"SELECT title FROM posts WHERE author <> 1 AND board_name = ? AND {where}"
+    return asked(world, query, my_board(world))
+
+
+class Flag(ForumTemplate):
+    """Lock, pin or remove a post."""
+
+    name, kind, difficulty = "forum-flag", "change", "easy"
+    intents = (
+        'As its moderator, {do} the post "{title}".',
+        'Use my rights as a moderator: {do} the post "{title}".',
+        'I moderate the board of the post "{title}". Please {do} it.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Posts of the account's board."""
+        return truth.with_each(_posts(world, "locked = 0 AND pinned = 0"), rng, do=[*map(str.lower, _FLAGS)])
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its mark."""
+        number = truth.post(world, params["title"])["id"]
+        return [changed(Updated("forum_posts", {"id": number}, {_FLAGS[params["do"].capitalize()]: 1}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """On its page."""
+        yield from ways.open_post(sight, params["title"])
+        yield sight.click("button", params["do"].capitalize())
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Hide it only."""
+        yield from ways.open_post(sight, params["title"])
+        yield sight.click("button", "Hide")
+        yield sight.stop()
+
+
+class SetFlair(ForumTemplate):
+    """Give a post another flair."""
+
+    name, kind, difficulty = "forum-set-flair", "change", "medium"
+    intents = (
+        'Set the flair of the post "{title}" to "{flair}".',
+        'As a moderator, give the post "{title}" the flair "{flair}".',
+        'The post "{title}" has the wrong flair. It should be "{flair}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Posts of the account's board, and a flair that each does not have."""
+        query = """
+            SELECT p.title, f.name AS flair FROM posts p JOIN forum_flairs f ON f.board = p.board
+            WHERE p.board_name = ? AND f.id IS NOT p.flair
+        """
+        return asked(world, query, my_board(world))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its flair."""
+        found = truth.post(world, params["title"])
+        query = "SELECT id FROM forum_flairs WHERE board = ? AND name = ?"
+        flair = world.value(query, found["board"], params["flair"])
+        return [changed(Updated("forum_posts", {"id": found["id"]}, {"flair": flair}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """On its page."""
+        yield from ways.open_post(sight, params["title"])
+        yield sight.choose("Flair", params["flair"])
+        yield sight.click("button", "Set flair")
+        yield sight.stop()
+
+
+class Ban(ForumTemplate):
+    """Ban somebody."""
+
+    name, kind, difficulty = "forum-ban", "change", "medium"
+    intents = (
+        'Ban the user {user} from the board {board}. Reason: "{reason}".',
+        'I am a moderator of {board}. Ban {user} there and give "{reason}" as the reason.',
+        'The user {user} should no longer be able to write in {board}. The reason for the ban is "{reason}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Subscribers of the account's board who are not banned."""
+        query = """
+            SELECT u.name AS user FROM forum_users u JOIN forum_subscriptions s ON s.account = u.id AND s.board = ?1
+            WHERE u.id NOT IN (SELECT user FROM forum_moderators WHERE board = ?1)
+            AND u.id NOT IN (SELECT user FROM forum_bans WHERE board = ?1)
+        """
+        name = my_board(world)
+        rows = [{**row, "board": name} for row in asked(world, query, truth.board(world, name))]
+        return truth.with_each(rows, rng, reason=_REASONS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The ban."""
+        row = {"board": truth.board(world, params["board"]), "user": truth.user(world, params["user"])["id"]}
+        return [changed(Added("forum_bans", {**row, "reason": params["reason"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the page of the board."""
+        yield from ways.open_board(sight, params["board"])
+        yield sight.click("link", "Bans")
+        yield sight.type("User", params["user"])
+        yield sight.type("Reason", params["reason"])
+        yield sight.click("button", "Ban")
+        yield sight.stop()
+
+
+class LiftBan(ForumTemplate):
+    """Lift a ban."""
+
+    name, kind, difficulty = "forum-lift-ban", "change", "medium"
+    intents = (
+        "Lift the ban of {user} in the board {board}.",
+        "{user} may write in {board} again. Please lift the ban.",
+        "As a moderator of {board}, end the ban of the user {user}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Those who are banned from the account's board."""
+        query = (
+            "SELECT u.name AS user, b.name AS board FROM forum_bans x "
+            "JOIN forum_users u ON u.id = x.user JOIN forum_boards b ON b.id = x.board"
+        )
+        return asked(world, query)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """No ban."""
+        return [changed(Removed("forum_bans", {"user": truth.user(world, params["user"])["id"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the page of the board."""
+        yield from ways.open_board(sight, params["board"])
+        yield sight.click("link", "Bans")
+        yield sight.click_in(params["user"], "button", "Lift ban")
+        yield sight.stop()
+
+
+class Settle(ForumTemplate):
+    """Decide on a report."""
+
+    name, kind, difficulty = "forum-settle", "change", "medium"
+    intents = (
+        "In the board {board}, {user} has reported something. {do}.",
+        "Look at the report that {user} made in {board}, where I am a moderator. {do}.",
+        "There is an open report by {user} in {board}. {do}.",
+    )
+    _dismiss, _remove = "Dismiss the report", "Remove what was reported"
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Open reports by those who made only one, and of whom none is reported."""
+        query = "SELECT u.name FROM forum_reports r JOIN forum_users u ON u.id = r.reporter WHERE r.resolved = 0"
+        names = [row[0] for row in world.rows(query)]
+        reported = {row[0] for row in world.rows(_REPORTED)}
+        single = [name for name in names if names.count(name) == 1 and name not in reported]
+        board = my_board(world)
+        return [{"board": board, "user": name, "do": do} for name in single for do in (self._dismiss, self._remove)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The report is settled, and what was reported removed, if it was to be."""
+        query = "SELECT * FROM forum_reports WHERE reporter = ? AND resolved = 0"
+        found = world.rows(query, truth.user(world, params["user"])["id"])[0]
+        changes = [Updated("forum_reports", {"id": found["id"]}, {"resolved": 1})]
+        if params["do"] == self._remove:
+            table, number = ("forum_posts", found["post"]) if found["post"] else ("forum_comments", found["comment"])
+            changes.append(Updated(table, {"id": number}, {"removed": 1}))
+        return [changed(*changes)]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the page of the board."""
+        yield from ways.open_board(sight, params["board"])
+        yield sight.click("link", "Reports")
+        yield sight.click_in(params["user"], "button", params["do"].split()[0])
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Decide the other way."""
+        yield from ways.open_board(sight, params["board"])
+        yield sight.click("link", "Reports")
+        yield sight.click_in(params["user"], "button", "Remove" if params["do"] == self._dismiss else "Dismiss")
+        yield sight.stop()
+
+
+_REPORTED = """
+SELECT u.name FROM forum_reports r
+LEFT JOIN forum_posts p ON p.id = r.post LEFT JOIN forum_comments c ON c.id = r.comment
+JOIN forum_users u ON u.id IN (p.author, c.author)
+"""
+
+
+class AddRule(ForumTemplate):
+    """Add a rule to the account's board."""
+
+    name, kind, difficulty = "forum-add-rule", "change", "medium"
+    intents = (
+        'Add the rule "{title}" with the text "{text}" to the board {board}.',
+        'As a moderator of {board}, add a rule. Title: "{title}". Text: "{text}"',
+        'The board {board} needs one more rule: "{title}", explained by "{text}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Some rules."""
+        return [{"board": my_board(world), "title": title, "text": text} for title, text in _RULES]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The rule, which the board shows."""
+        row = {"board": truth.board(world, params["board"]), "title": params["title"], "text": params["text"]}
+        page = PageHolds(f"{ORIGIN}/b/{params['board']}", includes=(params["title"],))
+        return [changed(Added("forum_rules", row)), page]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the page of the board."""
+        yield from ways.open_board(sight, params["board"])
+        yield sight.click("link", "Edit rules")
+        yield sight.type("Title", params["title"])
+        yield sight.type("Text", params["text"])
+        yield sight.click("button", "Add rule")
+        yield sight.stop()
+
+
+class SetSidebar(ForumTemplate):
+    """Change what stands beside the posts of the account's board."""
+
+    name, kind, difficulty = "forum-set-sidebar", "change", "medium"
+    intents = (
+        'Replace the sidebar of the board {board} with "{text}".',
+        'I moderate {board}. Its sidebar should say only: "{text}"',
+        'Change the sidebar text of {board} to "{text}" and nothing else.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Some texts."""
+        return [{"board": my_board(world), "text": text} for text in TEXTS]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The sidebar."""
+        where = {"id": truth.board(world, params["board"])}
+        return [changed(Updated("forum_boards", where, {"sidebar": params["text"]}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the page of the board."""
+        yield from ways.open_board(sight, params["board"])
+        yield sight.click("link", "Edit board")
+        yield sight.type("Sidebar", params["text"])
+        yield sight.click("button", "Save board")
+        yield sight.stop()
+
+
+class AddModerator(ForumTemplate):
+    """Make somebody a moderator."""
+
+    name, kind, difficulty, held_out = "forum-add-moderator", "change", "medium", True
+    intents = (
+        "Make {user} a moderator of the board {board}.",
+        "I need help with moderating {board}. Give {user} the rights of a moderator there.",
+        "Add the user {user} to the moderators of {board}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Anybody who is none."""
+        board = my_board(world)
+        query = "SELECT u.name FROM forum_moderators m JOIN forum_users u ON u.id = m.user WHERE m.board = ?"
+        staff = truth.column(world, query, truth.board(world, board))
+        return [{"user": name, "board": board} for name in truth.others(world) if name not in staff]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The moderator."""
+        row = {"board": truth.board(world, params["board"]), "user": truth.user(world, params["user"])["id"]}
+        return [changed(Added("forum_moderators", row))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """From the page of the board."""
+        yield from ways.open_board(sight, params["board"])
+        yield sight.click("link", "Edit board")
+        yield sight.type("User", params["user"])
+        yield sight.click("button", "Add moderator")
+        yield sight.stop()
+
+
+class RemoveComment(ForumTemplate):
+    """Remove somebody's comment."""
+
+    name, kind, difficulty = "forum-remove-comment", "change", "medium"
+    intents = (
+        'As a moderator, remove the comment by {user} on the post "{title}".',
+        'The comment of {user} under "{title}" breaks the rules of my board. Remove it.',
+        'Use my rights as a moderator to remove what {user} has commented on "{title}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Comments by others in the account's board."""
+        query = "SELECT title, author_name AS user FROM lone WHERE board_name = ? AND author <> ? AND comments < 17"
+        return asked(world, query, my_board(world), ME)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It is removed."""
+        number = truth.comment(world, params["title"], params["user"])["id"]
+        return [changed(Updated("forum_comments", {"id": number}, {"removed": 1}))]
+
+    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+        """By the menu of the comment."""
+        yield from ways.open_post(sight, params["title"])
+        yield from ways.to_comment(sight, params["user"])
+        yield from ways.more(sight, params["user"], "button", "Remove as moderator")
+        yield sight.stop()
+
+    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+        """Remove the post."""
+        yield from ways.open_post(sight, params["title"])
+        yield sight.click("button", "Remove")
+        yield sight.stop()
+
+
+TEMPLATES = (
+    Flag(),
+    SetFlair(),
+    Ban(),
+    LiftBan(),
+    Settle(),
+    AddRule(),
+    SetSidebar(),
+    AddModerator(),
+    RemoveComment(),
+)
