@@ -21,7 +21,7 @@ SORTS = {
     "old": lambda row: (row["id"],),
     "worst": lambda row: (row["score"], row["id"]),
 }
-_COMMENTS_PER_PAGE = 16
+_COMMENTS_PER_PAGE = 14
 
 
 @routes.get("/b/{name}/{post:int}")

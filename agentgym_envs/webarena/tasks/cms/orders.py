@@ -146,7 +146,7 @@ class Tracking(OfAdmin):
 class Refunded(OfAdmin):
     """How much of an order was given back."""
 
-    name, kind, difficulty = "cms-refunded", "information", "easy"
+    name, kind, difficulty = "cms-refunded", "information", "medium"
     intents = (
         "How much money was refunded for order #{number}?",
         "What is the total of the credit memo for order #{number}?",
@@ -243,7 +243,7 @@ class LastOrders(OfAdmin):
 class DearestItem(OfAdmin):
     """The dearest thing that a customer bought last."""
 
-    name, kind, difficulty = "cms-dearest-item", "information", "medium"
+    name, kind, difficulty = "cms-dearest-item", "information", "easy"
     intents = (
         "Which item of {customer}'s most recent order costs the most apiece?",
         "Look at the latest order of {customer}. What is the most expensive product in it, by the price of one?",

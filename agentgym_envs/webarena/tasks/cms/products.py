@@ -96,7 +96,7 @@ class LowStock(OfAdmin):
 class Margin(OfAdmin):
     """What is earned with a product."""
 
-    name, kind, difficulty = "cms-margin", "information", "medium"
+    name, kind, difficulty = "cms-margin", "information", "easy"
     intents = (
         "What is the difference between the price and the cost of {product}?",
         "How much do we earn on one {product}, that is, its price less its cost?",

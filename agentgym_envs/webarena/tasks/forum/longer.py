@@ -203,7 +203,7 @@ class SaveTopComment(ForumTemplate):
         """Short threads with one best comment, which has not been saved."""
         saved = column(world, "SELECT p.title FROM forum_saved s JOIN comments p ON p.id = s.comment")
         counts = {row["title"]: row["comments"] for row in asked(world, "SELECT title, comments FROM posts")}
-        return [{"title": title} for title in top_commented(world) if title not in saved and counts[title] < 17]
+        return [{"title": title} for title in top_commented(world) if title not in saved and counts[title] < 15]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It is in the list."""

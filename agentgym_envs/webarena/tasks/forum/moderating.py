@@ -321,7 +321,7 @@ class RemoveComment(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Comments by others in the account's board."""
-        query = "SELECT title, author_name AS user FROM lone WHERE board_name = ? AND author <> ? AND comments < 17"
+        query = "SELECT title, author_name AS user FROM lone WHERE board_name = ? AND author <> ? AND comments < 15"
         return asked(world, query, my_board(world), ME)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:

@@ -261,7 +261,7 @@ class CommentOf(ForumTemplate):
         shorter = "SELECT 1 FROM comments o WHERE o.post = c.post AND length(o.body) < length(c.body)"
         query = f"""
             SELECT author_name AS user, title FROM lone c
-            WHERE length(body) > 35 AND author <> 1 AND comments < 17 AND EXISTS ({shorter})
+            WHERE length(body) > 35 AND author <> 1 AND comments < 15 AND EXISTS ({shorter})
         """
         return rng.sample(asked(world, query), 60)
 

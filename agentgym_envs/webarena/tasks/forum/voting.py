@@ -115,7 +115,7 @@ class VoteComment(ForumTemplate):
         voted = "SELECT comment FROM forum_votes WHERE comment IS NOT NULL"
         rows = asked(
             world,
-            f"SELECT title, author_name AS user FROM lone WHERE author <> 1 AND id NOT IN ({voted}) AND comments < 17 "
+            f"SELECT title, author_name AS user FROM lone WHERE author <> 1 AND id NOT IN ({voted}) AND comments < 15 "
             "AND comments > 1",
         )
         return truth.with_each(rng.sample(rows, 60), rng, vote=list(_VALUES))

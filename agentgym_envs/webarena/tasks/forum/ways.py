@@ -159,11 +159,6 @@ def author(sight: Sight) -> str:
     return links[0]
 
 
-def upvote(sight: Sight, title: str, word: str = "Upvote") -> str:
-    """The command that votes for a post in a list, or on its page; `word` may be "Downvote"."""
-    return sight.click_in(title, "button", word)
-
-
 def comments_of(sight: Sight) -> Steps[list[Comment]]:
     """All comments of the user whose profile this is."""
     yield sight.click("link", "Comments")

@@ -61,7 +61,7 @@ class ReplyTo(ForumTemplate):
         """Comments of others in threads that are open."""
         query = """
             SELECT title, author_name AS user FROM lone
-            WHERE NOT locked AND author <> 1 AND comments BETWEEN 2 AND 16
+            WHERE NOT locked AND author <> 1 AND comments BETWEEN 2 AND 14
         """
         return truth.with_each(rng.sample(asked(world, query), 60), rng, text=TEXTS)
 
