@@ -14,19 +14,32 @@ async def _nothing(url: str | None, script: str = "") -> str:
     return ""
 
 
-def score(evaluator: object, answer: str) -> float:
+def score(evaluator: object, answer: str, intent: str = "") -> float:
     assert callable(evaluator)
-    return asyncio.run(evaluator(Finished("", answer, "", _nothing))).score
+    return asyncio.run(evaluator(Finished(intent, answer, "", _nothing))).score
 
 
 @pytest.mark.parametrize(
     ("evaluator", "right", "wrong"),
     [
         (says(3), ["3", "There are 3.", "3 reviews"], ["", "13", "2 or 3", "1, 2, 3, 4", "3.5"]),
+        (
+            says(8),
+            ["eight", "8.", "8 of 24", "8 (of 24)", "8 out of the 24"],
+            ["eighty", "of 7 of 8 of 9", "8 of 9 of 10", "9 of 8", "7, 8"],
+        ),
+        (says(0), ["none", "No.", "zero", "0"], ["nothing", "10"]),
         (says("$12.50"), ["$12.50", "12.5", "It costs $12.50 today."], ["$12.51", "$12.50 or $13", "$1,112.50"]),
+        (says("$12.50"), ["USD 12.50"], ["12.50, 13.50, 14.50", "12, 12.50"]),
+        (says("1 h 35 min"), ["1 h 35 min", "95 minutes"], ["1 h 36 min"]),
+        (says("12 km"), ["12 km", "It is 12 km.", "12,000 m"], ["12 km or 13 km", "12"]),
+        (says("Mailsieve", 12), ["Mailsieve has 12"], ["Mailsieve, 11 12 13", "12"]),
+        (says("Card"), ["a card"], ["Cardboard"]),
+        (says("Apache-2.0", others=["MIT"]), ["It's permitted under Apache-2.0"], ["Apache-2.0 or MIT"]),
         (says("Ida Holm", others=["Eva Holm"]), ["Ida Holm", "it was ida holm"], ["Ida", "Ida Holm, Eva Holm"]),
         (says("a lamp", "a desk"), ["a desk and a lamp"], ["a desk", "a lamp"]),
         (says("Mar 16, 2026"), ["2026-03-16", "on March 16, 2026", "16 March 2026"], ["March 2026", "Mar 17, 2026"]),
+        (says("Mar 4, 2025"), ["on 4 March 2025"], ["Mar 3, 2025, Mar 4, 2025, Mar 5, 2025"]),
         (says("Oak", others=["Oak Hill"]), ["Oak"], ["Oak Hill", "Oak Hill, Oak"]),
         (says("Oak Hill", others=["Oak"]), ["Oak Hill"], ["Oak Hill or Oak"]),
         (NotAchievable(), ["N/A", "n/a", "N/A: there is no such board"], ["", "NA", "no", "N/Able", "not N/A"]),
@@ -35,3 +48,11 @@ def score(evaluator: object, answer: str) -> float:
 def test_answers(evaluator: object, right: list[str], wrong: list[str]) -> None:
     assert [score(evaluator, answer) for answer in right] == [1.0] * len(right)
     assert [score(evaluator, answer) for answer in wrong] == [0.0] * len(wrong)
+
+
+def test_what_the_intent_names_is_no_guess() -> None:
+    intent = "How many pieces of the Gel Pen Set, 36 Pieces, were sold after Mar 4, 2025?"
+    assert score(says(35), "Gel Pen Set, 36 Pieces: 35", intent) == 1.0
+    assert score(says(35), "35 after Mar 4, 2025", intent) == 1.0
+    assert score(says(35), "36, 35, 34", intent) == 0.0
+    assert score(says("Mar 9, 2025"), "Mar 9, 2025, after Mar 4, 2025", intent) == 1.0

@@ -19,6 +19,7 @@ from agentgym_envs.webarena.sites.kit.app import MOST_BODY, make_app
 from agentgym_envs.webarena.sites.kit.fields import MOST_FIELDS, Fields
 from agentgym_envs.webarena.sites.kit.paging import Paging
 from agentgym_envs.webarena.sites.kit.rendering import money, paragraphs, plural
+from agentgym_envs.webarena.sites.kit.signing_in import cookie_of
 from agentgym_envs.webarena.sites.kit.site import ORIGINS, PASSWORD, Routes, site
 from agentgym_envs.webarena.sites.kit.visit import Visit
 from agentgym_envs.webarena.sites.world import world
@@ -118,6 +119,7 @@ def test_ids_that_cannot_be_are_missing(forum: tuple[Any, Episode]) -> None:
         assert answers.get(f"/row/{id}").status_code == 404
     assert answers.get("/no").status_code == 403
     assert "Not this one." in answers.get("/no").text
+    assert answers.get(f"/row/{'9' * 5_000}").status_code == 404
     assert answers.put("/").status_code == 405
     assert episode.failures == []
 
@@ -143,7 +145,7 @@ def test_signing_out_and_in(forum: tuple[Any, Episode]) -> None:
     assert answers.get("/whoami").text == owner
     assert answers.get("/mine").text == "yours"
     answers.cookies.clear()
-    answers.cookies.set("session", "made up")
+    answers.cookies.set(cookie_of(episode), "made up")
     assert answers.get("/whoami").text == "0"
 
 
@@ -156,11 +158,29 @@ def test_signing_in_leads_nowhere_else(after: str) -> None:
     episodes().close(episode)
 
 
+def test_who_is_signed_out_is_so_in_this_episode_only(forum: tuple[Any, Episode]) -> None:
+    answers, _ = forum
+    answers.post("/sign-out")
+    assert answers.get("/whoami").text == "0"
+    another = episodes().open(world(1))
+    assert answers.get("/whoami", headers={HEADER: another.token}).text == "1"
+    episodes().close(another)
+
+
+def test_pages_of_other_sites_cannot_send_forms(forum: tuple[Any, Episode]) -> None:
+    answers, episode = forum
+    for origin in ("http://evil.test", "null", f"{ORIGINS['forum']}:81"):
+        assert answers.post("/sign-out", headers={"origin": origin}).status_code == 403
+    assert messages(episode) == []
+    assert answers.post("/sign-out", headers={"origin": ORIGINS["forum"]}).status_code == 303
+
+
 def test_messages_are_told_once_and_escaped(forum: tuple[Any, Episode]) -> None:
     answers, _ = forum
     here = {"referer": f"{ORIGINS['forum']}/no?x=1"}
     assert answers.post("/kept", data={"text": "<b>&"}, headers=here).headers["location"] == "/no?x=1"
-    assert answers.post("/kept", data={}, headers={"referer": "http://evil.test/no"}).headers["location"] == "/whoami"
+    for elsewhere, there in (("http://evil.test/no", "/whoami"), (f"{ORIGINS['forum']}//evil.test/x", "/")):
+        assert answers.post("/kept", data={}, headers={"referer": elsewhere}).headers["location"] == there
     assert '<p role="status" class="message notice">&lt;b&gt;&amp;</p>' in answers.get("/").text
     assert "&lt;b&gt;&amp;" not in answers.get("/").text
 

@@ -23,7 +23,10 @@ DOMAIN = "agentgym.localhost"
 """Browsers find every name below `localhost` on their own machine; one domain, so that cookies reach the frames."""
 _MOST_ANSWER = 2_000
 _KINDS = {"desk.html": "text/html", "desk.css": "text/css", "desk.js": "text/javascript"}
-_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; frame-src {}"
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "frame-ancestors 'none'; frame-src {}"
+)
 
 
 class DeskApp:

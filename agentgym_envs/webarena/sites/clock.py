@@ -8,6 +8,8 @@ import random
 NOW = datetime.datetime(2026, 3, 16, 10, 30)
 """A Monday."""
 TODAY = NOW.date()
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+"""By ourselves: a program may have set another language."""
 
 
 def stamp(moment: datetime.datetime = NOW) -> str:
@@ -30,7 +32,7 @@ def later(moment: str, rng: random.Random, *, most_days: float) -> str:
 def day(moment: str) -> str:
     """A stored moment as pages tell it: "Mar 16, 2026"."""
     then = datetime.datetime.fromisoformat(moment)
-    return f"{then:%b} {then.day}, {then.year}"
+    return f"{_MONTHS[then.month - 1]} {then.day}, {then.year}"
 
 
 def minute(moment: str) -> str:

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from agentgym_envs.webarena.evaluators.base import Finished, Verdict
 from agentgym_envs.webarena.evaluators.strings import OR, includes, shown
-from agentgym_envs.webarena.evaluators.values import clean, quantities_in, read_quantity
+from agentgym_envs.webarena.evaluators.values import (
+    Quantity,
+    clean,
+    dates_in,
+    quantities_in,
+    read_date,
+    read_quantity,
+    same_value,
+)
 
 NOT_ACHIEVABLE = "N/A"
 """The answer to a task that cannot be done, as WebArena has it."""
@@ -18,8 +26,9 @@ NOT_ACHIEVABLE = "N/A"
 class Says:
     """The answer includes each of `wanted`, and none of `others`.
 
-    Each is a text, in which " |OR| " stands between alternatives, or a number. Where one number is wanted, the answer
-    may hold no other of its kind, so that a list of guesses is none.
+    Each is a text, in which " |OR| " stands between alternatives, or a number or date, however it is written; names
+    count as whole words. Where one number or date is wanted, the answer may hold no other of its kind but those that
+    the intent names, so that a list of guesses is none.
     """
 
     wanted: Sequence[str]
@@ -27,32 +36,67 @@ class Says:
 
     async def __call__(self, episode: Finished) -> Verdict:
         """See `Evaluator`."""
-        named = self._named(clean(episode.answer))
+        answer = _in_digits(clean(episode.answer))
+        if len(self.wanted) == 1 and any(same_value(one, answer) for one in self.wanted[0].split(OR)):
+            return Verdict(1.0)
+        named = self._named(answer)
         for reference in self.wanted:
             if not named & {*reference.split(OR)}:
                 return Verdict(0.0, f"the answer {shown(episode.answer)} does not include {shown(reference)}")
         if wrong := sorted(named - {name for reference in self.wanted for name in reference.split(OR)}):
             return Verdict(0.0, f"the answer {shown(episode.answer)} also includes {shown(wrong[0])}")
-        return self._one_number(episode.answer)
+        if self._guesses(answer, clean(episode.intent)):
+            return Verdict(0.0, f"the answer {shown(episode.answer)} names more than {shown(self.wanted[0])}")
+        return Verdict(1.0)
 
     def _named(self, left: str) -> set[str]:
         """What of all that counts is in an answer, where a part of a longer name does not count as a name."""
         names = {name for reference in (*self.wanted, *self.others) for name in reference.split(OR)}
         found = set()
         for name in sorted(names, key=lambda name: (-len(name), name)):
-            if includes(left, name):
+            if includes(left, name) and _as_word(left, name):
                 found.add(name)
                 left = left.replace(clean(name), " ")
         return found
 
-    def _one_number(self, answer: str) -> Verdict:
-        """Another number of the same kind beside the only one that is wanted makes a guess of it."""
-        quantity = read_quantity(clean(self.wanted[0])) if len(self.wanted) == 1 else None
-        if quantity is not None:
-            for other in quantities_in(clean(answer)):
-                if other.dimension == quantity.dimension and not other.same(quantity):
-                    return Verdict(0.0, f"the answer {shown(answer)} names other numbers than {self.wanted[0]}")
-        return Verdict(1.0)
+    def _guesses(self, answer: str, intent: str) -> bool:
+        """Whether the answer holds other numbers or dates than the one wanted, which the intent does not name."""
+        dates = {date for name in self.wanted if (date := read_date(clean(name))) is not None}
+        if len(dates) == 1:
+            return bool({*dates_in(answer)} - dates - {*dates_in(intent)})
+        wanted = [q for name in self.wanted if (q := read_quantity(clean(name))) is not None]
+        if len(wanted) != 1:
+            return False
+        told = [*quantities_in(intent), *wanted]
+        said = list(quantities_in(_OUT_OF.sub(" ", answer, count=1)))
+        if not any(one.same(wanted[0]) for one in said):
+            return True
+        return any(_same_kind(one, wanted[0]) and not any(one.same(other) for other in told) for one in said)
+
+
+_OUT_OF = re.compile(r"\b(?:out )?of (?:the )?\d[\d,.]*\b")
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBERS = {word: str(number) for number, word in enumerate(_WORDS)} | {"none": "0", "no": "0"}
+
+
+def _in_digits(answer: str) -> str:
+    """An answer that is a number in a word ("eight"), in digits."""
+    return _NUMBERS.get(answer.rstrip("."), answer)
+
+
+def _as_word(text: str, name: str) -> bool:
+    """Whether a name stands in a text by itself; what is a number or date is found otherwise."""
+    plain = clean(name)
+    if read_quantity(plain) is not None or read_date(plain) is not None:
+        return True
+    before = r"(?<!\w)" if plain[:1].isalnum() else ""
+    after = r"(?!\w)" if plain[-1:].isalnum() else ""
+    return re.search(f"{before}{re.escape(plain)}{after}", text) is not None
+
+
+def _same_kind(one: Quantity, wanted: Quantity) -> bool:
+    """Whether a number could be meant as the one that is wanted: amounts and shares may stand without their sign."""
+    return one.dimension == wanted.dimension or (one.dimension == "" and wanted.dimension in ("$", "%"))
 
 
 def says(*wanted: object, others: Sequence[object] = ()) -> Says:

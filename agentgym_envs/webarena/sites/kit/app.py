@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,8 @@ _POLICY = (
     "font-src 'self'; connect-src 'self'; frame-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors {}"
 )
 _NO_EPISODE = Data("There is no such page.", status=404)
+_FOREIGN = Data("A page of another site may not do that.", status=403)
+_ABSURD = re.compile(r"\d{1000}")
 _log = logging.getLogger(__name__)
 
 Find = Callable[["Request"], Episode | None]
@@ -62,7 +65,17 @@ def make_app(find: Find = by_header, origins: Mapping[str, str] = ORIGINS, frame
         routes.append(Route("/{path:path}", answer(_nowhere), methods=["GET", "POST"]))
         host = origin.partition("://")[2].partition(":")[0]
         hosts.append(Host(host, Router(routes, redirect_slashes=False)))
-    return Starlette(routes=hosts)
+    return _without_absurd_numbers(Starlette(routes=hosts))
+
+
+def _without_absurd_numbers(app: App) -> App:
+    """Numbers that Python refuses to read, which routes would: no page has such a path."""
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        absurd = _ABSURD.search(scope["path"])
+        await (_plain(_NO_EPISODE) if absurd else app)(scope, receive, send)
+
+    return serve
 
 
 class _Endpoint:
@@ -77,7 +90,12 @@ class _Endpoint:
         request = Request(scope, receive)
         body = await _body(request)
         episode = self.find(request)
-        response = self._unknown(body) if episode is None or body is None else self._answer(request, body, episode)
+        if episode is None or body is None:
+            response = self._unknown(body)
+        elif request.headers.get("origin", self.origins[self.site.name]) not in self.origins.values():
+            response = _plain(_FOREIGN)
+        else:
+            response = self._answer(request, body, episode)
         response.headers["content-security-policy"] = self.policy
         response.headers["cache-control"] = "no-store"
         response.headers["x-content-type-options"] = "nosniff"
@@ -101,7 +119,8 @@ class _Endpoint:
                 return _plain(Data("Something went wrong on our side.", status=500))
 
     def _visit(self, request: Request, body: bytes, episode: Episode) -> Visit:
-        account = signing_in.account_of(self.site, episode.database, request.cookies.get(signing_in.COOKIE))
+        cookie = signing_in.cookie_of(episode)
+        account = signing_in.account_of(self.site, episode.database, request.cookies.get(cookie))
         return Visit(
             self.site.name,
             "POST" if request.method == "POST" else "GET",
@@ -112,6 +131,7 @@ class _Endpoint:
             account,
             self.origins,
             request.headers.get("referer", ""),
+            cookie,
             episode.world.seed,
         )
 

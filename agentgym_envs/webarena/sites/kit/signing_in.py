@@ -5,12 +5,17 @@ from __future__ import annotations
 import secrets
 import sqlite3
 
+from agentgym_envs.webarena.sites.episodes import Episode
 from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
 from agentgym_envs.webarena.sites.kit.site import PASSWORD, Route, Site, site
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.kit.visit import Visit, local
 
-COOKIE = "session"
 _NOBODY = "out"
+
+
+def cookie_of(episode: Episode) -> str:
+    """The name of the cookie: another for each episode, since a person's browser keeps those of earlier ones."""
+    return f"session-{episode.token[:8]}"
 
 
 def account_of(where: Site, database: sqlite3.Connection, cookie: str | None) -> int:
@@ -24,25 +29,25 @@ def account_of(where: Site, database: sqlite3.Connection, cookie: str | None) ->
 
 def sign_in_page(visit: Visit) -> Answer:
     """The form."""
-    return visit.page("sign_in.html", after=_local(visit.query.text("after")))
+    return visit.page("sign_in.html", after=local(visit.query.text("after")))
 
 
 def sign_in(visit: Visit) -> Answer:
     """Sign in by name and password."""
-    name, after = visit.form.text("user", most=200), _local(visit.form.text("after"))
+    name, after = visit.form.text("user", most=200), local(visit.form.text("after"))
     account = site(visit.site).account(visit.database, name) if name else 0
     if not account or visit.form.text("password") != PASSWORD:
         wrong = "The name and the password do not belong together. Please try again."
         return visit.page("sign_in.html", after=after, name=name, wrong=wrong, status=401)
     token = secrets.token_urlsafe(18)
     visit.write("INSERT INTO web_logins (token, site, account) VALUES (?, ?, ?)", token, visit.site, account)
-    visit.cookies[COOKIE] = token
+    visit.cookies[visit.cookie] = token
     return Redirect(after)
 
 
 def sign_out(visit: Visit) -> Answer:
     """Sign out."""
-    visit.cookies[COOKIE] = _NOBODY
+    visit.cookies[visit.cookie] = _NOBODY
     visit.say("You have signed out.", "notice")
     return Redirect("/")
 
@@ -53,8 +58,3 @@ ROUTES = (
     Route("POST", "/sign-out", sign_out),
 )
 """What every site has."""
-
-
-def _local(path: str) -> str:
-    """A path of this site; "/" for anything that leads elsewhere."""
-    return path if path.startswith("/") and path[1:2] not in ("/", "\\") else "/"

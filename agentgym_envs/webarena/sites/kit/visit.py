@@ -29,6 +29,8 @@ class Visit:
     account: int
     origins: Mapping[str, str]
     referrer: str = ""
+    cookie: str = ""
+    """The name of the cookie that tells who is signed in."""
     world: int = 0
     """The seed of the world, for what a site keeps of one between requests."""
     cookies: dict[str, str] = field(default_factory=dict)
@@ -73,7 +75,7 @@ class Visit:
         came = urlsplit(self.referrer)
         if f"{came.scheme}://{came.netloc}" != self.origins[self.site]:
             return Redirect(otherwise)
-        return Redirect(came.path + (f"?{came.query}" if came.query else ""))
+        return Redirect(local(came.path + (f"?{came.query}" if came.query else "")))
 
     def must_be_signed_in(self) -> int:
         """The account. Raises SignInFirst."""
@@ -91,3 +93,8 @@ class Visit:
         """Path and query."""
         query = self.query.changed()
         return self.path + (query if len(query) > 1 else "")
+
+
+def local(path: str) -> str:
+    """A path of the same site; "/" for anything that leads elsewhere."""
+    return path if path.startswith("/") and path[1:2] not in ("/", "\\") else "/"
