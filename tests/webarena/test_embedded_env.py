@@ -15,16 +15,22 @@ from agentgym_envs.errors import NoOracle
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.env import WebArenaEnv
+from agentgym_envs.webarena.evaluators.state import OnlyChanged
 from agentgym_envs.webarena.sites.episodes import episodes
 from agentgym_envs.webarena.sites.kit.site import HOSTS, ORIGINS
+from agentgym_envs.webarena.tasks.scoring import evaluators_for
 from agentgym_envs.webarena.tasks.table import load
 from agentgym_envs.webarena.tasks.template import GROUPS
 
 
 def a_task(kind: str, site: str = "shop") -> Task:
-    """The first of a kind that begins on a site."""
+    """The first of a kind on a site; of those that change something, one that can be done."""
     tasks = (t for t in load() if t.data["kind"] == kind and t.data["sites"] == [site])
-    return next(tasks)
+    return next(task for task in tasks if kind != "change" or _can_be_done(task))
+
+
+def _can_be_done(task: Task) -> bool:
+    return any(isinstance(one, OnlyChanged) and one.expected for one in evaluators_for(task))
 
 
 @pytest.fixture
