@@ -11,6 +11,7 @@ from agentgym_envs.webarena.actions import Stop, read
 from agentgym_envs.webarena.env import WebArenaEnv
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.kit.app import make_app
+from agentgym_envs.webarena.sites.kit.signing_in import cookie_of
 from agentgym_envs.webarena.sites.kit.site import ORIGINS
 from agentgym_envs.webarena.sites.world import world
 from agentgym_envs.webarena.tasks.sight import Sight
@@ -33,6 +34,11 @@ def client(site: str, seed: int = 1, *, app: Any = None) -> tuple[Any, Episode]:
         follow_redirects=False,
     )
     return made, episode
+
+
+def signed_out(episode: Episode) -> dict[str, str]:
+    """The headers of a browser in which somebody has signed out."""
+    return {"cookie": f"{cookie_of(episode)}=out"}
 
 
 def tasks_for_tests(template: Template, seed: int, count: int) -> list[Task]:

@@ -11,7 +11,6 @@ from agentgym_envs.webarena.sites.world import World
 from tests.webarena.embedded import client
 
 HOSTILE = "<script>alert(1)</script>\"'{{ 7*7 }}%_\\;--"
-SIGNED_OUT = {"cookie": "session=out"}
 OPEN = "status = 'pending' AND NOT EXISTS (SELECT 1 FROM shop_invoices WHERE order_id = shop_orders.id)"
 """A condition on orders with which everything may still be done."""
 ADDRESS = {

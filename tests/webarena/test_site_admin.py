@@ -14,7 +14,8 @@ from agentgym_envs.webarena.sites.admin.menu import MENU, place_of
 from agentgym_envs.webarena.sites.clock import day, minute
 from agentgym_envs.webarena.sites.episodes import episodes
 from agentgym_envs.webarena.sites.kit.rendering import money
-from tests.webarena.office import ADDRESS, HOSTILE, OPEN, SIGNED_OUT, Office, cells, found, plain
+from tests.webarena.embedded import signed_out
+from tests.webarena.office import ADDRESS, HOSTILE, OPEN, Office, cells, found, plain
 
 MENU_PATHS = [entry.path for section in MENU for entry in section.entries]
 NOWHERE = [
@@ -49,18 +50,18 @@ def office() -> Iterator[Office]:
 def test_pages_of_the_menu_answer_and_need_an_account(office: Office, path: str) -> None:
     page = office.get(path)
     assert page.count("<h1>") == 1 and "Traceback" not in page
-    answer = office.http.get(path, headers=SIGNED_OUT)
+    answer = office.http.get(path, headers=signed_out(office.episode))
     assert answer.status_code == 303 and answer.headers["location"].startswith("/sign-in?after=")
     assert office.changes() == []
 
 
 def test_signing_in(office: Office) -> None:
-    assert office.http.get("/sign-in", headers=SIGNED_OUT).status_code == 200
+    assert office.http.get("/sign-in", headers=signed_out(office.episode)).status_code == 200
     office.post("/sign-in", 401, user="anika", password="opensesame")
     office.post("/sign-in", user="Admin", password="opensesame")
     assert "Dashboard" in office.get("/")
     office.http.cookies.clear()
-    office.post("/orders/1/comments", headers=SIGNED_OUT, status="complete", comment="No")
+    office.post("/orders/1/comments", headers=signed_out(office.episode), status="complete", comment="No")
     assert office.changes() == []
 
 

@@ -12,9 +12,8 @@ import pytest
 from agentgym_envs.webarena.evaluators.state import Change, differences
 from agentgym_envs.webarena.sites.episodes import episodes
 from agentgym_envs.webarena.sites.world import World
-from tests.webarena.embedded import client
+from tests.webarena.embedded import client, signed_out
 
-SIGNED_OUT = {"cookie": "session=out"}
 HOSTILE = "<script>alert(1)</script>\"'{{ 7*7 }}%_\\;--"
 PAGES = (
     "/",
@@ -121,7 +120,7 @@ def only(changes: list[Change], *expected: tuple[str, str]) -> None:
 def test_pages_answer(shop: Shop, path: str) -> None:
     text = shop.get(path)
     assert text.count("<h1") == 1 and "<title>" in text
-    if shop.http.get(path, headers=SIGNED_OUT).status_code == 303:
+    if shop.http.get(path, headers=signed_out(shop.episode)).status_code == 303:
         assert path.startswith(("/cart", "/checkout", "/account", "/wishlist", "/compare"))
 
 
@@ -438,7 +437,7 @@ def test_a_question(shop: Shop) -> None:
 
 def test_who_is_signed_out_has_to_sign_in(shop: Shop) -> None:
     for path in ("/cart/add", "/wishlist/add", "/compare/add", "/cart/coupon", "/account/edit", "/checkout/place"):
-        answer = shop.post(path, headers=SIGNED_OUT, product=1)
+        answer = shop.post(path, headers=signed_out(shop.episode), product=1)
         assert answer.headers["location"].startswith("/sign-in")
     assert shop.changes() == []
     user = shop.value("SELECT email FROM shop_customers WHERE id = 2").partition("@")[0]

@@ -79,6 +79,7 @@ def forms_of(answers: Any, name: str, *, each: int = 4) -> list[Form]:
     return [form for same in found.values() for form in same[:2]]
 
 
+@pytest.mark.slow
 def test_no_page_links_to_what_is_not_there(visited: tuple[str, Any, Episode]) -> None:
     name, answers, episode = visited
     missing, links = list[tuple[str, str]](), set[str]()
@@ -92,6 +93,7 @@ def test_no_page_links_to_what_is_not_there(visited: tuple[str, Any, Episode]) -
     assert len(links) > 20
 
 
+@pytest.mark.slow
 def test_every_form_goes_somewhere_and_every_change_has_a_form(visited: tuple[str, Any, Episode]) -> None:
     name, answers, _ = visited
     paths = Paths(name)
@@ -117,7 +119,8 @@ def test_every_field_has_a_name_that_is_told(visited: tuple[str, Any, Episode]) 
     assert unnamed == set()
 
 
-@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", [0, 1])
 def test_hostile_forms_leave_the_site_answering(visited: tuple[str, Any, Episode], turn: int) -> None:
     name, answers, episode = visited
     rng = random.Random(f"{name}/{turn}")
