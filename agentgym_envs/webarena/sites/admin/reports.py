@@ -11,7 +11,7 @@ from agentgym_envs.webarena.sites.admin.days import HINT, LENGTHS, PERIODS, day_
 from agentgym_envs.webarena.sites.admin.grid import Choices, Column
 from agentgym_envs.webarena.sites.admin.order_rules import STATUS_CHOICES
 from agentgym_envs.webarena.sites.clock import TODAY
-from agentgym_envs.webarena.sites.kit.answers import Page
+from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
 from agentgym_envs.webarena.sites.kit.fields import Fields
 from agentgym_envs.webarena.sites.kit.paging import Paging
 from agentgym_envs.webarena.sites.kit.visit import Visit
@@ -34,8 +34,10 @@ class Report:
     sums: Sequence[str] = ()
     periods: bool = True
 
-    def page(self, visit: Visit) -> Page:
-        """The form and what it asks for."""
+    def page(self, visit: Visit) -> Answer:
+        """The form and what it asks for; a report has one address, however its days are typed."""
+        if typed := _typed_otherwise(visit.query):
+            return Redirect(visit.path + visit.query.changed(**typed))
         asked = Asked(visit.query, self.periods)
         query = self.source.format(interval=f"substr(o.moment, 1, {LENGTHS[asked.period]})", where=asked.where)
         rows = visit.rows(query, *asked.arguments)
@@ -55,6 +57,12 @@ class Report:
         """Each total as its column tells it."""
         summed = {key: sum(row[key] for row in rows) for key in self.sums}
         return {column.key: column.told(summed) for column in self.columns if column.key in summed}
+
+
+def _typed_otherwise(query: Fields) -> dict[str, str]:
+    """The days of a form that are not as databases hold them, as these do."""
+    days = {name: parse_day(query.text(name, most=40)) for name in ("from", "to")}
+    return {name: f"{day}" for name, day in days.items() if day and query.text(name, most=40) != f"{day}"}
 
 
 @dataclass(slots=True)

@@ -9,11 +9,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym_envs.webarena.sites.code.repository import content
+from agentgym_envs.webarena.sites.code.repository import content, counted, is_long
 from agentgym_envs.webarena.sites.kit.visit import Visit
 
 MOST_LINES = 60
 """Of one page; the rest of a long change is only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hunk:
+    """A part of a change: its lines, and how many of all came and went."""
+
+    lines: list[tuple[str, str]]
+    additions: int
+    deletions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +54,35 @@ def changes_of(commits: Iterable[Any]) -> list[list[Any]]:
 
 def file_diffs(visit: Visit, changes: Sequence[Sequence[Any]]) -> list[FileDiff]:
     """Changes as pages show them, entries for one path together, cut after `MOST_LINES`."""
-    by_path: dict[str, list[tuple[str, str]]] = {}
+    by_path: dict[str, list[_Hunk]] = {}
     whats: dict[str, str] = {}
     for path, added, gone, before, after, line in changes:
-        by_path.setdefault(path, []).extend(_hunk(visit, added, gone, before, after, line))
+        by_path.setdefault(path, []).append(_hunk(visit, added, gone, before, after, line))
         whats.setdefault(path, "deleted" if after is None else "new" if before is None and line < 2 else "changed")
     shown, room = [], MOST_LINES
-    for path, lines in by_path.items():
+    for path, hunks in by_path.items():
+        lines = [line for hunk in hunks for line in hunk.lines]
         kept = lines[: max(room, 0)]
         room -= len(kept)
-        added, gone = (sum(kind == sign for kind, _ in lines) for sign in "+-")
+        added, gone = sum(hunk.additions for hunk in hunks), sum(hunk.deletions for hunk in hunks)
         shown.append(FileDiff(path, added, gone, tuple(kept), len(lines) - len(kept), whats[path]))
     return shown
 
 
-def _hunk(
-    visit: Visit, added: int, gone: int, before: int | None, after: int | None, line: int
-) -> list[tuple[str, str]]:
+def _hunk(visit: Visit, added: int, gone: int, before: int | None, after: int | None, line: int) -> _Hunk:
     if line:
-        return _written(content(visit, after).splitlines(), added, gone, line)
-    old, new = content(visit, before).splitlines(), content(visit, after).splitlines()
+        return _of(_written(content(visit, after).splitlines(), added, gone, line))
+    was, is_now = content(visit, before), content(visit, after)
+    old, new = was.splitlines(), is_now.splitlines()
+    if is_long(old, new):
+        return _Hunk([("@", "This change is too large to show.")], *counted(was, is_now))
     lines = list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]
-    return [("@", text) if text.startswith("@@") else (text[:1], text[1:]) for text in lines]
+    return _of([("@", text) if text.startswith("@@") else (text[:1], text[1:]) for text in lines])
+
+
+def _of(lines: list[tuple[str, str]]) -> _Hunk:
+    added, gone = (sum(kind == sign for kind, _ in lines) for sign in "+-")
+    return _Hunk(lines, added, gone)
 
 
 def _written(text: Sequence[str], added: int, gone: int, line: int) -> list[tuple[str, str]]:

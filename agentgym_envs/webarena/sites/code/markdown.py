@@ -104,7 +104,7 @@ def _marked(found: re.Match[str], base: str) -> str:
     if found["mail"]:
         return escape(found["mail"])
     address = found["url"] or found["link"]
-    if not re.match(r"https?://|/(?!/)", address):
+    if not re.match(r"https?://|/(?![/\\])", address):
         return escape(found[0])
     return _link(address, found["text"] or address)
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ _COMMIT = f"""
 """
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
 MOST_COMMITS = 400
+MOST_COMPARED = 2000
+"""Lines of a file, beyond which it would take long to find out what a change left as it was."""
 """How far back pages look for the last commit of a file."""
 
 
@@ -194,8 +197,16 @@ def put(visit: Visit, branch: int, blobs: Mapping[str, int | None]) -> None:
 def counted(before: str, after: str) -> tuple[int, int]:
     """How many lines came, and how many went."""
     old, new = before.splitlines(), after.splitlines()
-    same = sum(block.size for block in difflib.SequenceMatcher(None, old, new, False).get_matching_blocks())
+    if is_long(old, new):
+        same = (Counter(old) & Counter(new)).total()
+    else:
+        same = sum(block.size for block in difflib.SequenceMatcher(None, old, new).get_matching_blocks())
     return len(new) - same, len(old) - same
+
+
+def is_long(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether two texts have too many lines for it to be found out quickly which of them are the same."""
+    return max(len(old), len(new)) > MOST_COMPARED
 
 
 def _put(visit: Visit, branch: int, path: str, blob: int | None) -> None:

@@ -139,11 +139,11 @@ class _Maker:
             for _ in range(count):
                 road = self._rng.choice(roads)
                 away = self._rng.choice((-1, 1)) * self._rng.uniform(0.05, 0.4)
-                yield self._between(country, category, road, self._rng.uniform(0.15, 0.85), away)
+                yield from self._between(country, category, road, self._rng.uniform(0.15, 0.85), away)
         for number, road_ in self._plan.roads.items():
             if road_.kind == "motorway":
                 for _ in range(1 + self._plan.length(number) // 70_000):
-                    yield self._between(country, "services", number, self._rng.uniform(0.1, 0.9), 0.06)
+                    yield from self._between(country, "services", number, self._rng.uniform(0.1, 0.9), 0.06)
         for town in (*country.towns[:3], self._rng.choice(country.towns[4:9])):
             yield self._airport(town, roads)
 
@@ -182,13 +182,13 @@ class _Maker:
                 self._taken.add((road, house))
                 return road, house
 
-    def _between(self, country: Country, category: str, road: int, share: float, away: float) -> Place:
+    def _between(self, country: Country, category: str, road: int, share: float, away: float) -> Iterator[Place]:
+        """A place at a road between towns, unless nothing is left to call it."""
         spot = spot_on(self._plan, road, share, away)
         town = _nearest_town(country, spot.point)
-        while True:
-            found = self._namer.name(category, town.name, self._plan.roads[road].name)
-            if found is not None:
-                return self._place(found[0], category, town, road, None, spot, None, None, found[2])
+        found = self._namer.name(category, town.name, self._plan.roads[road].name)
+        if found is not None:
+            yield self._place(found[0], category, town, road, None, spot, None, None, found[2])
 
     def _airport(self, town: Town, roads: Sequence[int]) -> Place:
         """A few kilometres out, at the road whose end is nearest to the town."""

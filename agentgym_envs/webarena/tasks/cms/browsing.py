@@ -6,11 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.dom import PageHolds
+from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.cms.common import ADMIN, ORDER_LINK, OfAdmin, filtered, go, one_each, open_order, some
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params
+
+_OTHER_FILTERS = """
+[...new URLSearchParams(location.search)]
+  .filter(([name, value]) => value.trim() && !["status", "total_from", "sort", "dir", "page"].includes(name))
+  .map(pair => pair.join("=")).join() || "none"
+"""
+"""What else a grid of orders is filtered by: the address alone may have more in it than what is asked for."""
 
 
 class ShowOrders(OfAdmin):
@@ -29,9 +38,10 @@ class ShowOrders(OfAdmin):
         return [{"status": status, "least": least} for status in statuses for least in (50, 75, 100, 150, 200)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The filtered grid, however the amount is typed."""
+        """The filtered grid, however the amount is typed, and with no other filter."""
         page = f"{ADMIN}/orders?status={params['status']}&total_from="
-        return [EndsOn(" |OR| ".join(page + amount for amount in amounts(params["least"])))]
+        wanted = EndsOn(OR.join(page + amount for amount in amounts(params["least"])))
+        return [wanted, PageHolds("last", _OTHER_FILTERS, exact="none")]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Filter the grid."""

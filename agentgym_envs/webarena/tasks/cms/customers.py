@@ -46,8 +46,10 @@ class CustomerEmail(OfAdmin):
         )
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The address."""
-        return [says(world.value(f"SELECT email FROM shop_customers WHERE {_NAMED}", params["customer"]))]
+        """The address, and no other customer's."""
+        email = world.value(f"SELECT email FROM shop_customers WHERE {_NAMED}", params["customer"])
+        others = world.rows("SELECT email FROM shop_customers WHERE email <> ? ORDER BY id", email)
+        return [says(email, others=[row[0] for row in others])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """The customer's page."""
@@ -284,10 +286,12 @@ class LastReview(OfAdmin):
         return [row["name"] for row in world.rows(query, customer)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The product's name, and none of the others'."""
+        """The product's name, and no other that has been reviewed."""
         id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
         first, *others = self._products(world, id)
-        return [says(first, others=others)]
+        query = """SELECT DISTINCT p.name FROM shop_reviews r JOIN shop_products p ON p.id = r.product
+            WHERE p.name <> ? ORDER BY p.id LIMIT 150"""
+        return [says(first, others=[*others, *(row["name"] for row in world.rows(query, first))])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """The customer's page lists the newest first."""

@@ -75,11 +75,12 @@ class OrderStreet(OfAdmin):
         return some(one_each((row["street"], {"number": row["number"]}) for row in world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The street of the shipping address, and not that of the bill."""
+        """The street of the shipping address, and no other: not that of the bill, nor anybody else's."""
         query = """SELECT a.street FROM shop_order_addresses a JOIN shop_orders o ON o.id = a.order_id
-            WHERE o.number = ? AND a.kind = ?"""
-        street, billing = (world.value(query, params["number"], kind) for kind in ("shipping", "billing"))
-        return [says(street, others=[] if street == billing else [billing])]
+            WHERE o.number = ? AND a.kind = 'shipping'"""
+        street = world.value(query, params["number"])
+        others = world.rows("SELECT street FROM shop_order_addresses UNION SELECT street FROM shop_addresses")
+        return [says(street, others=[row[0] for row in others if row[0] != street])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """The address has the name first, and then the street."""

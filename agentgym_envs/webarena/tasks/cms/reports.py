@@ -186,7 +186,7 @@ class ShowReport(OfAdmin):
             yield {**choices, "start": start, "end": end, "status": rng.choice(("complete", "canceled", "closed"))}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The browser asked for it, and it is still there."""
+        """The browser asked for it, and it is still there; the site writes days in one way, however they are typed."""
         query = f"period={params['period']}&from={params['start']}&to={params['end']}&status={params['status']}"
         page = f"{ADMIN}/reports/{params['report']}?{query}"
         return [Requested(page, method="GET", status=200), EndsOn(page)]

@@ -20,10 +20,11 @@ from agentgym_envs.webarena.tasks.template import Params
 
 _FILTERS = """
 [...new URLSearchParams(location.search)]
-  .filter(([name, value]) => !["sort", "page"].includes(name) && !(name === "state" && value === "open") && value)
-  .map(pair => pair.join("=")).join()
+  .filter(([name, value]) => value && !["sort", "page"].includes(name))
+  .map(pair => pair.join("=")).filter(pair => !["state=open", "scope=assigned"].includes(pair)).join() || "none"
 """
-"""What a list of open issues is filtered by: without this, the closed ones of a label would do as well."""
+"""What a list is filtered by, but for what it is at first: without this, the closed issues of a label would do as
+well as the open ones."""
 
 
 class OpenLabelled(CodeTemplate):
@@ -87,7 +88,8 @@ class OpenDashboard(CodeTemplate):
         return [{"what": what} for what in self.lists]
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        return [EndsOn(f"{ORIGIN}/{self.lists[params['what']][0]}")]
+        page = self.lists[params["what"]][0]
+        return [EndsOn(f"{ORIGIN}/{page}"), PageHolds("last", _FILTERS, exact=page.partition("?")[2] or "none")]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         for name in filter(None, self.lists[params["what"]][1:]):

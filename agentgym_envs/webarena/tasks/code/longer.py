@@ -21,6 +21,7 @@ from agentgym_envs.webarena.tasks.code.places import (
     asked,
     column,
     issue,
+    people_but,
     project,
     stored,
     with_each,
@@ -260,7 +261,7 @@ class MostDiscussed(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         best = self._ranked(world, params)[0]
-        return [says(best["last"], others=[best["author_name"]])]
+        return [says(best["last"], others=people_but(world, best["last"]))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from self._find(sight, params)

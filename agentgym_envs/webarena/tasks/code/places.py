@@ -91,6 +91,12 @@ def account(world: World, name: str) -> int:
     return int(world.value("SELECT id FROM code_accounts WHERE name = ?", name))
 
 
+def people_but(world: World, *names: str) -> list[str]:
+    """The names of all people but these."""
+    rows = world.rows("SELECT name FROM code_accounts ORDER BY id")
+    return [row["name"] for row in rows if row["name"] not in names]
+
+
 def address(world: World, path: str, *more: object) -> str:
     """The URL of a project's page."""
     return "/".join((ORIGIN, project(world, path)["place"], *(("-",) if more else ()), *map(str, more)))

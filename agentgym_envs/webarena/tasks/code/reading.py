@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.code import seen, ways
@@ -27,6 +28,8 @@ from agentgym_envs.webarena.tasks.template import Params
 
 _ROLES = ("Guest", "Reporter", "Developer", "Maintainer", "Owner")
 _SETTINGS = "config/default.yaml"
+_VALUES = ("true", "false", "debug", "info", "warning", "error")
+"""What a setting that is a word can be."""
 
 
 class Licence(CodeTemplate):
@@ -44,7 +47,7 @@ class Licence(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         every = column(world, "SELECT DISTINCT licence FROM projects WHERE licence != '' ORDER BY licence")
-        return [says(project(world, params["project"])["licence"], others=every)]
+        return [says(_called(project(world, params["project"])["licence"]), others=[_called(one) for one in every])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
@@ -271,7 +274,8 @@ class Setting(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         settings = _settings(self._files(world)[params["project"]])
-        return [says(settings[params["setting"]])]
+        right = settings[params["setting"]]
+        return [says(right, others=[value for value in (*settings.values(), *_VALUES) if value != right])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
@@ -342,7 +346,8 @@ class Website(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         website = world.value("SELECT website FROM code_accounts WHERE name = ?", params["person"])
-        return [says(website.partition("://")[2])]
+        others = column(world, "SELECT website FROM code_accounts WHERE website NOT IN ('', ?) ORDER BY id", website)
+        return [says(website.partition("://")[2], others=[other.partition("://")[2] for other in others])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_profile(sight, params["person"])
@@ -409,6 +414,13 @@ class CloneAddress(CodeTemplate):
     def _open(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
         yield sight.click("DisclosureTriangle", "Clone")
+
+
+def _called(licence: str) -> str:
+    """The ways to write the name of a licence: "Apache-2.0", "Apache 2.0" and "Apache License 2.0"."""
+    first, *rest = licence.split("-")
+    ways = (" ".join([first, *more, *rest]) for more in ((), ("License",), ("Licence",)))
+    return OR.join(dict.fromkeys((licence, *(ways if rest else ()))))
 
 
 def _settings(content: str) -> dict[str, str]:

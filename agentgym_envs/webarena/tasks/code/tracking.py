@@ -11,7 +11,7 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
 from agentgym_envs.webarena.tasks.code import seen, ways
-from agentgym_envs.webarena.tasks.code.places import CodeTemplate, asked, column, issue, request
+from agentgym_envs.webarena.tasks.code.places import CodeTemplate, asked, column, issue, people_but, request
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -45,7 +45,7 @@ class IssueAuthor(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
-        return [says(found["author_name"], others=[found["assignee_name"]])]
+        return [says(found["author_name"], others=people_but(world, found["author_name"]))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.find(sight, "Issues", params["title"])
@@ -73,7 +73,7 @@ class IssueCloser(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
         closer = world.value("SELECT name FROM code_accounts WHERE id = ?", found["closed_by"])
-        return [says(closer, others=[found["author_name"]])]
+        return [says(closer, others=people_but(world, closer))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.find(sight, "Issues", params["title"])
@@ -194,7 +194,7 @@ class AssignedTo(CodeTemplate):
         return asked(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        query = "SELECT title FROM issues WHERE path = ? AND state = 'open' AND assignee_name IS {} ?"
+        query = "SELECT title FROM issues WHERE path = ? AND {} (state = 'open' AND assignee_name IS ?)"
         others = column(world, query.format("NOT"), params["project"], params["person"])
         return [says(*column(world, query.format(""), params["project"], params["person"]), others=others)]
 
@@ -257,10 +257,10 @@ class Unreviewed(CodeTemplate):
         found = request(world, params["project"], params["title"])
         query = """
             SELECT a.name FROM code_reviewers r JOIN code_accounts a ON a.id = r.account
-            WHERE r.merge_request = ? AND r.approved = ?
+            WHERE r.merge_request = ? AND NOT r.approved
         """
-        done = column(world, query, found["id"], 1)
-        return [says(*column(world, query, found["id"], 0), others=[*done, found["author_name"]])]
+        names = column(world, query, found["id"])
+        return [says(*names, others=people_but(world, *names))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.find(sight, "Merge requests", params["title"])
@@ -291,7 +291,8 @@ class LastWord(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
-        return [says(*column(world, self._last("?"), found["id"]), others=[found["author_name"]])]
+        last = column(world, self._last("?"), found["id"])[0]
+        return [says(last, others=people_but(world, last))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.find(sight, "Issues", params["title"])

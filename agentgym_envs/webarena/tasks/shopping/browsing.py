@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from random import Random
 from urllib.parse import urlencode
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.network import Requested
+from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.kit.site import ORIGINS
 from agentgym_envs.webarena.sites.shop.listing import SORTS
@@ -17,6 +21,7 @@ from agentgym_envs.webarena.tasks.shopping import steps, truth
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, Template
 
+_ENDS, _LIMITS = ("low", "high"), ("price_from", "price_to")
 _ORDERS = {text: name for name, (text, _) in SORTS.items() if name != "position"}
 
 
@@ -37,7 +42,7 @@ class OpenCategory(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its page."""
-        return [EndsOn(truth.category_url(world, params["category"]))]
+        return [EndsOn(truth.category_url(world, params["category"])), _only()]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Down the tree."""
@@ -64,7 +69,7 @@ class SortedSearch(Template):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The page of results."""
         query = urlencode({"q": params["words"], "sort": _ORDERS[params["order"]]})
-        return [EndsOn(f"{ORIGINS['shop']}/search?{query}")]
+        return [EndsOn(f"{ORIGINS['shop']}/search?{query}"), _only("q")]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Search, sort."""
@@ -96,8 +101,9 @@ class Narrowed(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The list, with filter and order."""
-        query = {_field(params["attribute"]): params["value"], "sort": _ORDERS[params["order"]]}
-        return [EndsOn(f"{truth.category_url(world, params['category'])}?{urlencode(query)}")]
+        field = _field(params["attribute"])
+        query = {field: params["value"], "sort": _ORDERS[params["order"]]}
+        return [EndsOn(f"{truth.category_url(world, params['category'])}?{urlencode(query)}"), _only(field)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Open, filter, sort."""
@@ -200,7 +206,7 @@ class RatedReviews(Template):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The product's reviews, filtered."""
         slug = world.value("SELECT slug FROM shop_products WHERE name = ?", params["product"])
-        return [EndsOn(f"{ORIGINS['shop']}/product/{slug}/reviews?stars={params['stars']}")]
+        return [EndsOn(f"{ORIGINS['shop']}/product/{slug}/reviews?stars={params['stars']}"), _only("stars")]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Search, open, all reviews, filter."""
@@ -236,10 +242,11 @@ class AdvancedSearch(Template):
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The page of results, which the form has asked for."""
-        query = urlencode({"brand": params["brand"], "price_from": params["low"], "price_to": params["high"]})
-        url = f"{ORIGINS['shop']}/advanced-search/results?{query}"
-        return [EndsOn(url), Requested(url, method="GET", status=200)]
+        """The page of results, which the form has asked for, however the prices are typed."""
+        page = f"{ORIGINS['shop']}/advanced-search/results?"
+        limits = [dict(zip(_LIMITS, pair, strict=True)) for pair in product(*(_typed(params[end]) for end in _ENDS))]
+        urls = [page + urlencode({"brand": params["brand"], **limit}) for limit in limits]
+        return [EndsOn(OR.join(urls)), Requested(urls, method="GET", status=200), _only("brand", *_LIMITS)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Fill in the form."""
@@ -248,6 +255,19 @@ class AdvancedSearch(Template):
         yield sight.type("Price from ($)", str(params["low"]))
         yield sight.type("Price to ($)", str(params["high"]), enter=True)
         yield sight.stop()
+
+
+def _typed(whole: int) -> tuple[str, ...]:
+    """The ways in which an amount of whole dollars is typed."""
+    return f"{whole}", f"{whole}.00", f"${whole}", f"${whole}.00"
+
+
+def _only(*names: str) -> PageHolds:
+    """The list on the last page is narrowed down by nothing but these: its address may tell more than is asked for."""
+    known = json.dumps([*names, "sort", "page"])
+    more = f"filter(([name, value]) => value.trim() && !{known}.includes(name))"
+    script = f"[...new URLSearchParams(location.search)].{more}.map(pair => pair.join('=')).join() || 'none'"
+    return PageHolds("last", script, exact="none")
 
 
 def _field(attribute: str) -> str:
