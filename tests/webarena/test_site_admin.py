@@ -318,6 +318,14 @@ def test_the_orders_report_adds_up(office: Office) -> None:
     assert "isn't" not in page and "is not a day" in office.get("/reports/orders?from=never")
 
 
+def test_a_report_has_one_address_however_its_days_are_typed(office: Office) -> None:
+    office.get("/reports/orders?from=2025-05-30&to=never&status=any")
+    answer = office.http.get("/reports/orders?from=05/30/2025&to=Aug+2,+2025&status=any")
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/reports/orders?status=any&from=2025-05-30&to=2025-08-02"
+    office.get(answer.headers["location"])
+
+
 def test_the_bestsellers_report_is_what_sql_finds(office: Office) -> None:
     shown = cells(office.get("/reports/bestsellers?period=year&from=2025-01-01&to=2025-12-31"))
     best = office.world.rows(

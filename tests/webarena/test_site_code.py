@@ -234,6 +234,18 @@ def test_lists_are_filtered_and_ordered(code: Code) -> None:
     assert len(set(seen)) == len(titles) or len(titles) > 60
 
 
+def test_long_files_are_not_compared_line_by_line(code: Code) -> None:
+    project = code.mine()
+    where = f"{project['url']}/-/edit/{project['default_branch']}/README.md"
+    numbers = [str(number * number % 99) for number in range(4000)]
+    code.post(where, content="\n".join(numbers), message="Long")
+    code.post(where, content="\n".join([*numbers[1:], "new", "newer"]), message="Longer")
+    assert [row["additions"] for row in code.added("code_commits")][1:] == [2]
+    sha = code.value("SELECT sha FROM code_commits WHERE message = 'Longer'")
+    page = code.get(f"{project['url']}/-/commit/{sha}")
+    assert "too large to show" in page and "2 additions, 1 deletion" in page
+
+
 def test_a_merge_request_from_branch_to_merge(code: Code) -> None:
     project = code.mine()
     url, main = project["url"], project["default_branch"]
@@ -372,6 +384,7 @@ def test_hostile_text_is_shown_as_it_is(code: Code) -> None:
         ("@olga, ask", '<p><a href="/olga">@olga</a>, ask</p>'),
         ("[x](javascript:alert)", "<p>[x](javascript:alert)</p>"),
         ("[x](//evil.test)", "<p>[x](//evil.test)</p>"),
+        ("[x](/\\evil.test)", "<p>[x](/\\evil.test)</p>"),
         ("[x](/y) <me@mail.test>", '<p><a href="/y">x</a> me@mail.test</p>'),
         (
             "|a|b|\n|-|-|\n|1|2|",

@@ -261,7 +261,7 @@ class MostDiscussed(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         best = self._ranked(world, params)[0]
-        return [says(best["last"], others=people_but(world, best["last"]))]
+        return [says(best["last"], others=people_but(world, params, best["last"]))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from self._find(sight, params)

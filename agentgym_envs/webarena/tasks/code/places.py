@@ -12,7 +12,7 @@ from typing import Any
 
 from agentgym_envs.webarena.sites.kit.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import Params, Template
 
 ORIGIN = ORIGINS["code"]
 REPORTER, DEVELOPER, MAINTAINER, OWNER = 2, 3, 4, 5
@@ -91,10 +91,11 @@ def account(world: World, name: str) -> int:
     return int(world.value("SELECT id FROM code_accounts WHERE name = ?", name))
 
 
-def people_but(world: World, *names: str) -> list[str]:
-    """The names of all people but these."""
+def people_but(world: World, params: Params, *names: str) -> list[str]:
+    """The names of all people but these, and but those that the intent tells: the project may be somebody's own."""
+    told = " / ".join(map(str, params.values()))
     rows = world.rows("SELECT name FROM code_accounts ORDER BY id")
-    return [row["name"] for row in rows if row["name"] not in names]
+    return [row["name"] for row in rows if row["name"] not in names and row["name"] not in told]
 
 
 def address(world: World, path: str, *more: object) -> str:

@@ -274,8 +274,8 @@ class Setting(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         settings = _settings(self._files(world)[params["project"]])
-        right = settings[params["setting"]]
-        return [says(right, others=[value for value in (*settings.values(), *_VALUES) if value != right])]
+        right, name = settings[params["setting"]], settings.pop("name", "")
+        return [says(right, others=[value for value in (*settings.values(), *_VALUES) if value not in (right, name)])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])

@@ -45,7 +45,7 @@ class IssueAuthor(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
-        return [says(found["author_name"], others=people_but(world, found["author_name"]))]
+        return [says(found["author_name"], others=people_but(world, params, found["author_name"]))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.find(sight, "Issues", params["title"])
@@ -73,7 +73,7 @@ class IssueCloser(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
         closer = world.value("SELECT name FROM code_accounts WHERE id = ?", found["closed_by"])
-        return [says(closer, others=people_but(world, closer))]
+        return [says(closer, others=people_but(world, params, closer))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.find(sight, "Issues", params["title"])
@@ -260,7 +260,7 @@ class Unreviewed(CodeTemplate):
             WHERE r.merge_request = ? AND NOT r.approved
         """
         names = column(world, query, found["id"])
-        return [says(*names, others=people_but(world, *names))]
+        return [says(*names, others=people_but(world, params, *names))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.find(sight, "Merge requests", params["title"])
@@ -292,7 +292,7 @@ class LastWord(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
         last = column(world, self._last("?"), found["id"])[0]
-        return [says(last, others=people_but(world, last))]
+        return [says(last, others=people_but(world, params, last))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.find(sight, "Issues", params["title"])

@@ -48,12 +48,16 @@ class ShopFact(Template):
         return [{"question": question} for question in _FACTS]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The shop's setting."""
+        """The shop's setting, and not all that stands on the page."""
         name = _FACTS[params["question"]][1]
         value = str(world.value("SELECT value FROM shop_settings WHERE name = ?", name))
         if name in ("standard_rate", "express_rate", "free_shipping_from"):
             return [says(money(int(value)))]
-        return [says(f"{value} |OR| {value.replace(' to ', '-')}" if name == "delivery_days" else value)]
+        if name == "delivery_days":
+            return [says(f"{value} |OR| {value.replace(' to ', '-')}")]
+        query = "SELECT value FROM shop_settings WHERE name IN ('phone', 'email', 'hours') AND name <> ? ORDER BY id"
+        others = world.rows(query, name) if name in ("phone", "email", "hours") else ()
+        return [says(value, others=[row[0] for row in others])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Open the page, read."""
