@@ -123,7 +123,7 @@ class EnquiryOrder(OfAdmin):
     name, kind, difficulty = "cms-order-of-enquiry", "information", "medium"
     held_out = True
     intents = (
-        "{customer} has written to us about an order. What is its grand total?",
+        '{customer} has written to us about an order ("{subject}"). What is its grand total?',
         'Look up the enquiry "{subject}" of {customer}. How much did the order that it is about come to?',
         "What is the grand total of the order that {customer} mentions in the enquiry with the subject {subject}?",
     )
