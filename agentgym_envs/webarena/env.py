@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from agentgym_envs.errors import EnvError, NoOracle
-from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import Goto, write
 from agentgym_envs.webarena.browser.hosts import HostRules
@@ -26,7 +24,7 @@ from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.table import load
 from agentgym_envs.webarena.web_env import WebEnv
 
-_RULES = """The sites are:
+_ABOUT = """The sites are:
 - {shop} a shop, in which you are a customer;
 - {admin} its administration, in which you work for the shop;
 - {forum} a forum;
@@ -34,7 +32,7 @@ _RULES = """The sites are:
 - {maps} a map.
 You are signed in on all of them, and there are no other sites. Use `stop` when the task is done: with the answer, in \
 as few words as will do, if something was asked; else on the page that was asked for, or once what was asked for is \
-done. Do nothing that was not asked for. If a task cannot be done, the answer is "N/A"."""
+done. Do nothing that was not asked for. If a task cannot be done, the answer is "N/A".""".format(**ORIGINS)
 
 
 class WebArenaEnv(WebEnv):
@@ -111,38 +109,7 @@ class WebArenaEnv(WebEnv):
     """
 
     tasks = load()
-
-    def __init__(
-        self,
-        *,
-        grammar: str | ActionGrammar = "bare",
-        split: str | None = "train",
-        groups: Sequence[str] | None = None,
-        viewport: bool = False,
-        max_chars: int = 10_000,
-        obs_backend: str = "js",
-        chromium: str | None = None,
-        call_seconds: float = 30.0,
-        instructions: str | None = None,
-        render_mode: str | None = None,
-    ) -> None:
-        """See the class for the arguments. Raises UsageError for one that cannot be, MissingExtra without the packages.
-
-        No browser is started, and no world made, before the first reset.
-        """
-        super().__init__(
-            grammar=grammar,
-            split=split,
-            groups=groups,
-            viewport=viewport,
-            max_chars=max_chars,
-            obs_backend=obs_backend,
-            chromium=chromium,
-            call_seconds=call_seconds,
-            instructions=instructions,
-            render_mode=render_mode,
-        )
-        self.rules = f"{self.rules}\n\n{_RULES.format(**ORIGINS)}"
+    about = _ABOUT
 
     def _browser_options(self) -> BrowserOptions:
         return browser_options(self._chromium)

@@ -48,6 +48,8 @@ class WebEnv(TextEnv):
     forms: ClassVar[Mapping[str, Form]] = FORMS
     """The actions that there are; others are refused. `grammars` are for them."""
     grammars: Mapping[str, Callable[[], ActionGrammar]] = web_grammars(FORMS)
+    about: ClassVar[str] = ""
+    """What `rules` say of the environment's pages, beside the actions."""
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class WebEnv(TextEnv):
         grammar: str | ActionGrammar = "bare",
         split: str | None = "train",
         groups: Sequence[str] | None = None,
-        viewport: bool = True,
+        viewport: bool = False,
         max_chars: int = 10_000,
         obs_backend: str = "js",
         chromium: str | None = None,
@@ -67,11 +69,11 @@ class WebEnv(TextEnv):
 
         Raises UsageError for an argument that cannot be, MissingExtra without the packages.
         """
-        check_packages()
+        self._check_packages()
         super().__init__(
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
-        self.rules = rules_for(self.grammar, self.forms)
+        self.rules = "\n\n".join(filter(None, [rules_for(self.grammar, self.forms), self.about]))
         if type(max_chars) is not int or not 200 <= max_chars <= MOST_CHARS:
             raise UsageError(f"max_chars is a whole number from 200 to {MOST_CHARS}, got {max_chars!r}")
         if obs_backend not in BACKENDS:
@@ -116,6 +118,10 @@ class WebEnv(TextEnv):
             return write(Click(rng.choice(targets)))
         others: list[Action] = [Scroll("down"), Scroll("up"), GoBack()]
         return write(rng.choice([action for action in others if NAMES[type(action)] in self.forms]))
+
+    def _check_packages(self) -> None:
+        """Raise MissingExtra if a package is not installed."""
+        check_packages()
 
     @abstractmethod
     def _browser_options(self) -> BrowserOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from agentgym_envs.errors import EnvError, NoOracle, missing_extra
-from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import FORMS, Form, write
 from agentgym_envs.webarena.browser.hosts import HostRules
@@ -31,7 +30,7 @@ from agentgym_envs.webarena.miniwob.tasks import MiniWoBTasks
 from agentgym_envs.webarena.web_env import WebEnv
 
 HOST = "miniwob.test"
-_RULES = "Each task is on one page, which ends it as soon as it is decided. There are no other pages and tabs to go to."
+_ABOUT = "Each task is on one page, which ends it as soon as it is decided. There are no other pages and tabs to go to."
 _ELSEWHERE = {"new_tab", "tab_focus", "close_tab", "goto", "go_back", "go_forward"}
 _FORMS = {name: form for name, form in FORMS.items() if name not in _ELSEWHERE}
 _FORMS["stop"] = Form("stop", "give up: the task counts as failed.")
@@ -119,41 +118,13 @@ class MiniWoBEnv(WebEnv):
     """
 
     tasks = MiniWoBTasks()
+    about = _ABOUT
     forms = _FORMS
     grammars = web_grammars(_FORMS)
 
-    def __init__(
-        self,
-        *,
-        grammar: str | ActionGrammar = "bare",
-        split: str | None = "train",
-        groups: Sequence[str] | None = None,
-        viewport: bool = False,
-        max_chars: int = 10_000,
-        obs_backend: str = "js",
-        chromium: str | None = None,
-        call_seconds: float = 30.0,
-        instructions: str | None = None,
-        render_mode: str | None = None,
-    ) -> None:
-        """See the class for the arguments. Raises UsageError for one that cannot be, MissingExtra without the packages.
-
-        No browser is started before the first reset.
-        """
+    def _check_packages(self) -> None:
+        super()._check_packages()
         pages_folder()
-        super().__init__(
-            grammar=grammar,
-            split=split,
-            groups=groups,
-            viewport=viewport,
-            max_chars=max_chars,
-            obs_backend=obs_backend,
-            chromium=chromium,
-            call_seconds=call_seconds,
-            instructions=instructions,
-            render_mode=render_mode,
-        )
-        self.rules = f"{self.rules}\n\n{_RULES}"
 
     def _browser_options(self) -> BrowserOptions:
         local_sites().mount(HOST, _site())
