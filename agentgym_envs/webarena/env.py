@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import partial
 
@@ -118,7 +119,8 @@ class WebArenaEnv(WebEnv):
         return replace(super()._session_options(task), record=template_of(task).records)
 
     async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
-        episode = session.kept["episode"] = episodes().open(world_of(task))
+        place = await asyncio.to_thread(world_of, task)  # the first of its world takes a second
+        episode = session.kept["episode"] = episodes().open(place)
         session.at_close.append(partial(episodes().close, episode))
         await session.guarded(session.context.set_extra_http_headers({HEADER: episode.token}))
         await session.goto(task.data["start"])
@@ -151,7 +153,8 @@ def next_command(session: Session, task: Task) -> str:
         episode: Episode = session.kept["episode"]
         if episode.database.total_changes:
             raise NoOracle("the oracle knows the way from the beginning only, and the sites have changed since")
-        if session.view.url != task.data["start"]:
+        if session.view.url != task.data["start"] and "back" not in session.kept:
+            session.kept["back"] = True
             return write(Goto(task.data["start"]))
         sight = session.kept["sight"] = Sight()
         session.kept["oracle"] = template_of(task).oracle(sight, task.data["params"])
