@@ -19,6 +19,7 @@ from agentgym_envs.webarena.evaluators.state import OnlyChanged
 from agentgym_envs.webarena.sites.episodes import episodes
 from agentgym_envs.webarena.sites.kit.site import HOSTS, ORIGINS
 from agentgym_envs.webarena.tasks.scoring import evaluators_for
+from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.table import load
 from agentgym_envs.webarena.tasks.template import GROUPS
 
@@ -146,3 +147,29 @@ def test_reasons_say_what_was_missing(env: WebArenaEnv) -> None:
     env.reset(options={"task": a_task("change").id})
     *_, info = env.step("stop")
     assert info["reason"].startswith("missing: ")
+
+
+HOSTILE = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script>'
+
+
+def test_what_an_agent_writes_runs_nowhere(env: WebArenaEnv) -> None:
+    """A post is read by everybody: in its board, on its page, in a profile, in what was found."""
+    env.reset(options={"task": next(t for t in load() if t.data["sites"] == ["forum"]).id})
+    sight = Sight()
+
+    def do(command: str) -> None:
+        assert env.step(command)[4]["invalid_action"] is None
+        sight.look(env.session.view.tree, env.session.view.url)
+
+    do(f"goto [{ORIGINS['forum']}/submit]")
+    do(sight.choose("Board", sight.names("option")[1]))
+    do(sight.type("Title", HOSTILE))
+    do(sight.type("Text", HOSTILE))
+    do(sight.click("button", "Post"))
+    assert HOSTILE in sight.names("heading")
+    for path in ("/all/new", "/search?q=onerror"):
+        do(f"goto [{ORIGINS['forum']}{path}]")
+        assert HOSTILE in sight.texts()
+        assert loop.wait_for(env.session.evaluate("'hacked' in window")) is False
+    planted = "(s => { s.textContent = 'window.hacked = 1'; document.head.append(s); return 'hacked' in window; })"
+    assert loop.wait_for(env.session.evaluate(f"{planted}(document.createElement('script'))")) is False
