@@ -30,6 +30,8 @@ TREE = """\
 			[18] cell '2'
 			[19] cell '$3.50'
 			[20] link 'View'
+	[22] DisclosureTriangle 'Account' expanded: False
+	[23] DisclosureTriangle 'Menu' expanded: True
 	StaticText 'Shipping'
 	StaticText '$5.00'
 	[21] link 'Next'"""
@@ -50,6 +52,7 @@ def test_commands(sight: Sight) -> None:
     assert sight.click_in("2", "link", "View") == "click [20]"
     assert sight.type("Search", "lamp", enter=True) == "type [5] [lamp] [1]"
     assert sight.choose("Sort by", "Oldest") == "click [8]"
+    assert (list(sight.unfold("Account")), list(sight.unfold("Menu"))) == (["click [22]"], [])
     assert sight.press("Enter") == "press [Enter]"
     assert sight.goto("http://shop.test/") == "goto [http://shop.test/]"
     assert (sight.stop(3), sight.not_achievable()) == ("stop [3]", "stop [N/A]")
