@@ -360,9 +360,19 @@ class TextEnv(gym.Env[str, str], ABC):
         if wrong := {k: v for k, v in options.items() if not isinstance(v, str) and (k, v) != ("split", None)}:
             raise UsageError(f"reset takes names as its options, got {wrong}")
         if "task" in options:
-            return self.tasks.get(options["task"])
+            return self._named(options)
         groups = (options["group"],) if "group" in options else self.groups
         return self.tasks.draw(ticket, split=options.get("split", self.split), groups=groups)
+
+    def _named(self, options: Mapping[str, Any]) -> Task:
+        """The task that is named. Raises UsageError if it is not of the group or split that is named besides."""
+        task = self.tasks.get(options["task"])
+        for name, actual in (("group", task.group), ("split", task.split)):
+            if options.get(name, actual) not in (actual, None):
+                raise UsageError(
+                    f"{task.id!r} is of the {name} {actual!r}, not {options[name]!r}: leave the {name} out"
+                )
+        return task
 
     def _command(self, action: str) -> str:
         if len(action) > MAX_ACTION_CHARS:

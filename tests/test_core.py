@@ -228,6 +228,8 @@ def test_split_and_group_options_select() -> None:
         ({"task": 3}, UsageError, "names as its options, got {'task': 3}"),
         ({"group": ["small"]}, UsageError, "names as its options"),
         ({"task": None}, UsageError, "names as its options"),
+        ({"task": "count/3", "split": "test"}, UsageError, "'count/3' is of the split 'train', not 'test'"),
+        ({"task": "count/3", "group": "none"}, UsageError, "'count/3' is of the group '[a-z]+', not 'none'"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, Any], error: type[Exception], message: str) -> None:

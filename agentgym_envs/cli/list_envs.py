@@ -29,11 +29,14 @@ def list_command(as_json: Json = False) -> None:
     for row in rows:
         name = f"[bold]{row['id']}[/]\n[dim]{row['summary']}[/]"
         if "error" in row:
-            table.add_row(name, f"[yellow]{escape(row['error'])}[/]")
+            table.add_row(name, "[yellow]cannot be made here, see below[/]")
             continue
         counts = [f"{row['tasks'][split]:,}" if row["tasks"] else "∞" for split in SPLITS]
         table.add_row(name, "\n".join(few_groups(row["groups"])), *counts, f"[dim]{row['digest'][:8]}[/]")
     stdout().print(table)
+    for row in rows:
+        if "error" in row:
+            stdout().print(f"[yellow]{row['id']}[/] {escape(row['error'])}", soft_wrap=True)
 
 
 def describe(row: Registration) -> dict[str, Any]:

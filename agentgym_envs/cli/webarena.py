@@ -15,7 +15,9 @@ from agentgym_envs.errors import UsageError
 TaskId = Annotated[
     str | None, typer.Option(metavar="ID", help="Begin with this task, such as webarena/shopping-…/1/1.")
 ]
-WorldSeed = Annotated[int | None, typer.Option("--world", help="Without a task: the seed of the world; by default 1.")]
+WorldSeed = Annotated[
+    int | None, typer.Option("--world", min=0, help="Without a task: the seed of the world; by default 1.")
+]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open the page, only say where it is.")]
 

@@ -219,6 +219,9 @@ def _unwrapped(command: str) -> str:
     return bare if bare.endswith("]") else text
 
 
+_SELECTS = re.compile(r"\W*(select|choose|pick)", re.IGNORECASE)
+
+
 def _split(text: str, forms: Mapping[str, Form]) -> tuple[str, str]:
     """The verb, under its own name, and what follows."""
     if found := _verb(text):
@@ -226,9 +229,10 @@ def _split(text: str, forms: Mapping[str, Form]) -> tuple[str, str]:
         if verb in forms:
             return verb, text[end:].strip()
         raise InvalidAction(f"{verb} cannot be done here. The actions are: {', '.join(forms)}.")
+    hint = " An option of a drop-down list is chosen by clicking the option." if _SELECTS.match(text) else ""
     raise InvalidAction(
         f"{_told(text) if text else 'Nothing'} is not an action. Write only the action, such as click [12]. "
-        f"The actions are: {', '.join(forms)}."
+        f"The actions are: {', '.join(forms)}.{hint}"
     )
 
 

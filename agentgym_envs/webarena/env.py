@@ -31,9 +31,10 @@ _ABOUT = """The sites are:
 - {forum} a forum;
 - {code} code hosting;
 - {maps} a map.
-You are signed in on all of them, and there are no other sites. Use `stop` when the task is done: with the answer, in \
-as few words as will do, if something was asked; else on the page that was asked for, or once what was asked for is \
-done. Do nothing that was not asked for. If a task cannot be done, the answer is "N/A".""".format(**ORIGINS)
+You are signed in on all of them, and there are no other sites. Today is Monday, March 16, 2026. Use `stop` when the \
+task is done: with the answer, in as few words as will do, if something was asked; else on the page that was asked \
+for, or once what was asked for is done. Do nothing that was not asked for. If a task cannot be done, the answer is \
+"N/A".""".format(**ORIGINS)
 
 
 class WebArenaEnv(WebEnv):

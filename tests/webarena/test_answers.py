@@ -30,7 +30,7 @@ def score(evaluator: object, answer: str, intent: str = "") -> float:
         ),
         (says(0), ["none", "No.", "zero", "0"], ["nothing", "10"]),
         (says("$12.50"), ["$12.50", "12.5", "It costs $12.50 today."], ["$12.51", "$12.50 or $13", "$1,112.50"]),
-        (says("$12.50"), ["USD 12.50"], ["12.50, 13.50, 14.50", "12, 12.50"]),
+        (says("$12.50"), ["USD 12.50", "$12.50 (3 orders)"], ["12.50, 13.50, 14.50", "12, 12.50"]),
         (says("1 h 35 min"), ["1 h 35 min", "95 minutes"], ["1 h 36 min"]),
         (says("12 km"), ["12 km", "It is 12 km.", "12,000 m"], ["12 km or 13 km", "12"]),
         (says("Mailsieve", 12), ["Mailsieve has 12"], ["Mailsieve, 11 12 13", "12"]),
@@ -42,7 +42,11 @@ def score(evaluator: object, answer: str, intent: str = "") -> float:
         (says("Mar 4, 2025"), ["on 4 March 2025"], ["Mar 3, 2025, Mar 4, 2025, Mar 5, 2025"]),
         (says("Oak", others=["Oak Hill"]), ["Oak"], ["Oak Hill", "Oak Hill, Oak"]),
         (says("Oak Hill", others=["Oak"]), ["Oak Hill"], ["Oak Hill or Oak"]),
-        (NotAchievable(), ["N/A", "n/a", "N/A: there is no such board"], ["", "NA", "no", "N/Able", "not N/A"]),
+        (
+            NotAchievable(),
+            ["N/A", "n/a", "NA", "N/A: there is no such board"],
+            ["", "no", "N/Able", "Nancy", "not N/A"],
+        ),
     ],
 )
 def test_answers(evaluator: object, right: list[str], wrong: list[str]) -> None:

@@ -71,7 +71,8 @@ class Says:
         said = list(quantities_in(_OUT_OF.sub(" ", answer, count=1)))
         if not any(one.same(wanted[0]) for one in said):
             return True
-        return any(_same_kind(one, wanted[0]) and not any(one.same(other) for other in told) for one in said)
+        guesses = (one for one in said if _same_kind(one, wanted[0]) and not any(one.same(other) for other in told))
+        return any(wanted[0].dimension == "" or not _is_count(answer, one) for one in guesses)
 
 
 _OUT_OF = re.compile(r"\b(?:out )?of (?:the )?\d[\d,.]*\b")
@@ -99,6 +100,11 @@ def _same_kind(one: Quantity, wanted: Quantity) -> bool:
     return one.dimension == wanted.dimension or (one.dimension == "" and wanted.dimension in ("$", "%"))
 
 
+def _is_count(answer: str, one: Quantity) -> bool:
+    """Whether a bare number counts things in brackets behind an amount: "$260.72 (3 orders)"."""
+    return re.search(rf"\(\s*{one.value}\s+[a-z]+\s*\)", answer) is not None
+
+
 def says(*wanted: object, others: Sequence[object] = ()) -> Says:
     """An answer that includes all of these, as texts, and none of the others."""
     return Says(tuple(map(str, wanted)), tuple(map(str, others)))
@@ -110,6 +116,6 @@ class NotAchievable:
 
     async def __call__(self, episode: Finished) -> Verdict:
         """See `Evaluator`."""
-        if re.match(r"n/a(?![a-z0-9])", clean(episode.answer)):
+        if re.match(r"n/?a\.?(?![a-z0-9])", clean(episode.answer)):
             return Verdict(1.0)
         return Verdict(0.0, f"the task cannot be done, and the answer {shown(episode.answer)} is not N/A")
