@@ -351,6 +351,16 @@ def test_other_reports_add_up(office: Office) -> None:
     assert found(office.get("/reports/low-stock")) == low
 
 
+@pytest.mark.parametrize(
+    ("report", "leads"), [("customers", "customers"), ("products", "products"), ("bestsellers", "products")]
+)
+def test_names_in_reports_lead_to_what_they_name(office: Office, report: str, leads: str) -> None:
+    rows = re.findall(rf'<a href="(/{leads}/\d+)">(.*?)</a></td>', office.get(f"/reports/{report}"))
+    for path, name in rows[:2]:
+        assert f"<h1>{name}</h1>" in office.get(path)
+    assert len(rows) > 2
+
+
 # Parts
 
 

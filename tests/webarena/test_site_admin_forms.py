@@ -212,10 +212,24 @@ def test_a_rule_is_added_and_deleted(office: Office) -> None:
     assert office.changes() == []
 
 
+@pytest.mark.parametrize("typed", ["5", "5%", "5 %", "5.0", "5.00%"])
+def test_a_whole_percentage_is_one_however_it_is_typed(office: Office, typed: str) -> None:
+    office.post("/rules/new", **RULE, kind="percent", amount=typed)
+    (change,) = office.changes()
+    assert dict(change.after or {})["amount"] == 5
+
+
+@pytest.mark.parametrize("path", ["/rules/new", "/orders", "/reports/orders"])
+def test_fields_of_days_say_how_a_day_is_typed(office: Office, path: str) -> None:
+    assert office.get(path).count('<small class="hint">YYYY-MM-DD</small>') == 2
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
         ({"amount": "101"}, "Discount Amount must be a whole number from 1 to 100."),
+        ({"amount": "0%"}, "Discount Amount must be a whole number from 1 to 100."),
+        ({"amount": "7.5"}, "Discount Amount must be a whole number from 1 to 100."),
         ({"kind": "fixed", "amount": "0"}, "Discount Amount must be positive."),
         ({"kind": "all"}, "Apply: please choose"),
         ({"ends": "2026-03-31"}, "To must not be before From."),

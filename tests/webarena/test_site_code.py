@@ -57,6 +57,14 @@ def test_main_pages(code: Code) -> None:
     assert code.changes() == []
 
 
+def test_what_marks_a_project_is_no_part_of_its_heading(code: Code) -> None:
+    for path, mark in (("/", "Owner"), ("/explore", "Archived"), ("/groups", "Public")):
+        page = code.get(path)
+        headings = re.findall(r"<h3>(.*?)</h3>", page, re.DOTALL)
+        assert headings and not [one for one in headings if "<span" in one], path
+        assert f">{mark}</span> " in page and "</span><span" not in page, path
+
+
 def test_what_is_not_there(code: Code) -> None:
     url = code.mine()["url"]
     for path in (

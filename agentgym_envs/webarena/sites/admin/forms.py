@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from agentgym_envs.webarena.sites.admin.days import HINT, Limit, parse_day
 from agentgym_envs.webarena.sites.kit.visit import Visit
 
+_PERCENT = re.compile(r"(\d{1,3})(?:\.0{1,4})?\s?%?", re.ASCII)
 _EMAIL = re.compile(r"[^\s@<>\"']{1,64}@[\w-]+(?:\.[\w-]+)+")
 
 
@@ -46,6 +47,14 @@ class Checked:
         value = self.form.number(name, least - 1, least=least, most=most)
         if value < least:
             self.wrong.append(f"{label} must be a whole number from {least:,} to {most:,}.")
+        return value
+
+    def percent(self, name: str, label: str) -> int:
+        """A whole percentage, however it is typed: "5", "5%" or "5.0"."""
+        found = _PERCENT.fullmatch(self.form.text(name))
+        value = int(found[1]) if found else 0
+        if not 1 <= value <= 100:
+            self.wrong.append(f"{label} must be a whole number from 1 to 100.")
         return value
 
     def day(self, name: str, label: str) -> Limit:

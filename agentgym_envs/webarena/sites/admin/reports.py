@@ -25,7 +25,8 @@ class Report:
     """A report.
 
     `source` is a query of orders `o`; "{interval}" in it stands for the part of the moment that it is counted by,
-    "{where}" for the conditions of the form. `sums` are the columns that have a total.
+    "{where}" for the conditions of the form. `sums` are the columns that have a total. The
+    column `names` links to `path`, if there is one, by the query's column `id`.
     """
 
     title: str
@@ -33,6 +34,8 @@ class Report:
     columns: Sequence[Column]
     sums: Sequence[str] = ()
     periods: bool = True
+    path: str = ""
+    names: str = "name"
 
     def page(self, visit: Visit) -> Answer:
         """The form and what it asks for; a report has one address, however its days are typed."""
@@ -50,6 +53,7 @@ class Report:
             "rows": shown,
             "sums": self._sums(rows),
             "paging": paging,
+            "hint": HINT,
         }
         return visit.page("report.html", **values, **choices)
 

@@ -34,8 +34,8 @@ ORDERS = Report(
 )
 BESTSELLERS = Report(
     title="Bestsellers Report",
-    source="""SELECT interval, name, price, quantity FROM (
-        SELECT {interval} AS interval, p.name, p.price, SUM(l.quantity) AS quantity, ROW_NUMBER() OVER (
+    source="""SELECT interval, id, name, price, quantity FROM (
+        SELECT {interval} AS interval, p.id, p.name, p.price, SUM(l.quantity) AS quantity, ROW_NUMBER() OVER (
             PARTITION BY {interval} ORDER BY SUM(l.quantity) DESC, p.name, p.id) AS place
         FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id JOIN shop_products p ON p.id = l.product
         WHERE {where} GROUP BY 1, p.id
@@ -46,10 +46,11 @@ BESTSELLERS = Report(
         Column("price", "Price", "money"),
         Column("quantity", "Order Quantity", "number"),
     ),
+    path="/products/{id}",
 )
 PRODUCTS = Report(
     title="Ordered Products Report",
-    source="""SELECT p.name, p.sku, SUM(l.quantity) AS quantity, SUM(l.quantity * l.price) AS worth
+    source="""SELECT p.id, p.name, p.sku, SUM(l.quantity) AS quantity, SUM(l.quantity * l.price) AS worth
         FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id JOIN shop_products p ON p.id = l.product
         WHERE {where} GROUP BY p.id ORDER BY quantity DESC, p.name, p.id""",
     columns=(
@@ -60,6 +61,7 @@ PRODUCTS = Report(
     ),
     sums=("quantity", "worth"),
     periods=False,
+    path="/products/{id}",
 )
 COUPONS = Report(
     title="Coupons Report",
@@ -78,7 +80,7 @@ COUPONS = Report(
 )
 CUSTOMERS = Report(
     title="Order Count Report",
-    source="""SELECT c.first || ' ' || c.last AS customer, c.email, COUNT(*) AS orders,
+    source="""SELECT c.id, c.first || ' ' || c.last AS customer, c.email, COUNT(*) AS orders,
         CAST(ROUND(AVG(o.total)) AS INTEGER) AS average, SUM(o.total) AS total
         FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
         WHERE {where} GROUP BY c.id ORDER BY orders DESC, total DESC, c.id""",
@@ -91,6 +93,8 @@ CUSTOMERS = Report(
     ),
     sums=("orders", "total"),
     periods=False,
+    path="/customers/{id}",
+    names="customer",
 )
 LOW_STOCK = Grid(
     title="Low Stock Report",

@@ -99,7 +99,7 @@ def _read(visit: Visit, sent: Checked, id: int) -> dict[str, Any]:
 
 def _amount(sent: Checked, kind: str) -> int:
     if kind == "percent":
-        return sent.number("amount", "Discount Amount", least=1, most=100)
+        return sent.percent("amount", "Discount Amount")
     amount = sent.amount("amount", "Discount Amount")
     if amount == 0 and sent.form.money("amount") == 0:
         sent.refuse("Discount Amount must be positive.")
