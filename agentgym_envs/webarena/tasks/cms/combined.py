@@ -74,8 +74,8 @@ class PromoteCustomer(OfAdmin):
     intents = (
         "Find out who placed the order with the highest grand total from {start} to {end} (inclusive), and move that "
         "customer to the group {target}.",
-        "The customer with our largest order between {start} and {end}, both days included, is to become a {target} "
-        "customer. Change the group of the account.",
+        "The customer whose order had the highest grand total between {start} and {end}, both days included, is to "
+        "become a {target} customer. Change the group of the account.",
         "Which customer placed the most expensive order from {start} until {end}? Set the group of that customer to "
         "{target}.",
     )
@@ -238,7 +238,7 @@ class DearestOfCategory(OfAdmin):
 
     name, kind, difficulty = "cms-dearest-of-category", "information", "medium"
     intents = (
-        'Which product in the category "{category}" has the highest price? Do not heed special prices.',
+        'Which product in the category "{category}" has the highest price? Leave special prices aside.',
         'What is the most expensive product of the category "{category}" by its regular price?',
         'Name the product with the highest regular price in "{category}".',
     )
@@ -278,9 +278,9 @@ class MessageBuyer(OfAdmin):
         "Which customer placed the most orders from {start} to {end} (canceled ones left out)? Add the comment "
         '"{message}" to the most recent order of that customer, whatever its status, and notify the customer.',
         "Find the customer with the largest number of orders between {start} and {end}, canceled ones not counted. "
-        'Comment on the newest of all orders of that customer with "{message}" and have the customer notified.',
+        'Comment on the newest order of that customer, whatever its status, with "{message}", and have them notified.',
         "Thank our most frequent buyer of the time from {start} until {end} (without canceled orders): write "
-        '"{message}" as a comment on the buyer\'s latest order of all, with a notification.',
+        '"{message}" as a comment on the latest order of that buyer, whatever its status, with a notification.',
     )
     _MESSAGES = ("Thank you for coming back so often!", "You have been our best customer. Thank you!", "Many thanks!")
 

@@ -56,7 +56,7 @@ def some(found: Iterable[_T], rng: Random, most: int = MANY) -> list[_T]:
 
 def go(sight: Sight, section: str, entry: str) -> Iterator[str]:
     """Open a page by the menu at the left."""
-    yield sight.click("DisclosureTriangle", section)
+    yield from sight.unfold(section)
     yield sight.click("link", entry, after=section)
 
 
@@ -89,7 +89,7 @@ def fill_in(sight: Sight, values: Mapping[str, object], *, enter: bool = False) 
 
 def filtered(sight: Sight, values: Mapping[str, object], **choices: str) -> Iterator[str]:
     """Filter a grid: choose from lists (by labels in which "_" stands for a space), type, and send it."""
-    yield sight.click("DisclosureTriangle", "Filters")
+    yield from sight.unfold("Filters")
     for label, option in choices.items():
         yield sight.choose(label.replace("_", " "), option, after="Filters")
     yield from fill_in(sight, values, enter=True)

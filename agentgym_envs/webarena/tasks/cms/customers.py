@@ -125,7 +125,7 @@ class EnquiryOrder(OfAdmin):
     intents = (
         '{customer} has written to us about an order ("{subject}"). What is its grand total?',
         'Look up the enquiry "{subject}" of {customer}. How much did the order that it is about come to?',
-        "What is the grand total of the order that {customer} mentions in the enquiry with the subject {subject}?",
+        'What is the grand total of the order that {customer} mentions in the enquiry with the subject "{subject}"?',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -268,8 +268,8 @@ class LastReview(OfAdmin):
     name, kind, difficulty = "cms-last-review", "information", "easy"
     intents = (
         "Which product did {customer} review most recently?",
-        "What is the product of the newest review that {customer} wrote from the customer's account?",
-        "Look up the customer {customer}. Of which product is the latest review?",
+        "Which product is the newest review about that was written from {customer}'s account?",
+        "Look up the customer {customer}. Which product is their latest review about?",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:

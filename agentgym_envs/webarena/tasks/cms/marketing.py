@@ -203,7 +203,7 @@ class NewCoupon(OfAdmin):
         'Add a new coupon {coupon}. The rule is called "{rule}", takes {percent} percent off carts with a subtotal of '
         "at least ${least}, is active, and runs from {start} to {end} for every customer group.",
         'We need a promotion "{rule}" from {start} to {end}: with the coupon {coupon}, everybody gets {percent}% off '
-        "carts from ${least} of subtotal. Create the cart price rule, active at once.",
+        "carts with a subtotal of ${least} or more. Create the cart price rule, active at once.",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:

@@ -39,7 +39,7 @@ class StockLeft(OfAdmin):
     name, kind, difficulty = "cms-stock-left", "information", "easy"
     intents = (
         "How many units of {product} are left in stock?",
-        "What quantity of {product} do we have?",
+        "What quantity of {product} do we have in stock?",
         "Check the stock of {product}: how many pieces are there?",
     )
 

@@ -143,9 +143,9 @@ class Moderate(OfAdmin):
 
     name, kind, difficulty = "cms-moderate-review", "change", "medium"
     intents = (
-        "Set the pending review of {product} by {nickname} to {status}.",
-        "{nickname} has written a review of {product} that is still pending. It is to be {status}.",
-        "Change the status of the pending review that {nickname} wrote about {product} to {status}.",
+        'Set the pending review of {product} by "{nickname}" to {status}.',
+        '"{nickname}" has written a review of {product} that is still pending. It is to be {status}.',
+        'Change the status of the pending review that "{nickname}" wrote about {product} to {status}.',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:

@@ -35,9 +35,9 @@ class Fork(CodeTemplate):
 
     name, kind, difficulty = "code-fork", "change", "medium"
     intents = (
-        "Fork the project {project} into my own namespace, {visibility}, under the name that it has.",
+        "Fork the project {project} into my own namespace as a {visibility} project, under the same name.",
         "Make a fork of {project} under my own name. It keeps its name, and is to be {visibility}.",
-        "I need my own {visibility} fork of {project}, called as the original is.",
+        "I need my own {visibility} fork of {project}, with the same name as the original.",
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:

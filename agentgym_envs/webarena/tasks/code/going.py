@@ -33,7 +33,7 @@ class OpenLabelled(CodeTemplate):
     name, kind, difficulty = "code-open-labelled", "navigation", "medium"
     intents = (
         'Show me the open issues of {project} that have the label "{label}".',
-        'Open the list of the issues in {project} labelled "{label}", the open ones.',
+        'Open the list of those issues in {project} that are open and labelled "{label}".',
         'Go to the open issues of {project}, filtered by the label "{label}".',
     )
 
@@ -93,8 +93,10 @@ class OpenDashboard(CodeTemplate):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         for name in filter(None, self.lists[params["what"]][1:]):
-            role = "DisclosureTriangle" if name.startswith("Account") else "link"
-            yield sight.click(role, re.compile(name))
+            if name.startswith("Account"):
+                yield from sight.unfold(re.compile(name))
+            else:
+                yield sight.click("link", re.compile(name))
         yield sight.stop()
 
 

@@ -40,7 +40,7 @@ class Sprint(CodeTemplate):
     intents = (
         'Create the milestone "{milestone}" in {project}, due on {day}, and put the issue "{title}" into it.',
         'The issue "{title}" of {project} is to be part of a new milestone, "{milestone}", which is due on {day}. '
-        "Create the milestone and assign the issue to it.",
+        "Create the milestone and put the issue into it.",
         'Add the milestone "{milestone}" (due on {day}) to {project}. Then choose it for the issue "{title}".',
     )
 

@@ -38,7 +38,7 @@ class Comment(CodeTemplate):
     intents = (
         'Comment on the issue "{title}" of {project}: "{text}"',
         'Write the comment "{text}" below the issue "{title}" in {project}.',
-        'Answer to the issue "{title}" of {project} with the comment "{text}"',
+        'Answer the issue "{title}" of {project} with the comment "{text}"',
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
@@ -135,7 +135,7 @@ class NewIssue(CodeTemplate):
     intents = (
         'Open an issue in {project} with the title "{title}" and the description "{text}"',
         'Report an issue titled "{title}" to {project}. As its description, write "{text}"',
-        'In {project}, create the issue "{title}", described by "{text}"',
+        'In {project}, create the issue "{title}" with the description "{text}"',
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
@@ -225,7 +225,7 @@ class Label(CodeTemplate):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
         yield from ways.to_issue(sight, params["title"])
-        yield sight.click("DisclosureTriangle", "Edit labels")
+        yield from sight.unfold("Edit labels")
         yield sight.click("checkbox", params["label"])
         yield sight.click("checkbox", params["other"])
         yield sight.click("button", "Save")
@@ -278,7 +278,7 @@ class AssignStranger(CodeTemplate):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
         yield from ways.to_issue(sight, params["title"])
-        yield sight.click("DisclosureTriangle", "Edit assignee")
+        yield from sight.unfold("Edit assignee")
         there = sight.has("option", params["person"])
         yield sight.stop("They are there.") if there else sight.not_achievable()
 
@@ -316,7 +316,7 @@ class Plan(CodeTemplate):
         yield from ways.to_project(sight, params["project"])
         yield from ways.to_issue(sight, params["title"])
         yield from ways.set_choice(sight, "Milestone", params["milestone"])
-        yield sight.click("DisclosureTriangle", "Edit due")
+        yield from sight.unfold("Edit due")
         yield sight.type(re.compile(r"Due date .+"), stored(params["day"]), enter=True)
         yield sight.stop()
 

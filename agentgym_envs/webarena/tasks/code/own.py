@@ -124,7 +124,7 @@ class SetStatus(CodeTemplate):
         return [changed(Updated("code_accounts", {"id": 1}, {"status": params["status"]})), shown]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield sight.click("DisclosureTriangle", re.compile(r"Account of .+"))
+        yield from sight.unfold(re.compile(r"Account of .+"))
         yield sight.click("link", "Set status")
         yield sight.type("What is your status?", params["status"], enter=True)
         yield sight.stop()
@@ -148,7 +148,7 @@ class EditProfile(CodeTemplate):
         return [changed(Updated("code_accounts", {"id": 1}, values))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield sight.click("DisclosureTriangle", re.compile(r"Account of .+"))
+        yield from sight.unfold(re.compile(r"Account of .+"))
         yield sight.click("link", "Edit profile")
         yield sight.type("Job title", params["job"])
         yield sight.type("Organisation", params["company"])
@@ -162,7 +162,7 @@ class TickTodo(CodeTemplate):
     name, kind, difficulty = "code-todo", "change", "easy"
     intents = (
         'Mark "{title}" on my to-do list as done.',
-        'On my to-do list, I have finished what is about "{title}". Mark it as done.',
+        'I have finished the item "{title}" on my to-do list. Mark it as done.',
         'Tick off the item "{title}" of my to-do list.',
     )
 

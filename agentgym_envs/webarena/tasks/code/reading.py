@@ -338,7 +338,7 @@ class Website(CodeTemplate):
     intents = (
         "What is the address of {person}'s website, according to the profile here?",
         "Find the profile of {person} and tell me the address of the website that it names.",
-        "Which website does {person} name in the profile?",
+        "Which website does {person} name in their profile?",
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
@@ -413,7 +413,7 @@ class CloneAddress(CodeTemplate):
 
     def _open(self, sight: Sight, params: Params) -> Iterator[str]:
         yield from ways.to_project(sight, params["project"])
-        yield sight.click("DisclosureTriangle", "Clone")
+        yield from sight.unfold("Clone")
 
 
 def _called(licence: str) -> str:

@@ -102,7 +102,7 @@ def comment(sight: Sight, text: str) -> Iterator[str]:
 
 def set_choice(sight: Sight, name: str, option: str) -> Iterator[str]:
     """Choose the assignee or milestone of the issue that one sees."""
-    yield sight.click("DisclosureTriangle", f"Edit {name.lower()}")
+    yield from sight.unfold(f"Edit {name.lower()}")
     yield sight.choose(name, option)
     yield sight.click("button", "Save")
 
@@ -135,7 +135,7 @@ def to_member(sight: Sight, person: str) -> Iterator[str]:
 def invite(sight: Sight, person: str, as_role: str) -> Iterator[str]:
     """Make somebody a member of the project that one is in."""
     yield from to_section(sight, "Members")
-    yield sight.click("DisclosureTriangle", "Invite a member")
+    yield from sight.unfold("Invite a member")
     yield sight.type(re.compile(r"User name.*"), person)
     if as_role != "Guest":
         yield sight.choose("Role", as_role)

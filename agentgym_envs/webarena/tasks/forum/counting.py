@@ -230,7 +230,7 @@ class LatestPosterNegative(ForumTemplate):
 
     name, kind, difficulty, held_out = "forum-latest-poster-negative", "information", "hard", True
     intents = (
-        "How many comments with a score below zero has the user who made the latest post in the board {board} written?",
+        "How many comments with a score below zero are by the user who made the latest post in the board {board}?",
         "Take the author of the newest post in {board}. How many of that user's comments have a negative score?",
         "For whoever was the last to post in {board}, count the comments whose score is negative.",
     )
@@ -337,8 +337,8 @@ class BestAuthors(ForumTemplate):
     name, kind, difficulty = "forum-best-authors", "information", "medium"
     intents = (
         "Who wrote the {count} posts with the highest scores in the board {board}? Name all {count} authors.",
-        "List the authors of the top {count} posts of all time in {board}.",
-        "Which {count} users wrote the {count} best rated posts of {board}?",
+        "List the authors of the top {count} posts of all time in {board}, by score.",
+        "Which {count} users wrote the {count} posts of {board} with the highest scores?",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -350,10 +350,9 @@ class BestAuthors(ForumTemplate):
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Their names, and none of those who wrote the next."""
-        names = [row["author_name"] for row in truth.top(world, params["board"])]
-        best = names[: params["count"]]
-        return [says(*best, others=[name for name in names if name not in best])]
+        """Their names, and nobody else's."""
+        best = [row["author_name"] for row in truth.top(world, params["board"])[: params["count"]]]
+        return [says(*best, others=truth.users_but(world, params, *best))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Sort by score."""

@@ -69,7 +69,7 @@ class OpenTopOf(ForumTemplate):
     intents = (
         "Show me the top posts of {period} in the board {board}.",
         "Open the best rated posts of {board}, but only those of {period}.",
-        "In {board}, list what got the highest scores in {period}.",
+        "In {board}, list the posts of {period}, the highest scores first.",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:

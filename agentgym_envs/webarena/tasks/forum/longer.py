@@ -74,9 +74,9 @@ class ThankTop(ForumTemplate):
         'Send a private message to whoever wrote the comment with the highest score on the post "{title}". Subject: '
         '"{subject}". Message: "{text}"',
         'Find the author of the best rated comment or reply under "{title}" and write to that user in private: subject '
-        '"{subject}", text "{text}".',
+        '"{subject}", text "{text}"',
         'In the thread "{title}", whose comment has the highest score, replies included? Send that user a message '
-        'called "{subject}" that says "{text}".',
+        'called "{subject}" that says "{text}"',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -160,7 +160,7 @@ class AnswerNewest(ForumTemplate):
     intents = (
         'Comment on the newest post in the board {board}: "{text}"',
         'Whatever was posted last in {board}, write "{text}" under it.',
-        'Find the most recent post of {board} and leave the comment "{text}".',
+        'Find the most recent post of {board} and leave the comment "{text}"',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -223,7 +223,7 @@ class SaveTopComment(ForumTemplate):
         yield from ways.open_post(sight, params["title"])
         scores = [said.score for said in ways.comments(sight)]
         place = scores.index(max(scores) if best else min(scores))
-        yield sight.click("DisclosureTriangle", "More", nth=place)
+        yield from ways.unfold_more(sight, place)
         yield sight.click("button", re.compile("Save|Unsave"), after="More")
         yield sight.stop()
 
@@ -233,8 +233,8 @@ class NoSuchBoard(ForumTemplate):
 
     name, kind, difficulty = "forum-no-such-board", "change", "easy"
     intents = (
-        'Post in the board {board} with the title "{title}" and the text "{text}".',
-        'Subscribe to the board {board} and post "{title}" there, saying "{text}".',
+        'Post in the board {board} with the title "{title}" and the text "{text}"',
+        'Subscribe to the board {board} and post "{title}" there, saying "{text}"',
         'Start a thread in the existing board {board}. Title: "{title}". Text: "{text}"',
     )
     _more = ("chess", "sailing", "beekeeping", "running", "sewing", "parenting", "fishing", "typewriters")
@@ -295,8 +295,8 @@ class EditOthers(ForumTemplate):
 
     name, kind, difficulty, held_out = "forum-edit-others", "change", "easy", True
     intents = (
-        'Change the text of the post "{title}" to "{text}".',
-        'Edit the post "{title}" so that it says "{text}".',
+        'Change the text of the post "{title}" to "{text}"',
+        'Edit the post "{title}" so that it says "{text}"',
         'The post "{title}" should read "{text}" instead. Please edit it.',
     )
 

@@ -227,7 +227,7 @@ class AddRule(ForumTemplate):
     intents = (
         'Add the rule "{title}" with the text "{text}" to the board {board}.',
         'As a moderator of {board}, add a rule. Title: "{title}". Text: "{text}"',
-        'The board {board} needs one more rule: "{title}", explained by "{text}".',
+        'The board {board} needs one more rule: "{title}", explained by "{text}"',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -255,7 +255,7 @@ class SetSidebar(ForumTemplate):
 
     name, kind, difficulty = "forum-set-sidebar", "change", "medium"
     intents = (
-        'Replace the sidebar of the board {board} with "{text}".',
+        'Replace the sidebar of the board {board} with "{text}"',
         'I moderate {board}. Its sidebar should say only: "{text}"',
         'Change the sidebar text of {board} to "{text}" and nothing else.',
     )

@@ -34,7 +34,7 @@ class EditPost(ForumTemplate):
 
     name, kind, difficulty = "forum-edit-post", "change", "medium"
     intents = (
-        'Replace the text of my post "{title}" with "{text}".',
+        'Replace the text of my post "{title}" with "{text}"',
         'Edit my post "{title}" so that its text is only: "{text}"',
         'My post "{title}" should say "{text}" instead of what it says now. Keep the title.',
     )
@@ -130,9 +130,9 @@ class EditComment(ForumTemplate):
 
     name, kind, difficulty = "forum-edit-comment", "change", "medium"
     intents = (
-        'Change my comment on the post "{title}" to "{text}".',
-        'I commented on "{title}". Edit that comment; it should read "{text}".',
-        'Replace what my comment under "{title}" says with "{text}".',
+        'Change my comment on the post "{title}" to "{text}"',
+        'I commented on "{title}". Edit that comment; it should read "{text}"',
+        'Replace what my comment under "{title}" says with "{text}"',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:

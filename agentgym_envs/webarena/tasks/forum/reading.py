@@ -16,7 +16,7 @@ from agentgym_envs.webarena.tasks.sight import Sight, texts_of
 from agentgym_envs.webarena.tasks.template import Params
 
 _FACTS = {
-    "date of joining": "Joined",
+    "joining date": "Joined",
     "karma of posts": "Karma of posts",
     "karma of comments": "Karma of comments",
 }
@@ -30,7 +30,7 @@ class PostAuthor(ForumTemplate):
     intents = (
         'Who wrote the post "{title}"?',
         'Tell me the name of the user who posted "{title}" in the forum.',
-        'By whom is the post "{title}"? Give the user name.',
+        'By whom was the post "{title}" written? Give the user name.',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -39,10 +39,9 @@ class PostAuthor(ForumTemplate):
         return asked(world, query)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The author, and nobody who only commented."""
-        found = truth.post(world, params["title"])
-        talkers = "SELECT DISTINCT author_name FROM comments WHERE post = ? AND author <> poster"
-        return [says(found["author_name"], others=column(world, talkers, found["id"]))]
+        """The author, and nobody else."""
+        author = truth.post(world, params["title"])["author_name"]
+        return [says(author, others=truth.users_but(world, params, author))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Open the post."""
@@ -90,8 +89,8 @@ class TopPost(ForumTemplate):
 
     name, kind, difficulty = "forum-top-post", "information", "medium"
     intents = (
-        "What is the title of the post with the highest score in the board {board}, counting {period}?",
-        "Which post of {board} got the most votes ({period})? Tell me its title.",
+        "What is the title of the post with the highest score in the board {board}, over {period}?",
+        "Which post of {board} has the highest score ({period})? Tell me its title.",
         "In {board}, find the best rated post of {period} and give me its title.",
     )
 
@@ -184,9 +183,9 @@ class NewestAuthor(ForumTemplate):
         return [{"board": board} for board, (first, second) in pairs if first["author"] != second["author"]]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The author, and nobody else who wrote lately."""
-        first, *rest = (row["author_name"] for row in truth.newest(world, params["board"], 8))
-        return [says(first, others=[name for name in rest if name != first])]
+        """The author, and nobody else."""
+        author = truth.newest(world, params["board"])[0]["author_name"]
+        return [says(author, others=truth.users_but(world, params, author))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Sort by time."""
@@ -206,7 +205,7 @@ class TopCommenter(ForumTemplate):
     intents = (
         'Who wrote the comment with the highest score on the post "{title}"? Replies count too.',
         'Of all comments on "{title}", replies included, which has the highest score? Name its author.',
-        'Whose comment got the most votes in the thread "{title}" (replies included)?',
+        'Whose comment has the highest score in the thread "{title}" (replies included)?',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -214,10 +213,10 @@ class TopCommenter(ForumTemplate):
         return [{"title": title} for title in top_commented(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The author, and nobody else of the thread."""
-        query = "SELECT author_name FROM comments WHERE title = ? ORDER BY score DESC"
-        best, *rest = column(world, query, params["title"])
-        return [says(best, others=[name for name in rest if name != best])]
+        """The author, and nobody else."""
+        query = "SELECT author_name FROM comments WHERE title = ? ORDER BY score DESC LIMIT 1"
+        best = column(world, query, params["title"])[0]
+        return [says(best, others=truth.users_but(world, params, best))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Read the thread."""
@@ -251,8 +250,8 @@ class CommentOf(ForumTemplate):
 
     name, kind, difficulty = "forum-comment-of", "information", "easy"
     intents = (
-        'What did {user} write in the comment on the post "{title}"?',
-        'Quote what the user {user} says about "{title}".',
+        'What did {user} write in their comment on the post "{title}"?',
+        'Quote the comment of the user {user} on "{title}".',
         'In the thread "{title}", find the comment by {user} and tell me what it says.',
     )
 
@@ -298,9 +297,10 @@ class Moderators(ForumTemplate):
         return asked(world, f"{query} HAVING COUNT(*) > 1 AND SUM(m.user = 1) = 0")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """All names."""
+        """All names, and nobody else's."""
         query = "SELECT u.name FROM forum_moderators m JOIN forum_users u ON u.id = m.user WHERE m.board = ?"
-        return [says(*column(world, query, truth.board(world, params["board"])))]
+        names = column(world, query, truth.board(world, params["board"]))
+        return [says(*names, others=truth.users_but(world, params, *names))]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Read the side of the board's page."""
@@ -341,7 +341,7 @@ class RuleReason(ForumTemplate):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Unfold the rule."""
         yield from ways.open_board(sight, params["board"])
-        yield sight.click("DisclosureTriangle", "Why", after=params["rule"])
+        yield from sight.unfold("Why", after=params["rule"])
         yield sight.stop(texts_of(sight.behind(params["rule"]))[1])
 
 
@@ -391,7 +391,7 @@ class LastMessage(ForumTemplate):
     intents = (
         "What was the last thing that {user} wrote to me in our private messages?",
         "Read me the latest message that I got from {user}.",
-        "Look at my conversation with {user}. What does the last message from that side say?",
+        "Look at my conversation with {user}. What does the last message from them say?",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:

@@ -11,7 +11,7 @@ from typing import Any
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.kit.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import Params, Template
 
 ORIGIN = ORIGINS["forum"]
 ME = 1
@@ -139,6 +139,13 @@ def others(world: World) -> list[str]:
     names = [row[0] for row in world.rows("SELECT name FROM forum_users ORDER BY id")]
     blocked = {row[0] for row in world.rows("SELECT name FROM forum_users WHERE id IN (SELECT user FROM forum_blocks)")}
     return [name for name in names[1:] if name not in blocked and sum(name in other for other in names) == 1]
+
+
+def users_but(world: World, params: Params, *names: str) -> list[str]:
+    """The names of all users but these, and but those that the intent tells, as the title of a post may do."""
+    told = " / ".join(map(str, params.values())).lower()
+    every = [row[0] for row in world.rows("SELECT name FROM forum_users ORDER BY id")]
+    return [name for name in every if name not in names and name.lower() not in told]
 
 
 def with_each(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:

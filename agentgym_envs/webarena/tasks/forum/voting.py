@@ -249,7 +249,7 @@ class Subscribe(ForumTemplate):
     name, kind, difficulty = "forum-subscribe", "change", "easy"
     intents = (
         "I would like to {do} the board {board}.",
-        "Please {do} {board} in the forum.",
+        "Please {do} the forum's board {board}.",
         "I want to {do} the board {board}.",
     )
 

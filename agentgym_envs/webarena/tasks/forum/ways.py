@@ -19,6 +19,7 @@ _ON = re.compile(r"(?:.* )?on (\w{3} \d+, \d{4}).*")
 _BRIEF = re.compile(r"on (\w{3} \d+, \d{4}), (-?\d+) points?, on")
 MESSAGES = re.compile(r"Messages( \(\d+\))?")
 _UPVOTE = re.compile("Upvote|Retract upvote")
+_PART = "DisclosureTriangle"
 _ANY = re.compile(r".+", re.DOTALL)
 
 
@@ -76,13 +77,26 @@ def open_board(sight: Sight, name: str, tab: str = "") -> Iterator[str]:
 
 def own_menu(sight: Sight, entry: str) -> Iterator[str]:
     """Open the menu of one's account and choose an entry."""
-    yield sight.click("DisclosureTriangle", _ANY, after=MESSAGES)
+    yield from sight.unfold(_ANY, after=MESSAGES)
     yield sight.click("link", entry)
+
+
+def unfold_in(sight: Sight, line: str, name: str) -> Iterator[str]:
+    """Open a part of the post or comment that a text is in, if it is shut."""
+    part = next(one for one in sight.line(line) if one.role == _PART and one.name == name)
+    if part.properties.get("expanded") != "True":
+        yield sight.click_in(line, _PART, name)
+
+
+def unfold_more(sight: Sight, nth: int) -> Iterator[str]:
+    """Open the `nth` menu "More" of a page, if it is shut."""
+    if sight.find(_PART, "More", nth=nth).properties.get("expanded") != "True":
+        yield sight.click(_PART, "More", nth=nth)
 
 
 def more(sight: Sight, line: str, role: str, entry: Name) -> Iterator[str]:
     """Open the menu "More" of the post or comment that a text is in, and choose an entry."""
-    yield sight.click_in(line, "DisclosureTriangle", "More")
+    yield from unfold_in(sight, line, "More")
     yield sight.click_in(line, role, entry)
 
 
@@ -208,8 +222,8 @@ def write_message(sight: Sight, subject: str, text: str) -> Iterator[str]:
 
 def own_comment(sight: Sight, role: str, entry: str) -> Iterator[str]:
     """Open the menu of the account's only comment in a thread and choose an entry; turns pages to find it."""
-    me = sight.find("DisclosureTriangle", _ANY, after=MESSAGES).name
+    me = sight.find(_PART, _ANY, after=MESSAGES).name
     yield from to_comment(sight, me)
     place = [said.author for said in comments(sight)].index(me)
-    yield sight.click("DisclosureTriangle", "More", nth=place)
+    yield from unfold_more(sight, place)
     yield sight.click(role, entry)

@@ -52,7 +52,7 @@ class ReplyTo(ForumTemplate):
 
     name, kind, difficulty = "forum-reply-to", "change", "medium"
     intents = (
-        'Reply to the comment by {user} on the post "{title}" with "{text}".',
+        'Reply to the comment by {user} on the post "{title}" with "{text}"',
         'In the thread "{title}", answer the comment of {user}: "{text}"',
         'Write "{text}" as a reply to what {user} has commented on "{title}".',
     )
@@ -74,7 +74,7 @@ class ReplyTo(ForumTemplate):
         """Unfold the form of the comment."""
         yield from ways.open_post(sight, params["title"])
         yield from ways.to_comment(sight, params["user"])
-        yield sight.click_in(params["user"], "DisclosureTriangle", "Reply")
+        yield from ways.unfold_in(sight, params["user"], "Reply")
         yield sight.type(f"Your reply to {params['user']}", params["text"])
         yield sight.click_in(params["user"], "button", "Send reply")
         yield sight.stop()
@@ -91,7 +91,7 @@ class SubmitText(ForumTemplate):
 
     name, kind, difficulty = "forum-submit-text", "change", "medium"
     intents = (
-        'Post in the board {board} with the title "{title}" and the text "{text}".',
+        'Post in the board {board} with the title "{title}" and the text "{text}"',
         'Start a thread in {board}. Title: "{title}". Text: "{text}"',
         'Submit a new post to {board}, called "{title}", that says: "{text}"',
     )
@@ -196,9 +196,9 @@ class NewBoard(ForumTemplate):
 
     name, kind, difficulty = "forum-new-board", "change", "medium"
     intents = (
-        'Open a new board named {board} with the title "{title}" and the description "{text}".',
+        'Open a new board named {board} with the title "{title}" and the description "{text}"',
         'Create a board in the forum: name {board}, title "{title}", description "{text}". Leave the sidebar empty.',
-        'The forum needs a board for {board}. Open one of that name; its title is "{title}", its description "{text}".',
+        'The forum needs a board for {board}. Open one of that name; its title is "{title}", its description "{text}"',
     )
     _boards = (
         ("beekeeping", "Beekeeping", "Hives, honey and stings."),
@@ -242,7 +242,7 @@ class SendMessage(ForumTemplate):
 
     name, kind, difficulty = "forum-send-message", "change", "medium"
     intents = (
-        'Send {user} a private message with the subject "{subject}" that says "{text}".',
+        'Send {user} a private message with the subject "{subject}" that says "{text}"',
         'Write to the user {user}. Subject: "{subject}". Message: "{text}"',
         'Start a private conversation with {user} called "{subject}" and write: "{text}"',
     )
@@ -279,7 +279,7 @@ class AnswerMessage(ForumTemplate):
     intents = (
         'Answer in my private conversation with {user}: "{text}"',
         'Write back to {user} in the conversation that we have. Say "{text}"',
-        'Reply to the messages from {user} with "{text}".',
+        'Reply to the messages from {user} with "{text}"',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:

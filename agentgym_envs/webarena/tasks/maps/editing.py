@@ -268,7 +268,7 @@ class ChangeSettings(Template):
     name, group, sites = "maps-change-settings", "maps", ("maps",)
     kind, difficulty = "change", "medium"
     intents = (
-        'In my settings, say that I usually go {mode}, and about me "{about}"',
+        'In my settings, say that I usually go {mode}, and let the text about me be "{about}"',
         'Change my settings: I usually go {mode}, and what it says about me should be "{about}"',
         'Set my usual mode so that I go {mode}, and make the text about me "{about}"',
     )
@@ -318,7 +318,7 @@ class NoSuchFood(Template):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """See `Template`."""
         yield from filter_places(sight, "restaurant", params["town"])
-        yield sight.click("DisclosureTriangle", "More filters")
+        yield from sight.unfold("More filters")
         yield sight.choose("Cuisine", params["cuisine"].capitalize())
         yield from show_places(sight)
         yield sight.not_achievable() if count(sight, "place") == 0 else sight.stop()

@@ -80,7 +80,7 @@ class RoadSpeed(Template):
 def _open_street(sight: Sight, params: Params) -> Iterator[str]:
     """By way of the town, which lists its streets."""
     yield from open_place(sight, params["town"])
-    yield sight.click("DisclosureTriangle", "Streets")
+    yield from sight.unfold("Streets")
     yield sight.click("link", params["road"], after="Streets")
 
 
@@ -139,7 +139,7 @@ class TraceLength(Template):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield sight.click("DisclosureTriangle", re.compile(".+"), after="History")
+        yield from sight.unfold(re.compile(".+"), after="History")
         yield sight.click("link", "My traces")
         yield sight.stop(next(row["Length"] for row in sight.table() if row["Trace"] == params["trace"]))
 

@@ -247,7 +247,7 @@ class StarsToStation(Template):
     intents = (
         "How long is the walk from the hotel with the most stars in {town} to {station}?",
         "Find the hotel in {town} that has the most stars. How long does it take on foot from there to {station}?",
-        "I sleep in the hotel of {town} with the most stars. How much time do I need to walk to {station}?",
+        "I am staying at the hotel of {town} with the most stars. How much time do I need to walk to {station}?",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:

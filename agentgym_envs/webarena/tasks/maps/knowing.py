@@ -151,9 +151,9 @@ class OpenNow(Template):
     name, group, sites = "maps-open-now", "maps", ("maps",)
     kind, difficulty = "information", "medium"
     intents = (
-        "How many places of the kind {kind} are open in {town} right now?",
-        "Count what is open now in {town}, of the kind {kind}.",
-        "Of all entries of the kind {kind} in {town}, how many are open at this moment?",
+        "How many places of the kind {kind} in {town} are open now?",
+        "Count the places of the kind {kind} in {town} that are open now.",
+        "Of all places of the kind {kind} in {town}, how many are open at this moment?",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -175,7 +175,7 @@ class OpenNow(Template):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """See `Template`."""
         yield from filter_places(sight, params["kind"], params["town"])
-        yield sight.click("DisclosureTriangle", "More filters")
+        yield from sight.unfold("More filters")
         yield sight.click("checkbox", "Open now")
         yield from show_places(sight)
         yield sight.stop(count(sight, "place"))
@@ -220,7 +220,7 @@ class ServedFood(Template):
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """See `Template`."""
         yield from filter_places(sight, "restaurant", params["town"])
-        yield sight.click("DisclosureTriangle", "More filters")
+        yield from sight.unfold("More filters")
         yield sight.choose("Cuisine", params["cuisine"].capitalize())
         yield from show_places(sight)
         yield sight.stop(", ".join(listed(sight, "place")))
@@ -232,7 +232,7 @@ class LargestOfKind(Template):
     name, group, sites = "maps-largest-of-kind", "maps", ("maps",)
     kind, difficulty = "information", "medium"
     intents = (
-        "Of the kind {kind}, which place in {town} has the most {things}?",
+        "Which place of the kind {kind} in {town} has the most {things}?",
         "Which {kind} in {town} has the largest number of {things}?",
         "Tell me the {kind} with the most {things} in {town}.",
     )
@@ -341,15 +341,11 @@ class LastEditor(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
-        row = place(world, params["place"])
-        others = world.rows(
-            "SELECT DISTINCT a.user FROM map_accounts a JOIN map_changes c ON c.account = a.id "
-            "WHERE c.place = ? AND a.id != ? ORDER BY a.id",
-            row["id"],
-            row["editor"],
-        )
-        user = world.value("SELECT user FROM map_accounts WHERE id = ?", row["editor"])
-        return [says(user, others=[one["user"] for one in others])]
+        editor = place(world, params["place"])["editor"]
+        user = world.value("SELECT user FROM map_accounts WHERE id = ?", editor)
+        told = f"{params['place']} {params['town']}".lower()
+        others = world.rows("SELECT user FROM map_accounts WHERE id <> ? ORDER BY id", editor)
+        return [says(user, others=[one["user"] for one in others if one["user"].lower() not in told])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """See `Template`."""

@@ -57,7 +57,7 @@ class NearestPhone(Template):
     intents = (
         "What is the phone number of the {kind} nearest to {place} in a straight line?",
         "I am at {place} and want to call the {kind} that is closest as the crow flies. What is its number?",
-        "Find the {kind} that is nearest to {place}, measured straight, and tell me its phone number.",
+        "Find the {kind} that is nearest to {place}, as the crow flies, and tell me its phone number.",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -94,7 +94,7 @@ class SoonestOfThree(Template):
     kind, difficulty = "information", "hard"
     intents = (
         "Going {mode} from {start}, which do I reach in the least time: {one}, {two} or {three}?",
-        "Which of {one}, {two} and {three} takes the least time to get to {mode} from {start}?",
+        "Which of {one}, {two} and {three} can I reach in the least time {mode} from {start}?",
         "I set out from {start} {mode}. Compare {one}, {two} and {three}, and name the one that I reach soonest.",
     )
 
@@ -143,7 +143,7 @@ class RoundTrip(Template):
     kind, difficulty = "information", "hard"
     intents = (
         "I go {mode} from {start} to {over} and then on to {end}. How many kilometres is that altogether?",
-        "How long in kilometres is the trip {mode} from {start} over {over} to {end}, adding up its two parts?",
+        "How many kilometres long is the trip {mode} from {start} by way of {over} to {end}, both parts together?",
         "Add up the kilometres {mode}: first from {start} to {over}, then from {over} to {end}.",
     )
 

@@ -32,7 +32,7 @@ class Nearest(Template):
     name, group, sites = "maps-nearest", "maps", ("maps",)
     kind, difficulty = "information", "medium"
     intents = (
-        "As the crow flies, what is the nearest place of the kind {kind} to {place}?",
+        "As the crow flies, which {kind} is nearest to {place}?",
         "I am at {place}. Which {kind} is closest, measured in a straight line?",
         "Name the {kind} nearest to {place} in a straight line.",
     )
@@ -67,7 +67,7 @@ class WithinReach(Template):
     kind, difficulty = "information", "medium"
     intents = (
         "How many places of the kind {kind} lie within {distance} of {place}, as the crow flies?",
-        "Count the entries of the kind {kind} that are at most {distance} from {place} in a straight line.",
+        "Count the places of the kind {kind} that are at most {distance} from {place} in a straight line.",
         "In a circle of {distance} around {place}, how many places are there of the kind {kind}?",
     )
 
@@ -110,9 +110,9 @@ class ShowNearby(Template):
     name, group, sites = "maps-show-nearby", "maps", ("maps",)
     kind, difficulty = "navigation", "medium"
     intents = (
-        "Show me what there is nearby {place} of the kind {kind}.",
+        "Show me the places of the kind {kind} near {place}, on the page of what is nearby.",
         "Bring up the list of places of the kind {kind} near {place}, by distance.",
-        "Use the page for what is nearby to list the kind {kind} around {place}.",
+        "Use the page of what is nearby to list the places of the kind {kind} around {place}.",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:

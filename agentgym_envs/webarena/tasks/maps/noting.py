@@ -90,7 +90,7 @@ class ReportNearest(Template):
     intents = (
         'Find the {kind} that is nearest to {place} in a straight line, and report there: "{text}"',
         'Leave the note "{text}" at whichever {kind} is closest to {place} as the crow flies.',
-        'Which {kind} is nearest to {place}, measured straight? Add a note about it that says "{text}"',
+        'Which {kind} is nearest to {place}, as the crow flies? Add a note about it that says "{text}"',
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -231,7 +231,7 @@ class ReopenMine(Template):
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield sight.click("DisclosureTriangle", re.compile(".+"), after="History")
+        yield from sight.unfold(re.compile(".+"), after="History")
         yield sight.click("link", "My notes")
         yield sight.choose("Status", "Resolved")
         yield sight.choose("Town", params["town"])

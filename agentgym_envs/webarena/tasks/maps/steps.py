@@ -108,7 +108,7 @@ def open_list(sight: Sight, name: str) -> Iterator[str]:
 
 def open_trace(sight: Sight, name: str) -> Iterator[str]:
     """Open one of one's traces."""
-    yield sight.click("DisclosureTriangle", re.compile(".+"), after="History")
+    yield from sight.unfold(re.compile(".+"), after="History")
     yield sight.click("link", "My traces")
     while not sight.has("link", name):
         yield sight.click("link", "Next")
@@ -117,5 +117,5 @@ def open_trace(sight: Sight, name: str) -> Iterator[str]:
 
 def open_settings(sight: Sight) -> Iterator[str]:
     """Open one's settings."""
-    yield sight.click("DisclosureTriangle", re.compile(".+"), after="History")
+    yield from sight.unfold(re.compile(".+"), after="History")
     yield sight.click("link", "Settings")

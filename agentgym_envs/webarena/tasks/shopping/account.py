@@ -83,7 +83,7 @@ class CommentWish(Template):
     name, group, sites = "shopping-comment-wish", "shopping", ("shop",)
     kind, difficulty = "change", "easy"
     intents = (
-        'On my wish list, write the comment "{comment}" to the {product}.',
+        'On my wish list, write the comment "{comment}" beside the {product}.',
         'Set the comment of the {product} on my wish list to "{comment}".',
         'Note "{comment}" beside the {product} on my wish list, and save it.',
     )
@@ -152,8 +152,8 @@ class ChangePhone(Template):
     name, group, sites = "shopping-change-phone", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
     intents = (
-        "Change the telephone number of my address in {street} to {phone}.",
-        "My address book holds an address in {street}. The telephone number there should be {phone}.",
+        "Change the telephone number of my address at {street} to {phone}.",
+        "My address book holds an address at {street}. The telephone number there should be {phone}.",
         "Update my saved address ({street}): the new telephone number is {phone}.",
     )
 
@@ -221,7 +221,7 @@ class Contact(Template):
     intents = (
         'Write to the shop by its contact form about the order that I placed on {day}. Subject: "{subject}". Message: '
         '"{text}" Give the number of the order in its field, and leave my name and e-mail address as they are.',
-        "Use the form Contact us to tell the shop about my order of {day}, whose number belongs into the form as well. "
+        "Use the form Contact us to tell the shop about my order of {day}; put the number of that order into the form. "
         'The subject is "{subject}", and the message is: "{text}"',
         'Send the shop a message with the subject "{subject}" and the text "{text}", for the order that I placed on '
         "{day} (fill in the order's number, too).",

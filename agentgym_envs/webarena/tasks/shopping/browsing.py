@@ -192,7 +192,7 @@ class RatedReviews(Template):
     intents = (
         "Show me the reviews of the {product} that give {stars} stars, and only these.",
         "Open the list of all {stars}-star reviews of the {product}.",
-        "I want to read what those say who gave the {product} {stars} stars. Bring up the page of these reviews.",
+        "I want to read what those say who gave the {product} {stars} stars. Bring up the page of just these reviews.",
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:

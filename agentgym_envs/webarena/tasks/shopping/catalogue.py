@@ -69,16 +69,12 @@ class Attribute(Template):
         return len(world.rows("SELECT DISTINCT value FROM shop_attributes WHERE value LIKE ?", f"%{value}%")) == 1
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The value, and no other of the same attribute."""
-        value = world.value(
-            "SELECT value FROM shop_attributes WHERE product = ? AND name = ?",
-            truth.product_id(world, params["product"]),
-            params["attribute"],
-        )
-        others = world.rows(
-            "SELECT DISTINCT value FROM shop_attributes WHERE name = ? AND LENGTH(value) > 3", params["attribute"]
-        )
-        return [says(value, others=[row[0] for row in others])]
+        """The value, and none that another product has there or that this one has elsewhere."""
+        given = truth.product_id(world, params["product"]), params["attribute"]
+        value = world.value("SELECT value FROM shop_attributes WHERE product = ? AND name = ?", *given)
+        query = "SELECT DISTINCT value FROM shop_attributes WHERE (product = ? OR name = ?) AND LENGTH(value) > 3"
+        told = f"{params['product']} {params['attribute']}".lower()
+        return [says(value, others=[row[0] for row in world.rows(query, *given) if row[0].lower() not in told])]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
         """Search, open, read."""

@@ -193,7 +193,7 @@ class ReviewBought(Template):
     kind, difficulty, held_out = "change", "hard", True
     intents = (
         "On {day} I ordered a single product. Write a review of it: {stars} stars, nickname "
-        '"{nickname}", title "{title}", text "{text}".',
+        '"{nickname}", title "{title}", text "{text}"',
         "Review what I bought on {day} (there is just one product in that order) with {stars} stars. Sign as "
         '"{nickname}", call it "{title}", and write: "{text}"',
         "Find the only product of my order from {day} and give it {stars} stars. The nickname is "
@@ -201,7 +201,7 @@ class ReviewBought(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders of one product that has not been reviewed yet, with some things to say."""
+        """Complete orders of one product that has not been reviewed yet, with some things to say."""
         bought = self._bought(world)
         return [{"day": when, **reviews.something_said(rng)} for when in bought for _ in range(3)]
 
@@ -209,8 +209,8 @@ class ReviewBought(Template):
         """The products by the days."""
         rows = world.rows(
             "SELECT o.moment, l.product FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id "
-            "JOIN shop_products p ON p.id = l.product WHERE o.customer = ? AND p.enabled AND l.product NOT IN "
-            "(SELECT product FROM shop_reviews WHERE customer = o.customer) "
+            "JOIN shop_products p ON p.id = l.product WHERE o.customer = ? AND o.status = 'complete' AND p.enabled "
+            "AND l.product NOT IN (SELECT product FROM shop_reviews WHERE customer = o.customer) "
             "GROUP BY o.id HAVING (SELECT COUNT(*) FROM shop_order_lines m WHERE m.order_id = o.id) = 1 ORDER BY o.id",
             truth.ME,
         )
@@ -235,7 +235,7 @@ class ReorderAndBuy(Template):
     kind, difficulty, held_out = "change", "hard", True
     intents = (
         "Put everything from my order #{number} into the cart again, and then order all that is in the cart: "
-        "{shipping}, to my address in {street}, paid by {payment}.",
+        "{shipping}, to my address at {street}, paid by {payment}.",
         "I want the same things as in order #{number} once more, together with what is in my cart already. Order it "
         "with {shipping} to {street}, and pay by {payment}.",
         "Reorder #{number} and check out with everything in the cart. Shipping: {shipping}; address: {street}; "

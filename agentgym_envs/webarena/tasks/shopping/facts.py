@@ -17,7 +17,11 @@ from agentgym_envs.webarena.tasks.template import Params, Template
 
 _FACTS = {
     "within how many days may I send something back": ("Returns and refunds", "return_days", r"within (\d+) days"),
-    "what does Standard Shipping cost for a small order": ("Shipping", "standard_rate", r"Standard Shipping: (\S+\d)"),
+    "what does Standard Shipping cost when it is not free": (
+        "Shipping",
+        "standard_rate",
+        r"Standard Shipping: (\S+\d)",
+    ),
     "what does Express Shipping cost": ("Shipping", "express_rate", r"Express Shipping: (\S+\d)"),
     "from which order value on is Standard Shipping free": ("Shipping", "free_shipping_from", r"free from (\S+\d)"),
     "in how many working days do standard parcels arrive": (

@@ -22,8 +22,8 @@ class Checkout(Template):
     name, group, sites = "shopping-checkout", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
     intents = (
-        "Order everything that is in my cart: {shipping}, to my address in {street}, paid by {payment}.",
-        "Check out my cart. The parcel goes to my address in {street} by {shipping}, and I pay by {payment}.",
+        "Order everything that is in my cart: {shipping}, to my address at {street}, paid by {payment}.",
+        "Check out my cart. The parcel goes to my address at {street} by {shipping}, and I pay by {payment}.",
         "Buy what is in the shopping cart, and have it sent to {street}. Shipping method: {shipping}; payment method: "
         "{payment}.",
     )
@@ -58,7 +58,7 @@ class AddAndCheckout(Template):
     name, group, sites = "shopping-buy", "shopping", ("shop",)
     kind, difficulty, held_out = "change", "hard", True
     intents = (
-        "Add one {product} to my cart and order everything in it: {shipping}, to my address in {street}, paid by "
+        "Add one {product} to my cart and order everything in it: {shipping}, to my address at {street}, paid by "
         "{payment}.",
         "I want to buy the {product} together with what is in my cart already. Send it by {shipping} to my address in "
         "{street}; I pay by {payment}.",

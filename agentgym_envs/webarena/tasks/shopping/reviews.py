@@ -190,7 +190,7 @@ class WriteReview(Template):
     name, group, sites = "shopping-write-review", "shopping", ("shop",)
     kind, difficulty = "change", "hard"
     intents = (
-        'Write a review of the {product}: {stars} stars, nickname "{nickname}", title "{title}", text "{text}".',
+        'Write a review of the {product}: {stars} stars, nickname "{nickname}", title "{title}", text "{text}"',
         'Review the {product} for me with {stars} stars. Sign as "{nickname}", call it "{title}", and write: "{text}"',
         'Give the {product} {stars} stars. The nickname is "{nickname}", the summary "{title}" and the review "{text}"',
     )

@@ -62,13 +62,13 @@ def open_product(sight: Sight, name: str) -> Iterator[str]:
 
 def open_category(sight: Sight, department: str, category: str) -> Iterator[str]:
     """Open a department's menu and choose a category."""
-    yield sight.click("DisclosureTriangle", department)
+    yield from sight.unfold(department)
     yield sight.click("link", category)
 
 
 def narrow(sight: Sight, attribute: str, value: str) -> Iterator[str]:
     """Open a filter of a list and choose a value."""
-    yield sight.click("DisclosureTriangle", attribute, after="Shop By")
+    yield from sight.unfold(attribute, after="Shop By")
     yield sight.click("link", value, after="Shop By")
 
 
