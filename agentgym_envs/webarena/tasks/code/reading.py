@@ -207,7 +207,7 @@ class LatestRelease(CodeTemplate):
             SELECT t.name FROM projects p JOIN code_tags t ON t.project = p.id JOIN code_releases r ON r.tag = t.id
             WHERE p.path = ? ORDER BY r.moment DESC
         """
-        newest, *others = (tag.removeprefix("v") for tag in column(world, query, params["project"]))
+        newest, *others = (f"{tag}{OR}{tag.removeprefix('v')}" for tag in column(world, query, params["project"]))
         return [says(newest, others=others)]
 
     def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
