@@ -13,7 +13,7 @@ from agentgym_envs.cli.common import stdout
 from agentgym_envs.errors import UsageError
 
 TaskId = Annotated[
-    str | None, typer.Option(metavar="ID", help="Begin with this task, such as webarena/shopping-…/1/1.")
+    str | None, typer.Option(metavar="ID", help="Begin with this task, such as webarena/shopping-compare/3/2.")
 ]
 WorldSeed = Annotated[
     int | None, typer.Option("--world", min=0, help="Without a task: the seed of the world; by default 1.")

@@ -53,7 +53,6 @@ def test_commands(sight: Sight) -> None:
     assert sight.type("Search", "lamp", enter=True) == "type [5] [lamp] [1]"
     assert sight.choose("Sort by", "Oldest") == "click [8]"
     assert (list(sight.unfold("Account")), list(sight.unfold("Menu"))) == (["click [22]"], [])
-    assert sight.press("Enter") == "press [Enter]"
     assert sight.goto("http://shop.test/") == "goto [http://shop.test/]"
     assert (sight.stop(3), sight.not_achievable()) == ("stop [3]", "stop [N/A]")
 

@@ -203,15 +203,6 @@ def test_two_episodes_do_not_see_each_other() -> None:
         episodes().close(episode)
 
 
-def test_restarting_brings_everything_back() -> None:
-    answers, episode = client("forum")
-    answers.post("/sign-out")
-    episode.restart()
-    assert messages(episode) == []
-    assert answers.get("/").status_code == 200
-    episodes().close(episode)
-
-
 def test_an_episode_that_is_closed_meanwhile_is_answered_plainly() -> None:
     answers, episode = client("forum")
     with episode.lock:  # as a request that came first

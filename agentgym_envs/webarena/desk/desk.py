@@ -16,7 +16,7 @@ from agentgym_envs.webarena.browser.session import Session, SessionOptions
 from agentgym_envs.webarena.desk.watch import Watch
 from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Verdict
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
-from agentgym_envs.webarena.sites.world import World, world
+from agentgym_envs.webarena.sites.world import world
 from agentgym_envs.webarena.tasks.scoring import evaluators_for, finished, world_of
 
 _MOST_FOUND = 40
@@ -42,11 +42,11 @@ class Desk:
         self._judged: tuple[int, str, list[Standing]] | None = None
         self._lock = asyncio.Lock()
 
-    def begin(self, task: Task | None, place: World | None = None) -> None:
-        """Put another task on the desk, or the same anew; with None, only a world."""
+    def begin(self, task: Task | None) -> None:
+        """Put another task on the desk, or the same anew; with None, only the world anew."""
         episodes().close(self.episode)
         self.task, self.answer, self._judged = task, "", None
-        self.episode = episodes().open(place or (world_of(task) if task else self.episode.world))
+        self.episode = episodes().open(world_of(task) if task else self.episode.world)
 
     def find(self, text: str) -> list[Task]:
         """Some tasks whose goal or id holds all words of a text."""

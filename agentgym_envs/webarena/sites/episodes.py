@@ -34,13 +34,6 @@ class Episode:
         with self.lock:
             return opened(self.database.serialize())
 
-    def restart(self) -> None:
-        """Everything as it was at the beginning."""
-        with self.lock:
-            self.database.close()
-            self.database = opened(self.world.image)
-            self.failures.clear()
-
 
 class Episodes:
     """Those that run in this process, by their tokens."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.webarena.actions import Click, Goto, Press, Stop, Type, write
+from agentgym_envs.webarena.actions import Click, Goto, Stop, Type, write
 from agentgym_envs.webarena.browser.view import Element, elements
 from agentgym_envs.webarena.tasks.answers import NOT_ACHIEVABLE
 
@@ -57,10 +57,6 @@ class Sight:
         part = self.find("DisclosureTriangle", name, after=after)
         if part.properties.get("expanded") != "True":
             yield write(Click(self._id(part)))
-
-    def press(self, keys: str) -> str:
-        """The command that presses keys."""
-        return write(Press(keys))
 
     def goto(self, url: str) -> str:
         """The command that goes to a URL."""
