@@ -184,7 +184,7 @@ def processes_agree(env_id: str, options: dict[str, Any]) -> None:
         "print(transcript_hash(functools.partial(gym.make, sys.argv[1], **json.loads(sys.argv[2]))))"
     )
     hashes = set()
-    for hash_seed in ("0", "1", "random"):
+    for hash_seed in ("0", "random"):
         environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(_REPO)}
         command = [sys.executable, "-c", code, env_id, json.dumps(options)]
         done = subprocess.run(command, env=environ, cwd=_REPO, capture_output=True, text=True, check=False)
