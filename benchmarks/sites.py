@@ -29,6 +29,7 @@ from rich.progress import track
 from rich.table import Table
 
 import agentgym_envs
+from agentgym_envs.errors import NoOracle
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.env import WebArenaEnv, next_command
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
@@ -206,8 +207,11 @@ async def play_all(waiting: Iterator[Task], failed: list[list[str]], steps: list
 async def solve(env: WebArenaEnv, task: Task) -> tuple[str, int]:
     """Why a task was not solved by its oracle ("" if it was), and how many actions that took."""
     _, info = await env.areset(options={"task": task.id})
-    while info["stop_reason"] is None:
-        *_, info = await env.astep(next_command(env.session, task))
+    try:
+        while info["stop_reason"] is None:
+            *_, info = await env.astep(next_command(env.session, task))
+    except NoOracle as error:
+        return f"the oracle is lost: {error}", int(info["turn"])
     return ("" if info["success"] else str(info.get("reason") or info.get("error"))), int(info["turn"])
 
 

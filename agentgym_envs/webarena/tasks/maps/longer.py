@@ -35,6 +35,7 @@ from agentgym_envs.webarena.tasks.maps.truth import (
     places,
     plainly_nearest,
     town_way,
+    unmistakable,
     way,
     where_one_is_largest,
 )
@@ -100,9 +101,10 @@ class SoonestOfThree(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Three of a category in the town of the start."""
+        known = unmistakable(world)
         for start in rng.sample(places(world), 300):
             near = nearest(world, start["name"], rng.choice(SOUGHT))[:9]
-            names = [row["name"] for row in near if row["town"] == start["town"]]
+            names = [row["name"] for row in near if row["town"] == start["town"] and row["name"] in known]
             if len(names) > 2:
                 chosen = dict(zip(("one", "two", "three"), rng.sample(names, 3), strict=True))
                 params = {"start": start["name"], **chosen, "mode": BY[rng.choice(tuple(BY))]}
@@ -149,9 +151,10 @@ class RoundTrip(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Between three towns, where every part is told in kilometres."""
+        known = unmistakable(world)
         for start, over in pairs(world, rng, 60, most_km=90, where="p.house IS NOT NULL"):
             end = rng.choice(nearest(world, over["name"], rng.choice(SOUGHT))[3:12])
-            if len({start["town"], over["town"], end["town"]}) == 3 and "," not in end["name"]:
+            if len({start["town"], over["town"], end["town"]}) == 3 and end["name"] in known:
                 yield {"start": start["name"], "over": over["name"], "end": end["name"], "mode": BY["bicycle"]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:

@@ -71,6 +71,11 @@ def places(world: World, where: str = "1", *arguments: object) -> list[sqlite3.R
     )
 
 
+def unmistakable(world: World) -> set[str]:
+    """Names that one place only has: to be told in an intent, as the site asks which one is meant by any other."""
+    return {row["name"] for row in places(world)}
+
+
 def place(world: World, name: str) -> sqlite3.Row:
     """The place of a name."""
     return world.rows("SELECT * FROM map_places WHERE name = ?", name)[0]
