@@ -12,6 +12,8 @@ from agentgym_envs.webarena.sites.admin.forms import dollars, slug_of
 from agentgym_envs.webarena.sites.episodes import episodes
 from tests.webarena.office import ADDRESS, HOSTILE, Office
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def office() -> Iterator[Office]:

@@ -11,6 +11,8 @@ import pytest
 from agentgym_envs.webarena.sites.episodes import episodes
 from tests.webarena.hosting import Code
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def code() -> Iterator[Code]:

@@ -23,6 +23,8 @@ import hashlib, random
 from importlib.resources import files
 from agentgym_envs.webarena.sites import code, country, people, world
 from agentgym_envs.webarena.sites.code import data
+
+pytestmark = pytest.mark.slow
 database = world.connect()
 database.executescript(files(code).joinpath("schema.sql").read_text())
 where = country.make_country(random.Random("a"))

@@ -13,6 +13,8 @@ from agentgym_envs.webarena.sites.shop.money import discount_of, totals
 from agentgym_envs.webarena.sites.shop.pictures import picture
 from agentgym_envs.webarena.sites.world import world
 
+pytestmark = pytest.mark.slow
+
 SEEDS = [1, pytest.param(21, marks=pytest.mark.slow)]
 
 
