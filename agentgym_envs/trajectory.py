@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -17,6 +18,7 @@ from agentgym_envs.task import Task
 SCHEMA_VERSION = 1
 Message = dict[str, str]
 _log = logging.getLogger(__name__)
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,8 @@ def prompt_messages(instructions: str, observation: str) -> list[Message]:
     return [*system, {"role": "user", "content": observation}]
 
 
-class TrajectoryWriter:
-    """Appends trajectories to a file as they finish; what was written survives a crash.
+class LineWriter:
+    """Appends lines to a file; what was written survives a crash.
 
     A line that a full disk cut short is taken back, so that the file stays readable and can be continued.
     """
@@ -114,17 +116,16 @@ class TrajectoryWriter:
         """Opens `path` for appending, and makes its directory."""
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115 (closed by close)
+        self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115 (closed by close)
         self._drop_torn_line()
 
-    def write(self, trajectory: Trajectory) -> None:
-        """Append one line. Raises OSError (after taking a partial line back) if the disk is full."""
-        line = trajectory.to_json().encode("utf-8", "surrogatepass") + b"\n"
+    def write_line(self, line: bytes) -> None:
+        """Append one line, given without its end. Raises OSError if the disk is full, the partial line taken back."""
         end = self._file.seek(0, os.SEEK_END)
         try:
-            written = self._file.write(line)
-            if written != len(line):
-                raise OSError(f"only {written} of {len(line)} bytes fitted on the disk")
+            written = self._file.write(line + b"\n")
+            if written != len(line) + 1:
+                raise OSError(f"only {written} of {len(line) + 1} bytes fitted on the disk")
         except OSError:
             self._file.truncate(end)
             raise
@@ -140,9 +141,32 @@ class TrajectoryWriter:
         self.close()
 
     def _drop_torn_line(self) -> None:
-        text = self.path.read_bytes()
-        if text and not text.endswith(b"\n"):
-            self._file.truncate(text.rfind(b"\n") + 1)
+        """Cut the file behind its last line end, looked for from the end: the file may be large."""
+        end = size = self._file.seek(0, os.SEEK_END)
+        while end:
+            begin = max(0, end - _BLOCK)
+            self._file.seek(begin)
+            if (place := self._file.read(end - begin).rfind(b"\n")) >= 0:
+                end = begin + place + 1
+                break
+            end = begin
+        if end < size:
+            self._file.truncate(end)
+
+
+class TrajectoryWriter(LineWriter):
+    """Appends trajectories to a file as they finish."""
+
+    def write(self, trajectory: Trajectory) -> str:
+        """Append one line; returns its `line_mark`. Raises OSError as `write_line` does."""
+        line = trajectory.to_json().encode("utf-8", "surrogatepass")
+        self.write_line(line)
+        return line_mark(line)
+
+
+def line_mark(line: bytes) -> str:
+    """16 hex digits that name a line (without its end), by which a record kept elsewhere says which one it is of."""
+    return hashlib.blake2b(line, digest_size=8).hexdigest()
 
 
 def read_trajectories(path: str | Path) -> Iterator[Trajectory]:

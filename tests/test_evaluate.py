@@ -3,7 +3,6 @@
 import json
 import math
 import random
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,37 +10,8 @@ from hypothesis import strategies as st
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.evaluate import Z95, evaluate, interval, paired_difference, wilson
-from agentgym_envs.task import Task
-from agentgym_envs.trajectory import Trajectory, Turn
 
-
-def episode(
-    task: str,
-    success: float,
-    *,
-    group: str = "easy",
-    env_id: str = "A-v0",
-    seed: int = 0,
-    turns: int = 2,
-    invalid: int = 0,
-    stop: str | None = None,
-) -> Trajectory:
-    infos: list[dict[str, Any]] = [{"invalid_action": "what?" if n < invalid else None} for n in range(turns)]
-    return Trajectory(
-        env_id=env_id,
-        task=Task(task, "test", group, "do it"),
-        seed=seed,
-        instructions="",
-        turns=tuple(Turn("see", "act", 0.0, info) for info in infos),
-        final_observation="end",
-        score=success,
-        success=success == 1,
-        stop_reason=stop or ("success" if success == 1 else "turn_limit"),
-    )
-
-
-def several(task: str, *successes: float, **fields: Any) -> list[Trajectory]:
-    return [episode(task, success, seed=seed, **fields) for seed, success in enumerate(successes)]
+from .episodes import episode, several
 
 
 def test_wilson_by_hand() -> None:

@@ -45,11 +45,18 @@ EVERYWHERE = {"gymnasium", "numpy"}
 THIRD_PARTY = {
     "rollout": {"httpx"},
     "http": {"httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
+    "viewer": {"msgspec", "starlette", "uvicorn"},
     "cli": {"httpx", "rich", "typer", "click"},
     "multiagent": {"pettingzoo"},
 }
-MAY_NAME = {"multiagent": {"textcraft"}, "http": {"babyai", "sciworld", "search"}, "cli": {"search", "webarena"}}
-"""Parts that know a scenario by name: the cooperative form of one, and the translation of AgentGym's task numbers."""
+MAY_NAME = {
+    "multiagent": {"textcraft"},
+    "http": {"babyai", "sciworld", "search"},
+    "viewer": {"babyai", "sciworld", "textcraft", "webarena"},
+    "cli": {"search", "webarena"},
+}
+"""Parts that know a scenario by name: the cooperative form of one, the translation of AgentGym's task numbers, and the
+pictures of an episode."""
 
 
 class Import(NamedTuple):

@@ -14,7 +14,21 @@ from typing import Annotated, Any
 import typer
 
 import agentgym_envs
-from agentgym_envs.cli import bench, demos, evaluation, list_envs, play, plugins, search, serve, solve, webarena
+from agentgym_envs.cli import (
+    bench,
+    compare,
+    demos,
+    evaluation,
+    list_envs,
+    play,
+    plugins,
+    report,
+    search,
+    serve,
+    solve,
+    view,
+    webarena,
+)
 from agentgym_envs.cli.common import Interrupted
 from agentgym_envs.errors import AgentGymError, UsageError
 
@@ -25,6 +39,9 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "play": play.play_command,
     "solve": solve.solve_command,
     "eval": evaluation.eval_command,
+    "report": report.report_command,
+    "compare": compare.compare_command,
+    "view": view.view_command,
     "demos": demos.demos_command,
     "bench": bench.bench_command,
     "serve": serve.serve_command,

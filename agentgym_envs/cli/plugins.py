@@ -2,7 +2,7 @@
 
 Group `agentgym.commands`: a name, and a function that takes the arguments after it and returns an exit code or None.
 Group `agentgym.engines`: a name NAME (`--policy NAME:MODEL`), and a function
-`load(model, *, chat_template=None) -> (Engine, ChatCodec)`.
+`load(model, *, chat_template=None) -> (Engine, ChatCodec)`, which for `--tokens` is also given `logprobs=True`.
 """
 
 from __future__ import annotations

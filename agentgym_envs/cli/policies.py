@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium as gym
 
@@ -17,10 +17,22 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.trajectory import Message, Trajectory, read_trajectories
 
 if TYPE_CHECKING:
-    from agentgym_envs.rollout import EpisodeSpec, Limits, Policy
+    from agentgym_envs.rollout import Agent, ChatCodec, EpisodeSpec, Limits, Policy, TokenTrajectory
+    from agentgym_envs.rollout.agents import Model
     from agentgym_envs.rollout.policies import PolicyFactory
 
-OnDone = Callable[[Trajectory], None]
+_TEXT = ("oracle", "random", "replay")
+"""Policies that are no models: they reason in no way, and write in whatever grammar the environment has."""
+
+
+class Played(NamedTuple):
+    """An episode as it ended, and its tokens if a token engine played it."""
+
+    trajectory: Trajectory
+    segments: Sequence[TokenTrajectory] = ()
+
+
+OnDone = Callable[[Played], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +51,16 @@ Play = Callable[[Batch, int, OnDone], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A policy, ready to play; `close` frees its connections."""
+    """A policy, ready to play; `close` frees its connections. `codec` reads its tokens, if it has any."""
 
     play: Play
     close: Callable[[], Awaitable[None]]
+    codec: ChatCodec | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyOptions:
-    """Options of `eval` that concern the policy."""
+    """Options of `eval` that concern the policy. `logprobs` asks an engine for those of its tokens."""
 
     temperature: float
     max_turn_tokens: int
@@ -55,10 +68,23 @@ class PolicyOptions:
     api_key_env: str
     chat_template: str | None
     seed: int
+    logprobs: bool = False
 
 
-def make_player(policy: str, options: PolicyOptions) -> Player:
+def is_model(policy: str) -> bool:
+    """Whether the policy is a model, which an agent can guide."""
+    return policy.partition(":")[0] not in _TEXT
+
+
+def has_tokens(policy: str) -> bool:
+    """Whether the policy is a model in this process, whose tokens are known."""
+    return is_model(policy) and not policy.startswith("openai")
+
+
+def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None) -> Player:
     """The player for `oracle`, `random`, `replay:FILE`, `openai:MODEL` or `NAME:MODEL` of a plug-in.
+
+    `agent` guides a model; of the others it asks nothing.
 
     Raises:
         UsageError: there is no such policy.
@@ -73,12 +99,12 @@ def make_player(policy: str, options: PolicyOptions) -> Player:
         recorded = {(t.task.id, t.seed): t.actions for t in read_recorded(argument)}
         return _text_player(lambda: _Replay(recorded))
     if name == "openai" and argument:
-        return _chat_player(argument, options)
+        return _chat_player(argument, options, agent)
     if not argument or name in ("oracle", "random"):
         raise UsageError(
             f"--policy {policy!r} is none; choose oracle, random, replay:FILE, openai:MODEL or hf:MODEL_PATH"
         )
-    return _engine_player(name, argument, options)
+    return _engine_player(name, argument, options, agent)
 
 
 def read_recorded(path: str) -> list[Trajectory]:
@@ -128,34 +154,63 @@ def _text_player(factory: PolicyFactory, close: Callable[[], Awaitable[None]] | 
 
     async def play(batch: Batch, concurrency: int, on_done: OnDone) -> None:
         await play_many_text(
-            batch.specs, batch.make_env, factory, limits=batch.limits, concurrency=concurrency, on_done=on_done
+            batch.specs,
+            batch.make_env,
+            factory,
+            limits=batch.limits,
+            concurrency=concurrency,
+            on_done=lambda trajectory: on_done(Played(trajectory)),
         )
 
     return Player(play, close or _nothing)
 
 
-def _chat_player(model: str, options: PolicyOptions) -> Player:
+def _agent_player(agent: Agent, model: Model, close: Callable[[], Awaitable[None]], codec: ChatCodec | None) -> Player:
+    from agentgym_envs.rollout import play_many_agents
+
+    async def play(batch: Batch, concurrency: int, on_done: OnDone) -> None:
+        await play_many_agents(
+            batch.specs,
+            batch.make_env,
+            agent,
+            model,
+            limits=batch.limits,
+            concurrency=concurrency,
+            on_done=lambda episode: on_done(Played(episode.trajectory, episode.segments)),
+        )
+
+    return Player(play, close, codec)
+
+
+def _chat_player(name: str, options: PolicyOptions, agent: Agent | None) -> Player:
     from agentgym_envs.rollout import ChatPolicy
 
     if options.base_url is None:
         raise UsageError(
             "--policy openai:MODEL needs the address of the server: --base-url http://127.0.0.1:8000/v1, for example"
         )
+    key, temperature = os.environ.get(options.api_key_env), options.temperature
+    if agent is not None:
+        from agentgym_envs.rollout import ChatModel
+
+        model = ChatModel(name, options.base_url, api_key=key, temperature=temperature)
+        return _agent_player(agent, model, model.aclose, None)
     policy = ChatPolicy(
-        model,
-        options.base_url,
-        api_key=os.environ.get(options.api_key_env),
-        temperature=options.temperature,
-        max_tokens=options.max_turn_tokens,
+        name, options.base_url, api_key=key, temperature=temperature, max_tokens=options.max_turn_tokens
     )
     return _text_player(lambda: policy, policy.aclose)
 
 
-def _engine_player(name: str, model: str, options: PolicyOptions) -> Player:
+def _engine_player(name: str, model: str, options: PolicyOptions, agent: Agent | None) -> Player:
     from agentgym_envs.rollout import Sampling, play_many
 
-    engine, codec = plugins.load(plugins.ENGINES, name)(model, chat_template=options.chat_template)
+    extra = {"logprobs": True} if options.logprobs else {}
+    engine, codec = plugins.load(plugins.ENGINES, name)(model, chat_template=options.chat_template, **extra)
     sampling = Sampling(options.max_turn_tokens, options.temperature)
+    if agent is not None:
+        from agentgym_envs.rollout import TokenModel
+
+        return _agent_player(agent, TokenModel(engine, codec, sampling), _nothing, codec)
 
     async def play(batch: Batch, concurrency: int, on_done: OnDone) -> None:
         await play_many(
@@ -166,10 +221,10 @@ def _engine_player(name: str, model: str, options: PolicyOptions) -> Player:
             limits=batch.limits,
             sampling=sampling,
             concurrency=concurrency,
-            on_done=lambda episode: on_done(episode.trajectory),
+            on_done=lambda episode: on_done(Played(episode.trajectory, [episode])),
         )
 
-    return Player(play, _nothing)
+    return Player(play, _nothing, codec)
 
 
 async def _nothing() -> None:

@@ -1,68 +1,100 @@
-"""Metrics as a table in a terminal."""
+"""`agentgym report`: the reports of a run, made again from its trajectories."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from agentgym_envs.evaluate import Estimate, Evaluation, Metrics
+import typer
+
+from agentgym_envs.cli.common import Json, print_json, stdout
+from agentgym_envs.cli.evaluating.options import Suite
+from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, Records, replace_text
+from agentgym_envs.errors import UsageError
+from agentgym_envs.trajectory import read_trajectories
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from agentgym_envs.cli.reports import Report
 
-_NAME = 16
-"""Columns for the name of a group."""
+Paths = Annotated[
+    list[Path], typer.Argument(metavar="RUN...", help="The folder of a run, or files of trajectories (JSONL).")
+]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page, with plots.")]
+Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write every value with its interval.")]
+Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write tables for a text.")]
 
-
-def print_evaluation(console: Console, evaluation: Evaluation) -> None:
-    """A row a group, a row for everything, and how the episodes ended."""
-    from rich import box
-    from rich.table import Table
-
-    shows_score = any(row.score != row.success for row in (*evaluation.groups, evaluation.overall))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    longest = max((len(row.group or "") for row in evaluation.groups), default=0)
-    # A long name is broken, so that the numbers keep their room in a terminal of 80 columns.
-    table.add_column("", no_wrap=longest <= _NAME, overflow="fold", min_width=min(longest, _NAME))
-    for name in _columns(shows_score):
-        table.add_column(name, justify="right", no_wrap=True)
-    several = len(evaluation.environments) > 1
-    for environment in evaluation.environments:
-        groups = [row for row in evaluation.groups if row.env_id == environment.env_id]
-        for row in groups:
-            table.add_row(row.group, *_cells(row, shows_score))
-        if several:
-            table.add_row(environment.env_id, *_cells(environment, shows_score), style="bold", end_section=True)
-        else:
-            table.add_section()
-    table.add_row("all", *_cells(evaluation.overall, shows_score), style="bold")
-    console.print(table)
-    _print_ends(console, evaluation.overall)
+_KINDS = {"settings": dict, "versions": dict, "group_order": list, "skipped_tasks": list, "replayed": int}
+"""What a report reads of `eval.json`."""
 
 
-def percent(estimate: Estimate | None) -> str:
-    """A share with its interval, in percent."""
-    if estimate is None:
-        return "–"
-    return f"{100 * estimate.mean:.1f}%  [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
+def report_command(
+    paths: Paths,
+    html: Html = None,
+    csv: Csv = None,
+    markdown: Markdown = None,
+    suite: Suite = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a run came to, and write its reports again.
+
+    Of a folder, report.html, report.md and metrics.csv are written there, unless --html, --csv or --markdown say what
+    to write and where. What several files hold counts as one run.
+    """
+    from agentgym_envs.cli import reports
+
+    report = _read(paths, suite)
+    wanted: dict[Path | None, Callable[[Report], str]] = {
+        html: reports.to_html,
+        csv: reports.to_csv,
+        markdown: reports.to_markdown,
+    }
+    wanted.pop(None, None)
+    for path, render in wanted.items():
+        assert path is not None
+        replace_text(path, render(report))
+    if not wanted and not as_json and paths[0].is_dir():
+        reports.write_all(paths[0], report)
+    if as_json:
+        table = None if report.suite is None else report.suite.to_json()
+        print_json({**report.result, "metrics": report.evaluation.to_json(), "suite": table})
+        return
+    console = stdout()
+    reports.print_report(console, report)
+    if suite and report.suite is not None:
+        reports.print_suite(console, report.suite)
 
 
-def _columns(shows_score: bool) -> list[str]:
-    score = ["score"] if shows_score else []
-    return ["tasks", "episodes", "success  [95% CI]", *score, "turns", "invalid"]
+def _read(paths: Sequence[Path], suite: bool) -> Report:
+    from agentgym_envs.cli.reports import make_report
+
+    folders = [path for path in paths if path.is_dir()]
+    if folders and len(paths) > 1:
+        raise UsageError("a report is of one folder, or of files; `agentgym compare` puts several runs side by side")
+    records = Records()
+    for path in [folders[0] / TRAJECTORIES] if folders else paths:
+        if not path.is_file():
+            raise UsageError(
+                f"there are no trajectories in {path}, which is not a file; name a run's folder or a JSONL"
+            )
+        for episode in read_trajectories(path):
+            records.add(episode)
+    if not records.by_key:
+        raise UsageError(f"{', '.join(map(str, paths))} holds no episode, so there is nothing to report")
+    result = _result(folders[0]) if folders else {}
+    return make_report(list(records.by_key.values()), result.get("group_order") or (), result, suite=suite)
 
 
-def _cells(row: Metrics, shows_score: bool) -> list[str]:
-    score = ["–" if row.score is None else f"{row.score.mean:.3f}"] if shows_score else []
-    turns = "–" if row.turns is None else f"{row.turns:.1f}"
-    invalid = "–" if row.invalid_actions is None else f"{100 * row.invalid_actions:.1f}%"
-    return [f"{row.tasks:,}", f"{row.episodes:,}", percent(row.success), *score, turns, invalid]
-
-
-def _print_ends(console: Console, overall: Metrics) -> None:
-    ends = ", ".join(f"{reason} {count}" for reason, count in overall.stop_reasons.items())
-    console.print(f"[dim]ended by: {ends}[/]")
-    if overall.excluded:
-        console.print(
-            f"[yellow]{overall.excluded} episodes say nothing of the policy (the environment failed, or no turn was "
-            "taken) and are left out of every rate; --resume plays them again.[/]"
-        )
+def _result(folder: Path) -> Mapping[str, Any]:
+    """What `eval.json` says of the run; nothing if there is none. Raises UsageError."""
+    path = folder / RESULT
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    if not isinstance(found, dict) or not all(isinstance(found.get(key, kind()), kind) for key, kind in _KINDS.items()):
+        raise UsageError(f"{path} is not what eval wrote; move it away to report of the trajectories alone")
+    return found

@@ -4,71 +4,141 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories
 
+if TYPE_CHECKING:
+    from agentgym_envs.rollout import ChatCodec, TokenTrajectory
+    from agentgym_envs.rollout.token_file import TokenWriter
+
 _SCHEMA = 1
+TRAJECTORIES, RESULT = "trajectories.jsonl", "eval.json"
 EpisodeKey = tuple[str, str, int]
+
+
+class Tally(NamedTuple):
+    """How many episodes say something of the policy, how many of them are solved, and how many were spoiled."""
+
+    done: int
+    solved: int
+    spoiled: int
+
+
+class Records:
+    """Episodes by what they are of: of one that was played twice the later record counts."""
+
+    def __init__(self, episodes: Iterable[Trajectory] = ()) -> None:
+        self.by_key: dict[EpisodeKey, Trajectory] = {}
+        self.replayed = 0
+        self.tally = Tally(0, 0, 0)
+        for episode in episodes:
+            self.add(episode)
+
+    def add(self, episode: Trajectory) -> None:
+        """Take an episode in; `replayed` counts those that were spoiled at first."""
+        key = episode.env_id, episode.task.id, episode.seed
+        before = self.by_key.get(key)
+        self.replayed += before is not None and before.stop_reason == "env_error"
+        self.by_key[key] = episode
+        self.tally = Tally(*(old + new for old, new in zip(self.tally, _change(before, episode), strict=True)))
 
 
 class RunStore:
     """Keeps the episodes of a run, in memory and, with a directory, on disk as they end.
 
     `DIR/trajectories.jsonl` is appended to; `DIR/eval.json` holds settings and metrics and is replaced as a whole.
-    Of an episode that was played twice (the environment failed at first) the later record counts.
+    With `tokens`, `DIR/trajectories.tokens.jsonl` holds the tokens of each episode.
     """
 
-    def __init__(self, directory: Path | None, settings: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
-        """Raises UsageError if the directory holds a run that is not this one, or this one unasked."""
-        self.directory, self._settings = directory, dict(settings)
-        self.episodes: dict[EpisodeKey, Trajectory] = {}
+    def __init__(
+        self,
+        directory: Path | None,
+        settings: Mapping[str, Any],
+        notes: Mapping[str, Any],
+        *,
+        resume: bool,
+        overwrite: bool,
+        tokens: bool = False,
+    ) -> None:
+        """`notes` go into `eval.json` beside the settings, and a run is resumed though they differ.
+
+        Raises UsageError if the directory holds a run that is not this one, or this one unasked.
+        """
+        self.directory, self._settings, self._notes = directory, dict(settings), dict(notes)
+        self._records = Records()
         self.result: dict[str, Any] = {}
         self._writer: TrajectoryWriter | None = None
+        self._tokens: TokenWriter | None = None
         if directory is not None:
-            self._open(directory, resume, overwrite)
+            self._open(directory, resume, overwrite, tokens)
+
+    @property
+    def episodes(self) -> Mapping[EpisodeKey, Trajectory]:
+        """What was played, the last record of each."""
+        return self._records.by_key
+
+    @property
+    def tally(self) -> Tally:
+        """Counts of what was played."""
+        return self._records.tally
 
     def is_done(self, env_id: str, task_id: str, seed: int) -> bool:
         """Whether that episode is recorded and the environment did not fail in it."""
         found = self.episodes.get((env_id, task_id, seed))
         return found is not None and found.usable
 
-    def add(self, trajectory: Trajectory) -> None:
-        """Record an episode. Raises OSError if the disk is full; the files stay readable."""
-        if self._writer is not None:
-            self._writer.write(trajectory)
-        self.episodes[_key(trajectory)] = trajectory
+    def was_spoiled(self, env_id: str, task_id: str, seed: int) -> bool:
+        """Whether that episode is recorded as one in which the environment failed."""
+        found = self.episodes.get((env_id, task_id, seed))
+        return found is not None and found.stop_reason == "env_error"
 
-    def write_metrics(self, metrics: Mapping[str, Any] | None, *, complete: bool) -> None:
+    def add(
+        self, trajectory: Trajectory, segments: Sequence[TokenTrajectory] = (), codec: ChatCodec | None = None
+    ) -> None:
+        """Record an episode, and its tokens if they are wanted.
+
+        Raises OSError if the disk is full; the files stay readable.
+        """
+        if self._writer is not None:
+            mark = self._writer.write(trajectory)
+            if self._tokens is not None and segments and codec is not None:
+                self._tokens.write(mark, segments, codec)
+        self._records.add(trajectory)
+
+    def write_metrics(
+        self, metrics: Mapping[str, Any] | None, suite: Mapping[str, Any] | None = None, *, complete: bool
+    ) -> None:
         """Write `eval.json` as a whole or not at all; `result` is what it says."""
-        self.result = {"schema": _SCHEMA, "complete": complete, "settings": self._settings, "metrics": metrics}
+        found = {"replayed": self._records.replayed, "metrics": metrics, "suite": suite}
+        self.result = {"schema": _SCHEMA, "complete": complete, "settings": self._settings, **self._notes, **found}
         if self.directory is not None:
-            path = self.directory / "eval.json"
-            part = path.with_suffix(".part")
-            part.write_text(json.dumps(self.result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-            os.replace(part, path)
+            replace_text(self.directory / RESULT, json.dumps(self.result, indent=2, ensure_ascii=False) + "\n")
 
     def close(self) -> None:
-        """Close the file of trajectories."""
-        if self._writer is not None:
-            self._writer.close()
+        """Close the files of trajectories and tokens."""
+        for writer in (self._writer, self._tokens):
+            if writer is not None:
+                writer.close()
 
     def kept(self, wanted: int) -> str:
         """What is safe if the run stops now, and how to go on."""
-        done = sum(episode.usable for episode in self.episodes.values())
+        done = self.tally.done
         if self.directory is None:
             return f"{done} of {wanted} episodes were played and none kept, as there is no --out DIR"
         return f"{done} of {wanted} episodes are kept in {self.directory}; go on with --resume"
 
-    def _open(self, directory: Path, resume: bool, overwrite: bool) -> None:
+    def _open(self, directory: Path, resume: bool, overwrite: bool, tokens: bool) -> None:
+        from agentgym_envs.rollout.token_file import TokenWriter, tokens_path
+
         if directory.exists() and not directory.is_dir():
             raise UsageError(f"--out names a directory, but {directory} is a file")
-        record, result = directory / "trajectories.jsonl", directory / "eval.json"
+        record, result = directory / TRAJECTORIES, directory / RESULT
         if overwrite:
-            for path in (record, result):
+            for path in (record, result, tokens_path(record)):
                 path.unlink(missing_ok=True)
         if record.exists() or result.exists():
             if not resume:
@@ -76,15 +146,30 @@ class RunStore:
                     f"{directory} holds an evaluation already; --resume goes on with it, --overwrite replaces it"
                 )
             _check_same(directory, result, self._settings)
-            found = read_trajectories(record) if record.exists() else ()
-            self.episodes = {_key(trajectory): trajectory for trajectory in found}
+            self._records = Records(read_trajectories(record) if record.exists() else ())
         self._writer = TrajectoryWriter(record)
+        self._tokens = TokenWriter(record) if tokens else None
         if not result.exists():
             self.write_metrics(None, complete=False)
 
 
-def _key(trajectory: Trajectory) -> EpisodeKey:
-    return trajectory.env_id, trajectory.task.id, trajectory.seed
+def replace_text(path: Path, text: str) -> None:
+    """Write a file as a whole, or leave the one that is there. Raises OSError."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(text, encoding="utf-8", errors="surrogatepass")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _change(before: Trajectory | None, now: Trajectory) -> Tally:
+    old, new = (Tally(0, 0, 0) if episode is None else _count(episode) for episode in (before, now))
+    return Tally(new.done - old.done, new.solved - old.solved, new.spoiled - old.spoiled)
+
+
+def _count(episode: Trajectory) -> Tally:
+    return Tally(int(episode.usable), int(episode.usable and episode.success), int(episode.stop_reason == "env_error"))
 
 
 def _check_same(directory: Path, result: Path, settings: Mapping[str, Any]) -> None:

@@ -143,7 +143,7 @@ def run_server(
     with listen(place) as listener, _log_with_tracebacks():
 
         async def everything() -> None:
-            url, described = _url(place.host, listener), await _describe(sessions)
+            url, described = url_of(place.host, listener), await _describe(sessions)
             stdout().print(f"[bold]Serving at {url}[/] until Ctrl-C", soft_wrap=True)
             if say is not None:
                 stdout().print(say(url), markup=False, soft_wrap=True)
@@ -157,9 +157,9 @@ def run_server(
 def find_place(host: str, port: int, token: str | None, token_file: Path | None, insecure: bool) -> Place:
     """Where to listen and for whom. Raises UsageError if that cannot be, or would let strangers in unasked."""
     secret = find_token(token, token_file)
-    family, address = _resolve(host, port)
-    _check_reach(host, str(address[0]), secret, insecure)
-    return Place(host, family, address, secret)
+    place = place_at(host, port, secret)
+    _check_reach(host, str(place.address[0]), secret, insecure)
+    return place
 
 
 def find_token(token: str | None, token_file: Path | None) -> str | None:
@@ -207,15 +207,15 @@ def _routes_of(dialect: str) -> Callable[..., Any]:
     return mount
 
 
-def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
-    """The numeric address of a host: what a name seems to say is not what decides who can reach it."""
+def place_at(host: str, port: int, token: str | None = None) -> Place:
+    """A place by its numeric address: what a name seems to say is not what decides who can reach it."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError) as error:
         raise UsageError(
             f"--host {host!r} is no address of this machine: {getattr(error, 'strerror', None) or error}"
         ) from None
-    return family, address
+    return Place(host, family, address, token)
 
 
 def _check_reach(host: str, address: str, token: str | None, insecure: bool) -> None:
@@ -238,7 +238,7 @@ def listen(place: Place) -> socket.socket:
         raise UsageError(f"cannot listen at {place.host} port {place.address[1]}: {why}{hint}") from None
 
 
-def _url(host: str, listener: socket.socket) -> str:
+def url_of(host: str, listener: socket.socket) -> str:
     """The address for clients on this machine."""
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{listener.getsockname()[1]}"

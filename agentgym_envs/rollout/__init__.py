@@ -1,5 +1,17 @@
-"""Playing episodes: one as a coroutine, many bounded; by text policies or by token engines."""
+"""Playing episodes: one as a coroutine, many bounded; by text policies, token engines, or agents over a model."""
 
+from agentgym_envs.rollout.agents import (
+    AGENTS,
+    Agent,
+    AgentEpisode,
+    ChatModel,
+    Context,
+    TokenModel,
+    make_agent,
+    parse_context,
+    play_agent,
+    play_many_agents,
+)
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, CompletionEngine, Engine, Generation, Sampling, ScriptedEngine
 from agentgym_envs.rollout.play import (
@@ -15,10 +27,15 @@ from agentgym_envs.rollout.policies import ChatPolicy, OraclePolicy, Policy, Ran
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory, encode_trajectory
 
 __all__ = [
+    "AGENTS",
+    "Agent",
+    "AgentEpisode",
     "BatchEngine",
     "ChatCodec",
+    "ChatModel",
     "ChatPolicy",
     "CompletionEngine",
+    "Context",
     "Engine",
     "EpisodeSpec",
     "Generation",
@@ -30,10 +47,15 @@ __all__ = [
     "Sampling",
     "ScriptedEngine",
     "TokenBuilder",
+    "TokenModel",
     "TokenTrajectory",
     "encode_trajectory",
+    "make_agent",
+    "parse_context",
     "play",
+    "play_agent",
     "play_many",
+    "play_many_agents",
     "play_many_text",
     "play_text",
     "run_sync",

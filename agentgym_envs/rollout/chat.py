@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from agentgym_envs.errors import TemplateError
+from agentgym_envs.rollout.pieces import Pieces
 from agentgym_envs.trajectory import Message
 
 _THOUGHT = "XTHOUGHTX\n</think>\n\nXANSWERX"
@@ -73,6 +74,7 @@ class ChatCodec:
                 "(--chat-template FILE on the command line, ChatCodec(template=...) in code)"
             )
         self._kwargs = dict(template_kwargs or {})
+        self._pieces = Pieces(tokenizer)
         self._special = _any_of(_special_tokens(tokenizer))
         self.system_role = True
         self.system_role = self._accepts_system()
@@ -103,6 +105,13 @@ class ChatCodec:
         """The text of a sampled answer, without special tokens."""
         text = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return str(text)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """What each token says, special tokens by name; a token that completes a character says it for the others.
+
+        Joined, the pieces are the decoded text.
+        """
+        return self._pieces.of(ids)
 
     def encode_answer(self, text: str) -> list[int]:
         """The ids of an answer that was not sampled (a demonstration), with its end token."""

@@ -13,7 +13,7 @@ from agentgym_envs.core import StopReason, lost_task, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
 from agentgym_envs.hosting.twin import Ask
 from agentgym_envs.rollout.chat import ChatCodec
-from agentgym_envs.rollout.engines import BatchEngine, Engine, Sampling, episode_number
+from agentgym_envs.rollout.engines import BatchEngine, Engine, Generation, Sampling, episode_number
 from agentgym_envs.rollout.policies import Policy, PolicyFactory
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
@@ -62,12 +62,15 @@ class EpisodeSpec:
         return limits if self.max_turns is None else replace(limits, max_turns=self.max_turns)
 
 
-class _Answer(NamedTuple):
+class Answer(NamedTuple):
+    """What a policy wrote. `notes` (JSON) go into the info of the turn."""
+
     text: str
     notes: Mapping[str, Any] = {}
 
 
-_Act = Callable[[str], Awaitable[_Answer | None]]
+Act = Callable[[str], Awaitable[Answer | None]]
+"""From an observation to an answer, or None if the token budget leaves no room for one."""
 
 
 async def play(
@@ -116,7 +119,7 @@ async def play_many(
         return await _play(lane, engine, codec, spec, limits, sampling)
 
     batch = engine if isinstance(engine, BatchEngine) else None
-    return await _many(specs, envs, one, concurrency, on_done, batch)
+    return await run_many(specs, envs, one, concurrency, on_done, batch)
 
 
 async def play_many_text(
@@ -133,7 +136,7 @@ async def play_many_text(
     async def one(lane: Lane, spec: EpisodeSpec) -> Trajectory:
         return await _play_text(lane, make_policy(), spec, limits)
 
-    return await _many(specs, envs, one, concurrency, on_done, None)
+    return await run_many(specs, envs, one, concurrency, on_done, None)
 
 
 def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
@@ -163,14 +166,14 @@ async def _play(
 ) -> TokenTrajectory:
     limits = spec.within(limits)
     player = _TokenPlayer(lane.last_env, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
-    trajectory = await _episode(lane, player.act, spec, limits, player.reward)
+    trajectory = await run_episode(lane, player.act, spec, limits, player.reward)
     return player.finish(trajectory)
 
 
 async def _play_text(lane: Lane, policy: Policy, spec: EpisodeSpec, limits: Limits) -> Trajectory:
     messages = list[Message]()
 
-    async def act(observation: str) -> _Answer:
+    async def act(observation: str) -> Answer:
         env = text_env(lane.last_env)
         if messages:
             messages.append({"role": "user", "content": observation})
@@ -178,9 +181,9 @@ async def _play_text(lane: Lane, policy: Policy, spec: EpisodeSpec, limits: Limi
             messages.extend(prompt_messages(env.instructions, observation))
         action = await policy.act(env, messages)
         messages.append({"role": "assistant", "content": action})
-        return _Answer(action)
+        return Answer(action)
 
-    return await _episode(lane, act, spec, spec.within(limits))
+    return await run_episode(lane, act, spec, spec.within(limits))
 
 
 class _TokenPlayer:
@@ -191,24 +194,15 @@ class _TokenPlayer:
         self._engine, self._codec, self._limits, self._sampling = engine, codec, limits, sampling
         self._builder: TokenBuilder | None = None
 
-    async def act(self, observation: str) -> _Answer | None:
+    async def act(self, observation: str) -> Answer | None:
         """The engine's next answer, or None if the token budget leaves no room for one."""
         context = self._extend(observation)
         if context is None:
             return None
         builder, room = context
-        sampling = Sampling(
-            min(self._sampling.max_tokens, self._limits.max_turn_tokens, room),
-            self._sampling.temperature,
-            self._sampling.top_p,
-            self._sampling.top_k,
-            self._sampling.stop_ids or tuple(sorted(self._codec.stop_ids)),
-        )
-        generation = await self._engine.generate(builder.prompt_ids + builder.ids, sampling)
-        if not generation.ids:
-            raise EngineError("the engine returned an empty answer; every answer needs at least its end token")
-        builder.add_answer(generation)
-        return _Answer(self._codec.decode(generation.ids), {"finish": generation.finish})
+        cap = min(self._limits.max_turn_tokens, room)
+        generation = await sample_answer(self._engine, self._codec, builder, self._sampling, cap)
+        return Answer(self._codec.decode(generation.ids), {"finish": generation.finish})
 
     def reward(self, reward: float) -> None:
         """The reward of the last answer."""
@@ -238,10 +232,23 @@ class _TokenPlayer:
         return self._builder, room
 
 
-async def _episode(
-    lane: Lane, act: _Act, spec: EpisodeSpec, limits: Limits, on_reward: Callable[[float], None] | None = None
+async def sample_answer(
+    engine: Engine, codec: ChatCodec, builder: TokenBuilder, sampling: Sampling, cap: int
+) -> Generation:
+    """Have the engine go on by at most `cap` tokens, and append what it sampled. Raises EngineError for nothing."""
+    stop_ids = sampling.stop_ids or tuple(sorted(codec.stop_ids))
+    sampling = replace(sampling, max_tokens=min(sampling.max_tokens, cap), stop_ids=stop_ids)
+    generation = await engine.generate(builder.prompt_ids + builder.ids, sampling)
+    if not generation.ids:
+        raise EngineError("the engine returned an empty answer; every answer needs at least its end token")
+    builder.add_answer(generation)
+    return generation
+
+
+async def run_episode(
+    lane: Lane, act: Act, spec: EpisodeSpec, limits: Limits, on_reward: Callable[[float], None] | None = None
 ) -> Trajectory:
-    """The loop that every episode of the suite runs in."""
+    """The loop that every episode of the suite runs in. `on_reward` hears the reward of each answer."""
     turns: list[Turn] = []
     observation, info, lost = await _reset(lane, spec, limits)
     meta = {"max_turns": limits.max_turns, "state_key": info.get("state_key"), **spec.meta}
@@ -295,7 +302,7 @@ async def _ask(lane: Lane, ask: Ask, limits: Limits) -> Any:
     return result
 
 
-async def _many(
+async def run_many(
     specs: Sequence[EpisodeSpec],
     envs: MakeEnvs | LanePool,
     one: Callable[[Lane, EpisodeSpec], Awaitable[_T]],
@@ -303,6 +310,7 @@ async def _many(
     on_done: Callable[[_T], None] | None,
     batch: BatchEngine | None,
 ) -> list[_T]:
+    """Have `one` play every spec, `concurrency` at a time, as `play_many` says; `batch` is told of the workers."""
     if concurrency < 1:
         raise UsageError(f"concurrency must be at least 1, got {concurrency}")
     pool = envs if isinstance(envs, LanePool) else LanePool(envs, concurrency)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import httpx
 
@@ -69,8 +70,18 @@ class ReplayPolicy:
         return action
 
 
-class ChatPolicy:
-    """A model behind an OpenAI-compatible `/v1/chat/completions` server. Keeps no state, so episodes may share it."""
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    """What a chat server answered, and the tokens that it counted (None if it does not tell)."""
+
+    text: str
+    finish: Literal["stop", "length"]
+    prompt_tokens: int | None
+    answer_tokens: int | None
+
+
+class ChatServer:
+    """An OpenAI-compatible `/v1/chat/completions` server. Keeps no state of an episode, so all may share it."""
 
     def __init__(
         self,
@@ -79,26 +90,51 @@ class ChatPolicy:
         *,
         api_key: str | None = None,
         temperature: float = 1.0,
-        max_tokens: int = 512,
         timeout_s: float = 600.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """`base_url` is the address up to and including `/v1`; `transport` replaces the network (tests)."""
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._request: dict[str, Any] = {"model": model, "temperature": temperature, "max_tokens": max_tokens}
+        self._request: dict[str, Any] = {"model": model, "temperature": temperature}
         self._client = httpx.AsyncClient(
             base_url=base_url.rstrip("/") + "/", headers=headers, timeout=timeout_s, transport=transport
         )
 
-    async def act(self, env: TextEnv, messages: Sequence[Message]) -> str:
-        """The model's next message. Raises EngineError if the server fails."""
-        body = {**self._request, "messages": list(messages)}
+    async def answer(self, messages: Sequence[Message], max_tokens: int) -> ChatAnswer:
+        """The model's next message, of at most `max_tokens`. Raises EngineError if the server fails."""
+        body = {**self._request, "max_tokens": max_tokens, "messages": list(messages)}
         answer = await post_json(self._client, "chat/completions", body)
         try:
-            return answer["choices"][0]["message"]["content"] or ""
+            choice = answer["choices"][0]
+            text = choice["message"]["content"] or ""
         except (KeyError, IndexError, TypeError):
             raise EngineError(f"{self._client.base_url}chat/completions returned no message: {answer!r:.300}") from None
+        finish: Literal["stop", "length"] = "length" if choice.get("finish_reason") == "length" else "stop"
+        usage = answer.get("usage")
+        return ChatAnswer(text, finish, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+
+class ChatPolicy:
+    """A model behind a `ChatServer`, as a policy. Keeps no state, so episodes may share it."""
+
+    def __init__(self, model: str, base_url: str, *, max_tokens: int = 512, **options: Any) -> None:
+        """`max_tokens` bounds an answer; `options` are those of `ChatServer`."""
+        self._server, self._max_tokens = ChatServer(model, base_url, **options), max_tokens
+
+    async def act(self, env: TextEnv, messages: Sequence[Message]) -> str:
+        """The model's next message. Raises EngineError if the server fails."""
+        return (await self._server.answer(messages, self._max_tokens)).text
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._server.aclose()
+
+
+def _count(usage: Any, name: str) -> int | None:
+    """A number of tokens, if the server tells it."""
+    count = usage.get(name) if isinstance(usage, dict) else None
+    return count if isinstance(count, int) else None

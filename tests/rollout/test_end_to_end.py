@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+import torch
 
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.rollout import EpisodeSpec, Limits, Sampling, TokenTrajectory, play_many
@@ -52,3 +53,18 @@ def test_greedy_play_repeats_itself(tokenizer: Any) -> None:
     first, again = rollouts(tokenizer, 0.0), rollouts(tokenizer, 0.0)
     assert first == again
     assert first[0] == first[1]  # the same start in the same batch
+
+
+def test_log_probabilities_are_those_of_the_model(tokenizer: Any) -> None:
+    """Answers of several lengths, padded in one batch: each token has the probability that the model gives it."""
+    model = make_model(tokenizer, hidden_size=32, layers=2)
+    engine = HFEngine(model, tokenizer, logprobs=True)
+    sampling = Sampling(LIMITS.max_turn_tokens, 1.0)
+    played = asyncio.run(play_many(SPECS, craft, engine, make_codec(tokenizer), limits=LIMITS, sampling=sampling))
+    for tokens in played:
+        ids = torch.tensor([tokens.prompt_ids + tokens.ids])
+        with torch.no_grad():
+            scores = model(ids).logits[0, :-1].log_softmax(-1)
+        expected = scores.gather(1, ids[0, 1:, None])[-len(tokens.ids) :, 0] * torch.tensor(tokens.assistant_mask)
+        torch.testing.assert_close(torch.tensor(tokens.logprobs), expected, atol=1e-4, rtol=0)
+        assert expected.min() < -1

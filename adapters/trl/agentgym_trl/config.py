@@ -91,6 +91,9 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         "ppo: how far a value may move from its first estimate before its loss is clipped; None: as far as it goes.",
     )
     chat_template: str | None = _option(None, "File with a Jinja chat template.")
+    record_tokens: bool = _option(
+        False, "Keep every token with its mask and log-probability beside the trajectories, for agentgym view."
+    )
     logging_steps: float = _option(1, "Log every so many steps.")
 
     def __post_init__(self) -> None:

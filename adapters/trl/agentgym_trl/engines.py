@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -68,10 +70,15 @@ class TrainerEngine(BatchEngine):
 class HFEngine(BatchEngine):
     """Generates with a Hugging Face model; for evaluation."""
 
-    def __init__(self, model: Any, tokenizer: Any) -> None:
-        """`model` is any causal language model with `generate`; it is used in evaluation mode."""
+    def __init__(self, model: Any, tokenizer: Any, *, logprobs: bool = False) -> None:
+        """`model` is any causal language model with `generate`; it is used in evaluation mode.
+
+        With `logprobs`, answers carry the log-probabilities of their tokens: those of the model at temperature 1,
+        before top-k and top-p, as vLLM gives them. They cost another pass of the model over every answer.
+        """
         super().__init__()
         self.model, self.tokenizer = model.eval(), tokenizer
+        self._scores_answers = logprobs
 
     def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
         """One answer a prompt; all of a batch are sampled in the way of the first."""
@@ -88,7 +95,20 @@ class HFEngine(BatchEngine):
                 pad_token_id=self.tokenizer.pad_token_id,
             )
         rows = out[:, ids.size(1) :].tolist()
-        return [_cut(_until_stop(row, s.stop_ids), None, s) for row, s in zip(rows, samplings, strict=True)]
+        answers = [_cut(_until_stop(row, s.stop_ids), None, s) for row, s in zip(rows, samplings, strict=True)]
+        if not self._scores_answers:
+            return answers
+        return [replace(a, logprobs=self._logprobs(p, a.ids)) for p, a in zip(prompts, answers, strict=True)]
+
+    def _logprobs(self, prompt: Sequence[int], answer: Sequence[int]) -> list[float]:
+        """Of each token of an answer; one answer at a time, as the logits of a large vocabulary take much memory."""
+        known = "logits_to_keep" in inspect.signature(self.model.forward).parameters
+        keep = {"logits_to_keep": len(answer) + 1} if known else {}
+        with torch.no_grad():
+            logits = self.model(torch.tensor([[*prompt, *answer]], device=self.model.device), **keep).logits
+        scores = logits[0, -len(answer) - 1 : -1].float().log_softmax(-1)
+        found: list[float] = scores.gather(1, torch.tensor(answer, device=scores.device)[:, None])[:, 0].tolist()
+        return found
 
 
 def left_pad(rows: Sequence[Sequence[int]], pad_id: int, device: Any = None) -> tuple[torch.Tensor, torch.Tensor]:

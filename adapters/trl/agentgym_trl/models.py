@@ -67,11 +67,14 @@ def read_template(path: str | Path | None) -> str | None:
         raise UsageError(f"the chat template {path} cannot be read: it is not UTF-8 text") from None
 
 
-def load_engine(model: str, *, chat_template: str | None = None) -> tuple[HFEngine, ChatCodec]:
-    """An engine and codec for evaluation: the entry point "hf" of the group "agentgym.engines"."""
+def load_engine(model: str, *, chat_template: str | None = None, logprobs: bool = False) -> tuple[HFEngine, ChatCodec]:
+    """An engine and codec for evaluation: the entry point "hf" of the group "agentgym.engines".
+
+    `logprobs` asks for the log-probabilities of what is sampled, as `HFEngine` has them.
+    """
     transformers_logging.disable_progress_bar()  # evaluation shows its own
     codec = make_codec(load_tokenizer(model), template=chat_template)
-    return HFEngine(load_model(model, dtype="auto"), codec.tokenizer), codec
+    return HFEngine(load_model(model, dtype="auto"), codec.tokenizer, logprobs=logprobs), codec
 
 
 def _training_template(tokenizer: Any) -> str | None:

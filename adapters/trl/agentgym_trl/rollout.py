@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import gymnasium as gym
 
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, TokenTrajectory, play_many, run_sync
+from agentgym_envs.rollout.token_file import TokenWriter, tokens_path
 from agentgym_envs.schedule import FixedRounds, TurnSchedule
 from agentgym_envs.trajectory import TrajectoryWriter
 from agentgym_envs.vector import LanePool, MakeEnvs
@@ -44,6 +45,8 @@ class RolloutOptions:
     resamples: how often groups whose scores are all equal are replaced by other tasks (DAPO's dynamic sampling).
     mask_cut_answers: whether answers that were cut are left out of the loss.
     trajectories: a directory that gets `step-N.jsonl` files.
+    record_tokens: whether `step-N.tokens.jsonl` files beside them keep every token, whether it was sampled (also where
+        `mask_cut_answers` leaves it out of the loss), and the log-probability that the engine gave it.
     """
 
     eval_max_turns: int | None = None
@@ -52,6 +55,7 @@ class RolloutOptions:
     resamples: int = 0
     mask_cut_answers: bool = False
     trajectories: Path | None = None
+    record_tokens: bool = False
 
 
 class Rollout:
@@ -111,10 +115,19 @@ class Rollout:
         name = f"{'step' if training else 'eval'}-{step}" + (f".rank{rank}" if rank else "")
         path = self.options.trajectories / f"{name}.jsonl"
         if path not in self._begun and path.exists():  # from a run that was stopped inside this step
-            path.rename(_free_name(path))
+            _set_aside(path)
         self._begun.add(path)
-        with TrajectoryWriter(path) as writer:
-            yield lambda episode: writer.write(episode.trajectory)
+        with TrajectoryWriter(path) as writer, self._token_writer(path) as tokens:
+
+            def record(episode: TokenTrajectory) -> None:
+                mark = writer.write(episode.trajectory)
+                if tokens:
+                    tokens.write(mark, [episode], self.codec)
+
+            yield record
+
+    def _token_writer(self, path: Path) -> TokenWriter | nullcontext[None]:
+        return TokenWriter(path) if self.options.record_tokens else nullcontext()
 
 
 class _Session:
@@ -272,6 +285,14 @@ def _engine(trainer: Any) -> Any:
 
         return server_engine_for(trainer)
     return TrainerEngine(trainer)
+
+
+def _set_aside(path: Path) -> None:
+    """Under a free name, and its tokens with it."""
+    other = _free_name(path)
+    path.rename(other)
+    if tokens_path(path).exists():
+        tokens_path(path).rename(tokens_path(other))
 
 
 def _free_name(path: Path) -> Path:

@@ -242,4 +242,5 @@ def _rollout_options(args: AgentConfig) -> dict[str, Any]:
         "retries": args.env_retries,
         "resamples": args.resample_equal_groups,
         "trajectories": Path(args.output_dir) / "trajectories",
+        "record_tokens": args.record_tokens,
     }

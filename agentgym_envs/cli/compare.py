@@ -1,0 +1,216 @@
+"""`agentgym compare`: what a run gained over another, task by task, and which tasks flipped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentgym_envs.cli.common import Json, print_json, stderr, stdout
+from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, Records
+from agentgym_envs.errors import UsageError
+from agentgym_envs.evaluate import VALUES, ComparedRow, Comparison, compare
+from agentgym_envs.trajectory import Trajectory, read_trajectories
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_CONDITIONS = ("split", "max_turns", "arguments", "task table")
+Runs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN RUN...", help="Directories of eval, or JSONL files of trajectories; the first is the base."
+    ),
+]
+ValueName = Annotated[str, typer.Option("--value", help=f"What is compared: {' or '.join(VALUES)}.")]
+Flips = Annotated[int, typer.Option(min=0, help="How many of the tasks that flipped to name, each way.")]
+Partial = Annotated[bool, typer.Option("--partial", help="Leave out the tasks that are not in both runs.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The episodes of a run, and what is known of it from its `eval.json`, if it has one."""
+
+    name: str
+    episodes: Sequence[Trajectory]
+    digests: Mapping[str, str]
+    group_order: Sequence[str]
+
+
+def compare_command(
+    runs: Runs, value: ValueName = "success", flips: Flips = 10, partial: Partial = False, as_json: Json = False
+) -> None:
+    """Compare runs with the first, task by task: by group and overall, with 95 % intervals and the exact sign test.
+
+    Pairing takes out how hard a task is, so that a difference shows that two separate intervals would hide.
+    """
+    if len(runs) < 2:
+        raise UsageError("there is only one run; name at least two, the base first")
+    if value not in VALUES:
+        raise UsageError(f"--value takes {' or '.join(VALUES)}, not {value!r}")
+    base, *others = _read_runs(runs)
+    results = [(other, _compare(base, other, value, partial), _differences(base, other)) for other in others]
+    if as_json:
+        print_json({"base": base.name, "value": value, "runs": [_json(*result) for result in results]})
+        return
+    for other, comparison, differences in results:
+        _print(stdout(), (base, other), value, comparison, flips)
+        _warn(comparison, differences)
+
+
+def _read_runs(paths: Sequence[str]) -> list[Run]:
+    """The runs, by the last part of their path, or by all of it where two share that."""
+    short = [Path(os.path.normpath(path)).name for path in paths]
+    return [_read_run(path, name if short.count(name) == 1 else path) for path, name in zip(paths, short, strict=True)]
+
+
+def _read_run(path: str, name: str) -> Run:
+    folder = Path(path)
+    record = folder / TRAJECTORIES if folder.is_dir() else folder
+    if not record.is_file():
+        what = f"the directory {path} holds no {TRAJECTORIES}" if folder.is_dir() else f"there is no file {path}"
+        raise UsageError(f"{what}; a run is a directory that `agentgym eval --out` wrote, or a JSONL file")
+    episodes = list(Records(read_trajectories(record)).by_key.values())
+    if not episodes:
+        raise UsageError(f"{record} holds no episode yet")
+    result = _read_result(folder / RESULT) if folder.is_dir() else {}
+    groups = (result.get("metrics") or {}).get("groups", ())
+    digests = result.get("settings", {}).get("task_digests", {})
+    return Run(name, episodes, digests, list(dict.fromkeys(row["group"] for row in groups)))
+
+
+def _read_result(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}; name the {TRAJECTORIES} beside it instead") from None
+
+
+def _compare(base: Run, other: Run, value: str, partial: bool) -> Comparison:
+    try:
+        return compare(
+            base.episodes,
+            other.episodes,
+            value=VALUES[value],
+            group_order=base.group_order,
+            allow_partial=partial,
+        )
+    except UsageError as error:
+        error.add_note(f"the runs are {base.name} and {other.name}")
+        if not partial:
+            error.add_note("--partial compares the tasks that are in both")
+        raise
+
+
+def _differences(base: Run, other: Run) -> list[str]:
+    """In which conditions two runs differ that decide what a figure means."""
+    found = []
+    old, new = _conditions(base), _conditions(other)
+    for env_id in sorted(old.keys() & new.keys()):
+        for condition, before, after in zip(_CONDITIONS, old[env_id], new[env_id], strict=True):
+            if before and after and before != after:
+                found.append(
+                    f"{env_id}: {condition} is {_listed(before)} in {base.name}, {_listed(after)} in {other.name}"
+                )
+    return found
+
+
+def _conditions(run: Run) -> dict[str, tuple[set[str], ...]]:
+    found: dict[str, tuple[set[str], ...]] = {}
+    for episode in run.episodes:
+        split, turns, arguments, digest = found.setdefault(episode.env_id, (set(), set(), set(), set()))
+        split.add(episode.task.split)
+        turns.add(str(episode.meta.get("max_turns", "unknown")))
+        arguments.add(json.dumps(dict(episode.env_kwargs), sort_keys=True))
+        digest.update({run.digests[episode.env_id][:12]} if episode.env_id in run.digests else ())
+    return found
+
+
+def _json(other: Run, comparison: Comparison, differences: Sequence[str]) -> dict[str, Any]:
+    return {"run": other.name, "differing_conditions": differences, **comparison.to_json()}
+
+
+def _print(console: Console, runs: tuple[Run, Run], value: str, comparison: Comparison, flips: int) -> None:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    base, other = (escape(run.name) for run in runs)
+    console.print(f"[bold]{other}[/] against [bold]{base}[/], {value}", soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", overflow="fold", min_width=3)
+    for name in ("tasks", "base", "now", "gain  [95% CI]", "up", "down", "p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    several = len(comparison.environments) > 1
+    for environment in comparison.environments:
+        for row in comparison.groups:
+            if row.env_id == environment.env_id:
+                table.add_row(escape(row.group or ""), *_cells(row, value))
+        if several:
+            table.add_row(environment.env_id, *_cells(environment, value), style="bold", end_section=True)
+        else:
+            table.add_section()
+    table.add_row("all", *_cells(comparison.overall, value), style="bold")
+    console.print(table)
+    _print_flips(console, comparison.overall, flips)
+
+
+def _cells(row: ComparedRow, value: str) -> list[str]:
+    found = row.difference
+    if found is None or row.before is None or row.after is None:
+        return ["0", *"––––––"]
+    points = value == "success"
+    before, after = (f"{100 * mean:.1f}%" if points else f"{mean:.3f}" for mean in (row.before, row.after))
+    gain = [f"{100 * x:+.1f}" if points else f"{x:+.3f}" for x in (found.mean, found.low, found.high)]
+    # Where all tasks gained the same, nothing tells how far others would differ.
+    around = "" if found.low == found.high else f"  [{gain[1]}, {gain[2]}]"
+    p_value = "<.001" if row.p_value < 0.001 else f"{row.p_value:.3f}"
+    return [
+        f"{found.tasks:,}",
+        before,
+        after,
+        gain[0] + around,
+        str(row.up),
+        str(row.down),
+        p_value,
+    ]
+
+
+def _print_flips(console: Console, overall: ComparedRow, flips: int) -> None:
+    from rich.markup import escape
+
+    for what, tasks, colour in (("now solved", overall.won, "green"), ("no longer solved", overall.lost, "red")):
+        more = f", and {len(tasks) - flips:,} more (--flips N)" if len(tasks) > flips else ""
+        named = ": " + escape(", ".join(tasks[:flips])) if tasks and flips else ""
+        console.print(f"[{colour}]{what}[/] {len(tasks):,}{named}{more if named else ''}", soft_wrap=True)
+    if overall.difference and (count := overall.difference.excluded):
+        what = "1 task has" if count == 1 else f"{count:,} tasks have"
+        console.print(f"[yellow]{what} no usable episode on one side and count for nothing.[/]")
+    console.print()
+
+
+def _warn(comparison: Comparison, differences: Sequence[str]) -> None:
+    """What makes the figures mean less than they seem to, on stderr."""
+    from rich.markup import escape
+
+    console = stderr()
+    for difference in differences:
+        console.print(f"[yellow]not the same conditions:[/] {escape(difference)}", soft_wrap=True)
+    for where, tasks in (("base", comparison.only_before), ("other run", comparison.only_after)):
+        if tasks:
+            shown = escape(_listed(tasks))
+            console.print(f"[yellow]left out, as only the {where} has them:[/] {shown}", soft_wrap=True)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first of some names, and how many there are."""
+    names = sorted(names)
+    return ", ".join(names[:3]) + (f" … {len(names):,} in all" if len(names) > 3 else "")

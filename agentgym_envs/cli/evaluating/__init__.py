@@ -1,0 +1,1 @@
+"""What `agentgym eval` is made of: its settings, what is to be played, and playing it."""

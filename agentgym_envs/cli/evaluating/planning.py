@@ -1,0 +1,118 @@
+"""From settings to episodes: which tasks, from which seeds, under which limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from agentgym_envs.cli.common import choose_tasks, make_env, make_env_factory, recorded_args
+from agentgym_envs.cli.evaluating.settings import Settings
+from agentgym_envs.cli.evaluating.task_files import TaskFile
+from agentgym_envs.cli.policies import Batch, read_recorded
+from agentgym_envs.core import text_env
+from agentgym_envs.errors import UsageError
+from agentgym_envs.task import Task, TaskSet
+from agentgym_envs.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_envs.rollout import EpisodeSpec
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to be played.
+
+    `group_order` is the order of the groups in a report, `digests` the hashes of the task tables, `skipped` the ids in
+    the file of tasks that no environment knows.
+    """
+
+    batches: list[Batch] = field(default_factory=list)
+    group_order: list[str] = field(default_factory=list)
+    digests: dict[str, str] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes these are."""
+        return sum(len(batch.specs) for batch in self.batches)
+
+
+def make_plan(settings: Settings, *, skip_unknown: bool) -> Plan:
+    """What the settings ask for.
+
+    Raises:
+        UsageError: there is no episode to play, or the file of tasks names a task that no environment knows and
+            `skip_unknown` is False.
+    """
+    plan = Plan()
+    recorded = read_recorded(settings.policy.partition(":")[2]) if settings.policy.startswith("replay:") else None
+    known: set[str] = set()
+    for env_id in settings.env:
+        made = make_env(env_id, settings.env_args)
+        table = text_env(made).tasks
+        plan.group_order += [group for group in table.groups if group not in plan.group_order]
+        plan.digests[env_id] = table.digest
+        if recorded is not None:
+            plan.batches += _replayed(env_id, settings, recorded)
+        else:
+            tasks = _tasks(env_id, settings, table, known)
+            plan.batches.append(_batch(env_id, settings, _specs(tasks, settings), settings.max_turns))
+        made.close()
+    _check(plan, settings, known, skip_unknown)
+    return plan
+
+
+def _tasks(env_id: str, settings: Settings, table: TaskSet, known: set[str]) -> list[Task]:
+    if not isinstance(settings.tasks, TaskFile):
+        return choose_tasks(table, settings.tasks, split=settings.split, groups=settings.groups, seed=settings.seed)
+    found = settings.tasks.find(env_id, settings.env_args, table)
+    known |= set(found)
+    return list({task.id: task for task in found.values()}.values())
+
+
+def _specs(tasks: Sequence[Task], settings: Settings) -> list[EpisodeSpec]:
+    from agentgym_envs.rollout import EpisodeSpec
+
+    meta = {"policy": settings.policy}
+    return [EpisodeSpec(task.id, settings.seed + sample, meta) for task in tasks for sample in range(settings.samples)]
+
+
+def _check(plan: Plan, settings: Settings, known: set[str], skip_unknown: bool) -> None:
+    if isinstance(settings.tasks, TaskFile) and not settings.policy.startswith("replay:"):
+        plan.skipped = [name for name in settings.tasks.names if name not in known]
+        if plan.skipped and not (skip_unknown and known):
+            raise settings.tasks.refuse(plan.skipped, settings.env)
+    if not plan.episodes:
+        raise UsageError(f"{settings.policy} holds no episode of {', '.join(settings.env)}")
+
+
+def _replayed(env_id: str, settings: Settings, recorded: Sequence[Trajectory]) -> list[Batch]:
+    """The recorded episodes; one that was cut is cut again after as many turns, so that its actions do not run out."""
+    from agentgym_envs.rollout import EpisodeSpec
+
+    by_limit: dict[int, list[EpisodeSpec]] = {}
+    for episode in recorded:
+        if episode.env_id == env_id:
+            _check_replay(episode, settings)
+            turns = len(episode.turns) if episode.truncated else settings.max_turns
+            spec = EpisodeSpec(episode.task.id, episode.seed, {"policy": settings.policy})
+            by_limit.setdefault(min(turns, settings.max_turns), []).append(spec)
+    return [_batch(env_id, settings, specs, turns) for turns, specs in sorted(by_limit.items())]
+
+
+def _check_replay(episode: Trajectory, settings: Settings) -> None:
+    if dict(episode.env_kwargs) != recorded_args(settings.env_args):
+        arguments = " ".join(f"--env-arg {key}={json.dumps(value)}" for key, value in episode.env_kwargs.items())
+        raise UsageError(
+            f"{episode.task.id} was recorded with {arguments or 'no --env-arg'}; its actions mean nothing under "
+            "another, so give the same"
+        )
+
+
+def _batch(env_id: str, settings: Settings, specs: list[EpisodeSpec], max_turns: int) -> Batch:
+    from agentgym_envs.rollout import Limits
+
+    limits = Limits(max_turns, settings.max_tokens, settings.max_turn_tokens)
+    return Batch(env_id, make_env_factory(env_id, settings.env_args), specs, limits)

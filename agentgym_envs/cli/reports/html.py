@@ -1,0 +1,206 @@
+"""A report as one HTML page that needs nothing besides: no script, no picture, no font, no request."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+
+from agentgym_envs.cli.reports.columns import Column, blocks, columns, percent
+from agentgym_envs.cli.reports.contents import Report
+from agentgym_envs.cli.reports.definitions import definitions
+from agentgym_envs.cli.reports.figures import figures
+from agentgym_envs.cli.reports.markup import Markup, el, join
+from agentgym_envs.cli.reports.suite_rows import HEADER, SuiteLine, suite_lines, suite_notes
+from agentgym_envs.cli.reports.unsolved import MOST, Unsolved, unsolved
+from agentgym_envs.evaluate import REPORTED, Estimate, Metrics
+
+
+def to_html(report: Report) -> str:
+    """The page."""
+    style = (files(__package__) / "report.css").read_text(encoding="utf-8")
+    title = f"{report.policy} on {', '.join(report.envs)}"
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=_policy(style)),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", title),
+        el("style", Markup(style)),
+    )
+    sections = (
+        _results(report),
+        _suite(report),
+        _figures(report),
+        _unsolved(report),
+        _run(report),
+        _definitions(report),
+    )
+    body = el("body", el("main", _top(report), *sections), _foot(report))
+    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
+
+
+def _policy(style: str) -> str:
+    """What the page may do: nothing but wear this style."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def _top(report: Report) -> Markup:
+    overall = report.evaluation.overall
+    split = report.settings.get("split")
+    tasks = f"{overall.tasks:,} tasks" + (f" of the {split} split" if isinstance(split, str) else "")
+    several = f", up to {overall.samples} episodes each" if overall.samples > 1 else ""
+    return el(
+        "header",
+        el("p", "Evaluation", class_="kicker"),
+        el("h1", report.policy),
+        el("p", f"{', '.join(report.envs)}. {tasks}{several}; {overall.episodes:,} episodes.", class_="lead"),
+        el("dl", *_headlines(overall), class_="headlines"),
+        *(el("p", note, class_="note") for note in report.notes()),
+    )
+
+
+def _headlines(row: Metrics) -> list[Markup]:
+    """The first numbers that a reader wants, each with its interval."""
+    k = row.samples
+    found = [_headline("Success", _share(row.success), _shares(row.success))]
+    if row.score is not None and row.score != row.success:
+        found.append(_headline("Score", f"{row.score.mean:.3f}", f"{row.score.low:.3f} to {row.score.high:.3f}"))
+    if k > 1:
+        found.append(_headline(f"pass@{k}", _share(row.pass_at_k.get(k)), _shares(row.pass_at_k.get(k))))
+        found.append(_headline(f"pass^{k}", _share(row.pass_hat_k.get(k)), _shares(row.pass_hat_k.get(k))))
+    if row.turns is not None:
+        found.append(_headline("Turns", f"{row.turns:.1f}", _plain(row.turns_estimate, "{:.1f}")))
+    if row.tokens is not None:
+        found.append(_headline("Tokens", f"{row.tokens.mean:,.0f}", _plain(row.tokens, "{:,.0f}")))
+    if row.invalid_actions is not None:
+        found.append(_headline("Invalid", f"{100 * row.invalid_actions:.1f}%", _shares(row.invalid_actions_estimate)))
+    return found
+
+
+def _headline(name: str, value: str, around: str) -> Markup:
+    return el("div", el("dt", name), el("dd", value, class_="big"), el("dd", around, class_="around"))
+
+
+def _share(estimate: Estimate | None) -> str:
+    return "–" if estimate is None else f"{100 * estimate.mean:.1f}%"
+
+
+def _shares(estimate: Estimate | None) -> str:
+    return "" if estimate is None else f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}%"
+
+
+def _plain(estimate: Estimate | None, form: str) -> str:
+    return "" if estimate is None else f"{form.format(estimate.low)} to {form.format(estimate.high)}"
+
+
+def _results(report: Report) -> Markup:
+    evaluation = report.evaluation
+    shown = columns(evaluation)
+    several = len(evaluation.environments) > 1
+    bodies = []
+    for environment, groups in blocks(evaluation):
+        rows = [_row(row.group or "", row, shown) for row in groups]
+        if several:
+            rows.append(_row(str(environment.env_id), environment, shown, strong=True))
+        bodies.append(el("tbody", *rows))
+    head = el("tr", el("td"), *(el("th", column.title, scope="col") for column in shown))
+    foot = el("tfoot", _row("all", evaluation.overall, shown, strong=True))
+    caption = "Means over tasks, with 95\u00a0% intervals."
+    return _section(
+        "Results", scrolling("Results", el("table", el("caption", caption), el("thead", head), *bodies, foot))
+    )
+
+
+def _row(name: str, row: Metrics, shown: Sequence[Column], *, strong: bool = False) -> Markup:
+    cells = (el("td", column.text(row)) for column in shown)
+    return el("tr", el("th", name, scope="row"), *cells, class_="strong" if strong else None)
+
+
+def _suite(report: Report) -> Markup | None:
+    """The 27-task table, with the paper's figures apart."""
+    if report.suite is None:
+        return None
+    own = (el("th", name, scope="col") for name in HEADER)
+    reported = (el("th", model.model, scope="col", class_="reported") for model in REPORTED)
+    groups = el(
+        "tr",
+        el("td"),
+        el("th", "this run", scope="colgroup", colspan=len(HEADER)),
+        el("th", "reported in the paper", scope="colgroup", colspan=len(REPORTED), class_="reported"),
+    )
+    head = el("thead", groups, el("tr", el("td"), *own, *reported))
+    rows = [_suite_row(line) for line in suite_lines(report.suite)]
+    notes = el("ul", *(el("li", note) for note in suite_notes(report.suite)), class_="dim notes")
+    table = el("table", head, el("tbody", *rows), class_="suite")
+    return _section("The 27 tasks", scrolling("The 27 tasks", table), notes)
+
+
+def _suite_row(line: SuiteLine) -> Markup:
+    beside = (el("td", figure, class_="reported") for figure in line.reported)
+    own = (el("td", cell) for cell in line.cells)
+    return el("tr", el("th", line.name, scope="row"), *own, *beside, class_="strong" if line.whole else None)
+
+
+def _figures(report: Report) -> Markup | None:
+    found = [
+        el("figure", figure.plot, el("figcaption", el("b", f"Figure {number}. "), figure.caption))
+        for number, figure in enumerate(figures(report), 1)
+    ]
+    return _section("Figures", el("div", *found, class_="figures")) if found else None
+
+
+def _unsolved(report: Report) -> Markup | None:
+    """The tasks that were never solved, with what their episodes came to."""
+    found = unsolved(report.episodes)
+    if not found:
+        return None
+    head = el("tr", *(el("th", name, scope="col") for name in ("task", "goal", "best score", "turns", "ended by")))
+    table = el("table", el("thead", head), el("tbody", *(_task_row(task) for task in found[:MOST])), class_="tasks")
+    more = el("p", f"{len(found) - MOST:,} more are in the trajectories.", class_="dim") if len(found) > MOST else None
+    summary = el("summary", f"{len(found):,} tasks were never solved")
+    return _section("Unsolved tasks", el("details", summary, scrolling("Unsolved tasks", table), more))
+
+
+def _task_row(task: Unsolved) -> Markup:
+    return el(
+        "tr",
+        el("th", task.name, scope="row"),
+        el("td", task.goal, class_="text"),
+        el("td", f"{task.score:.3f}"),
+        el("td", f"{task.turns:.1f}"),
+        el("td", ", ".join(task.stops), class_="text"),
+    )
+
+
+def _run(report: Report) -> Markup | None:
+    """Settings and versions, and one failure of the machine if there was any."""
+    rows = [
+        el("tr", el("th", name, scope="row"), el("td", value, class_="text")) for name, value in report.setting_rows()
+    ]
+    parts = [scrolling("Settings", el("table", el("tbody", *rows), class_="settings"))] if rows else []
+    for failed in report.failures[:1]:
+        parts += [el("p", "One failure of the environment:"), el("pre", str(failed.error))]
+    return _section("The run", *parts) if parts else None
+
+
+def _definitions(report: Report) -> Markup:
+    terms = (join(el("dt", name), el("dd", text)) for name, text in definitions(report.evaluation))
+    return _section("What the numbers mean", el("dl", *terms, class_="definitions"))
+
+
+def _foot(report: Report) -> Markup:
+    ended = percent(report.evaluation.overall.success)
+    return el("footer", el("p", f"Success {ended}. Made by agentgym eval and agentgym report."))
+
+
+def _section(title: str, *children: Markup | None) -> Markup:
+    return el("section", el("h2", title), *children)
+
+
+def scrolling(name: str, table: Markup) -> Markup:
+    """A table that scrolls sideways by itself where the page is narrow, also by keyboard."""
+    return el("div", table, class_="scroll", tabindex=0, role="region", aria_label=name)

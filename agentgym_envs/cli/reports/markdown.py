@@ -1,0 +1,81 @@
+"""A report as Markdown, to be put into a README, an issue or a log."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+
+from agentgym_envs.cli.reports.columns import blocks, columns, ends, percent
+from agentgym_envs.cli.reports.contents import Report
+from agentgym_envs.cli.reports.definitions import definitions
+from agentgym_envs.cli.reports.markup import visible
+from agentgym_envs.cli.reports.suite_rows import HEADER, suite_lines, suite_notes
+from agentgym_envs.evaluate import REPORTED, Metrics
+
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
+
+
+def to_markdown(report: Report) -> str:
+    """The report as text."""
+    overall = report.evaluation.overall
+    lead = f"**{percent(overall.success)}** success on {overall.tasks:,} tasks, {overall.episodes:,} episodes."
+    parts = [
+        f"# {escape(report.policy)} on {escape(', '.join(report.envs))}",
+        lead,
+        _results(report),
+        _suite(report),
+        f"Ended by: {escape(ends(overall))}.",
+        *(escape(note) for note in report.notes()),
+        _settings(report),
+        "## What the numbers mean",
+        "\n".join(f"- **{escape(name)}**: {escape(text)}" for name, text in definitions(report.evaluation)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose first column is text and whose others are numbers. Cells are Markdown already."""
+    lines = [header, [":--", *("--:" for _ in header[1:])], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def escape(text: str) -> str:
+    """Text without meaning to Markdown or HTML, on one line."""
+    plain = html.escape(visible(" ".join(text.split())), quote=False)
+    return _SPECIAL.sub(r"\\\1", plain)
+
+
+def _results(report: Report) -> str:
+    evaluation = report.evaluation
+    shown = columns(evaluation)
+
+    def row(name: str, metrics: Metrics, strong: bool) -> list[str]:
+        cells = [escape(name), *(escape(column.text(metrics)) for column in shown)]
+        return [f"**{cell}**" for cell in cells] if strong else cells
+
+    rows = []
+    for environment, groups in blocks(evaluation):
+        rows += [row(metrics.group or "", metrics, False) for metrics in groups]
+        if len(evaluation.environments) > 1:
+            rows.append(row(str(environment.env_id), environment, True))
+    rows.append(row("all", evaluation.overall, True))
+    return table(["group", *(escape(column.title) for column in shown)], rows)
+
+
+def _suite(report: Report) -> str:
+    if report.suite is None:
+        return ""
+    header = ["task", *map(escape, HEADER), *(f"*reported: {escape(model.model)}*" for model in REPORTED)]
+    rows = []
+    for line in suite_lines(report.suite):
+        cells = [escape(cell) for cell in (line.name, *line.cells)]
+        beside = [f"*{escape(figure)}*" if figure else "" for figure in line.reported]
+        rows.append([*(f"**{cell}**" if line.whole else cell for cell in cells), *beside])
+    notes = "\n".join(f"- {escape(note)}" for note in suite_notes(report.suite))
+    return f"## The 27 tasks\n\n{table(header, rows)}\n\n{notes}"
+
+
+def _settings(report: Report) -> str:
+    rows = [[escape(name), escape(value)] for name, value in report.setting_rows()]
+    return "## Settings\n\n" + table(["setting", "value"], rows) if rows else ""

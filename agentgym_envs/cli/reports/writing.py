@@ -1,0 +1,24 @@
+"""The files of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from agentgym_envs.cli.reports.contents import Report
+from agentgym_envs.cli.reports.csv import to_csv
+from agentgym_envs.cli.reports.html import to_html
+from agentgym_envs.cli.reports.markdown import to_markdown
+from agentgym_envs.cli.run_store import replace_text
+
+_FILES: dict[str, Callable[[Report], str]] = {
+    "report.html": to_html,
+    "report.md": to_markdown,
+    "metrics.csv": to_csv,
+}
+
+
+def write_all(directory: Path, report: Report) -> None:
+    """Write report.html, report.md and metrics.csv, beside trajectories and `eval.json`. Raises OSError."""
+    for name, render in _FILES.items():
+        replace_text(directory / name, render(report))

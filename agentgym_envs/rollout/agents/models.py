@@ -1,0 +1,229 @@
+"""Models that agents talk to: token ids in and out, or messages over HTTP.
+
+A `Model` is shared by all episodes and opens a `Dialogue` for each try. A dialogue answers lists of messages and keeps
+the budget: no context that the model reads, its answer included, is longer than the first prompt of the try and
+`Limits.max_tokens` more. For an agent that never rewrites its context that is the bound of `play`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Protocol
+
+from agentgym_envs.rollout.chat import ChatCodec
+from agentgym_envs.rollout.engines import BatchEngine, Engine, Sampling
+from agentgym_envs.rollout.play import Limits, sample_answer
+from agentgym_envs.rollout.policies import ChatServer
+from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
+from agentgym_envs.trajectory import Message, Trajectory
+
+_TOKENS_A_CHARACTER = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered; the tokens that it read and wrote, None if nobody counted them."""
+
+    text: str
+    finish: Literal["stop", "length"]
+    prompt_tokens: int | None
+    answer_tokens: int | None
+
+
+@dataclass(slots=True)
+class Usage:
+    """What was asked of a model so far; tokens are None once they were not counted."""
+
+    calls: int = 0
+    prompt_tokens: int | None = 0
+    answer_tokens: int | None = 0
+
+    def add(self, other: Usage | Reply) -> None:
+        """Count a reply, or what another dialogue used."""
+        self.calls += other.calls if isinstance(other, Usage) else 1
+        self.prompt_tokens = _sum(self.prompt_tokens, other.prompt_tokens)
+        self.answer_tokens = _sum(self.answer_tokens, other.answer_tokens)
+
+
+class Dialogue(ABC):
+    """One try of one episode with a model."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.usage = Usage()
+
+    async def reply(self, messages: Sequence[Message], max_tokens: int | None = None) -> Reply | None:
+        """The model's answer, of at most `max_tokens`; None if the budget leaves no room for one.
+
+        `messages` end with one of the user. Raises EngineError if the model fails.
+        """
+        cap = min(self.room(messages), self.limits.max_turn_tokens)
+        cap = cap if max_tokens is None else min(cap, max_tokens)
+        if cap < 1:
+            return None
+        reply = await self.ask(list(messages), cap)
+        self.usage.add(reply)
+        return reply
+
+    @abstractmethod
+    def room(self, messages: Sequence[Message]) -> int:
+        """How many tokens the budget leaves for an answer to these messages; below 1 there is none."""
+
+    @abstractmethod
+    def mark(self, reward: float) -> None:
+        """The last answer was an action, and worth that much."""
+
+    @abstractmethod
+    def segments(self, trajectory: Trajectory) -> list[TokenTrajectory]:
+        """What a trainer trains on: the contexts that the model answered in; of messages without ids, none."""
+
+    @abstractmethod
+    async def ask(self, messages: list[Message], cap: int) -> Reply:
+        """Ask the model for at most `cap` tokens."""
+
+
+class Model(Protocol):
+    """Anything that opens dialogues. `batch` is the engine to which `play_many_agents` announces its workers."""
+
+    @property
+    def batch(self) -> BatchEngine | None: ...  # noqa: D102
+
+    def open(self, limits: Limits) -> Dialogue:
+        """A dialogue for one try."""
+
+
+class TokenModel:
+    """A token engine behind messages. Counts exactly, and keeps what it sampled for training."""
+
+    def __init__(self, engine: Engine, codec: ChatCodec, sampling: Sampling | None = None) -> None:
+        """`sampling` says how to sample; its `max_tokens` is bounded by the limits of the episode."""
+        self._engine, self._codec, self._sampling = engine, codec, sampling
+
+    @property
+    def batch(self) -> BatchEngine | None:
+        """The engine, if it answers in batches."""
+        return self._engine if isinstance(self._engine, BatchEngine) else None
+
+    def open(self, limits: Limits) -> Dialogue:
+        """A dialogue for one try."""
+        return _TokenDialogue(self._engine, self._codec, self._sampling or Sampling(limits.max_turn_tokens), limits)
+
+
+class ChatModel:
+    """A model behind an OpenAI-compatible `/v1/chat/completions` server.
+
+    Its tokens are those of the server's `usage`. Before an answer they are estimated from the number of characters: at
+    four a token at first, then at the rate of the last prompt that the server counted.
+    """
+
+    batch = None
+
+    def __init__(self, model: str, base_url: str, **options: Any) -> None:
+        """`base_url` is the address up to and including `/v1`; `options` are those of `ChatServer`."""
+        self._server = ChatServer(model, base_url, **options)
+
+    def open(self, limits: Limits) -> Dialogue:
+        """A dialogue for one try."""
+        return _ChatDialogue(self._server, limits)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._server.aclose()
+
+
+class _Draft(NamedTuple):
+    """Messages as ids: those of `builder`, and `between` behind them."""
+
+    messages: list[Message]
+    builder: TokenBuilder
+    between: list[int]
+
+    @property
+    def size(self) -> int:
+        return len(self.builder.prompt_ids) + len(self.builder.ids) + len(self.between)
+
+
+class _TokenDialogue(Dialogue):
+    def __init__(self, engine: Engine, codec: ChatCodec, sampling: Sampling, limits: Limits) -> None:
+        super().__init__(limits)
+        self._engine, self._codec, self._sampling = engine, codec, sampling
+        self._builders: list[TokenBuilder] = []  # one for each context
+        self._said: list[Message] = []  # what the last of them holds
+        self._draft: _Draft | None = None
+        self._acted = False
+
+    def room(self, messages: Sequence[Message]) -> int:
+        size = self._encode(list(messages)).size
+        first = len(self._builders[0].prompt_ids) if self._builders else size
+        return first + self.limits.max_tokens - size
+
+    def mark(self, reward: float) -> None:
+        self._builders[-1].add_reward(reward)
+        self._acted = True
+
+    def segments(self, trajectory: Trajectory) -> list[TokenTrajectory]:
+        segments = [builder.build(trajectory) for builder in self._builders]
+        # Only behind the last action does the final observation stand.
+        ended = segments[:-1] if self._acted else segments
+        return [*(replace(segment, next_ids=[]) for segment in ended), *segments[len(ended) :]]
+
+    async def ask(self, messages: list[Message], cap: int) -> Reply:
+        draft, self._draft = self._encode(messages), None
+        read = draft.size
+        if draft.between:
+            draft.builder.add_between(draft.between)
+        else:
+            self._builders.append(draft.builder)
+        generation = await sample_answer(self._engine, self._codec, draft.builder, self._sampling, cap)
+        text = self._codec.decode(generation.ids)
+        self._said = [*messages, {"role": "assistant", "content": text}]
+        self._acted = False
+        return Reply(text, generation.finish, read, len(generation.ids))
+
+    def _encode(self, messages: list[Message]) -> _Draft:
+        """The ids of the messages: appended to what stands if they continue it, or else encoded anew."""
+        if self._draft is None or self._draft.messages != messages:
+            if self._builders and messages[:-1] == self._said:
+                builder = self._builders[-1]
+                self._draft = _Draft(messages, builder, builder.between(messages[-1]["content"]))
+            else:
+                self._draft = _Draft(messages, TokenBuilder(self._codec, self._codec.encode_prompt(messages)), [])
+        return self._draft
+
+
+class _ChatDialogue(Dialogue):
+    def __init__(self, server: ChatServer, limits: Limits) -> None:
+        super().__init__(limits)
+        self._server = server
+        self._rate = _TOKENS_A_CHARACTER
+        self._first: int | None = None  # characters of the first prompt
+
+    def room(self, messages: Sequence[Message]) -> int:
+        size = _characters(messages)
+        first = size if self._first is None else self._first
+        return self.limits.max_tokens - math.ceil((size - first) * self._rate)
+
+    def mark(self, reward: float) -> None:
+        """Nothing is trained on, so nobody asks for it."""
+
+    def segments(self, trajectory: Trajectory) -> list[TokenTrajectory]:
+        return []
+
+    async def ask(self, messages: list[Message], cap: int) -> Reply:
+        size = _characters(messages)
+        self._first = size if self._first is None else self._first
+        answer = await self._server.answer(messages, cap)
+        if answer.prompt_tokens and size:
+            self._rate = answer.prompt_tokens / size
+        return Reply(answer.text, answer.finish, answer.prompt_tokens, answer.answer_tokens)
+
+
+def _characters(messages: Sequence[Message]) -> int:
+    return sum(len(message["content"]) for message in messages)
+
+
+def _sum(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b

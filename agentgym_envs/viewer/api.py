@@ -1,0 +1,218 @@
+"""What the page asks, answered as JSON objects; the server and the export speak through this."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TooSlow
+from pathlib import Path
+from typing import Any
+
+from agentgym_envs.errors import AgentGymError, UnknownTask
+from agentgym_envs.trajectory import Trajectory
+from agentgym_envs.viewer.detail import detail_of
+from agentgym_envs.viewer.filters import Lists, Page, Query, Selection
+from agentgym_envs.viewer.index import Entry, Index, Snapshot, read_bytes, read_episode
+
+REFRESH_SECONDS = 1.0
+"""Files are looked at again when something is asked for and this long has passed."""
+PANEL_SECONDS = 20.0
+MOST_SIBLINGS = 50
+_KEPT_PANELS, _PANEL_THREADS = 32, 2
+_TaskKey = tuple[str, str]
+_NO_PANELS: dict[str, Any] = {"kind": None, "states": []}
+
+
+class UnknownEpisode(UnknownTask):
+    """No episode of that number (any more)."""
+
+
+class Viewer:
+    """Answers over the episodes below given paths. All methods may be called from several threads."""
+
+    def __init__(self, paths: Sequence[Path], *, panel_seconds: float = PANEL_SECONDS) -> None:
+        self.index, self._lists, self._panel_seconds = Index(paths), Lists(), panel_seconds
+        self._summary: tuple[int, dict[str, Any]] = (-1, {})
+        self._tasks: tuple[int, dict[_TaskKey, list[Entry]]] = (-1, {})
+        self._panels = _Panels()
+
+    def summary(self) -> dict[str, Any]:
+        """What there is to filter by, and a number that changes whenever anything does."""
+        snapshot = self._now()
+        version, known = self._summary
+        if version != snapshot.version:
+            known = summary_of(snapshot)
+            self._summary = (snapshot.version, known)
+        return known
+
+    def page(self, page: Page) -> dict[str, Any]:
+        """Some rows of a list, and how many there are."""
+        snapshot = self._now()
+        selection = self._lists.select(snapshot, page.query)
+        rows = [row_of(entry) for entry in selection.entries[page.offset : page.offset + page.limit]]
+        return {"version": snapshot.version, "total": len(selection.entries), "rows": rows, "note": selection.note}
+
+    def select(self, query: Query) -> Selection:
+        """The episodes that a query asks for."""
+        return self._lists.select(self._now(), query)
+
+    def episode(self, number: int) -> dict[str, Any]:
+        """An episode as a whole. Raises UnknownEpisode."""
+        entry = self._entry(number)
+        detail = detail_of(_read(entry))
+        return {"row": row_of(entry), **detail, "siblings": [row_of(other) for other in self._siblings(entry)]}
+
+    def panels(self, number: int) -> dict[str, Any]:
+        """The scenario's panels, with a note in their place if they cannot be had. Raises UnknownEpisode."""
+        entry = self._entry(number)
+        return self._panels.get(number, lambda: _panels_of(_read(entry)), self._panel_seconds)
+
+    def tokens(self, number: int) -> dict[str, Any]:
+        """The episode's tokens, with a note in their place if there are none. Raises UnknownEpisode."""
+        from agentgym_envs.viewer.tokens import tokens_of
+
+        entry = self._entry(number)
+        try:
+            return tokens_of(entry.file.path, read_bytes(entry))
+        except (AgentGymError, OSError) as error:
+            return {"segments": [], "note": f"The tokens cannot be shown: {error}"}
+
+    def training(self) -> dict[str, Any]:
+        """What the training runs logged."""
+        from agentgym_envs.viewer.training import training_of
+
+        snapshot = self._now()
+        return training_of(snapshot.runs, snapshot.entries)
+
+    def _siblings(self, entry: Entry) -> list[Entry]:
+        """Other episodes of the same task, those that are nearest in order if they are many."""
+        snapshot = self.index.snapshot
+        version, tasks = self._tasks
+        if version != snapshot.version:
+            tasks = {}
+            for other in snapshot.entries:
+                tasks.setdefault(_task_key(other), []).append(other)
+            self._tasks = (snapshot.version, tasks)
+        found = [other for other in tasks.get(_task_key(entry), ()) if other.id != entry.id]
+        nearest = sorted(found, key=lambda other: abs(other.id - entry.id))[:MOST_SIBLINGS]
+        return sorted(nearest, key=lambda other: other.id)
+
+    def _now(self) -> Snapshot:
+        return self.index.refresh(REFRESH_SECONDS)
+
+    def _entry(self, number: int) -> Entry:
+        entry = self.index.get(number)
+        if entry is None:  # it may have been written since somebody last asked
+            self._now()
+            entry = self.index.get(number)
+        if entry is None:
+            raise UnknownEpisode(f"there is no episode {number}; its file may have been replaced")
+        return entry
+
+
+def _task_key(entry: Entry) -> _TaskKey:
+    return entry.facts.env, entry.facts.task
+
+
+def row_of(entry: Entry) -> dict[str, Any]:
+    """An episode as a row of a list."""
+    facts = entry.facts
+    row: dict[str, Any] = {name: getattr(facts, name) for name in facts.__struct_fields__}
+    return {"id": entry.id, "source": entry.file.source.name, **row, "has_tokens": entry.file.has_tokens}
+
+
+def summary_of(snapshot: Snapshot) -> dict[str, Any]:
+    """What there is to filter by."""
+    facts = [entry.facts for entry in snapshot.entries]
+    groups: dict[str, set[str]] = {}
+    for one in facts:
+        groups.setdefault(one.env, set()).add(one.group)
+    return {
+        "version": snapshot.version,
+        "count": len(facts),
+        "sources": _sources(snapshot),
+        "envs": sorted(groups),
+        "groups": {env: sorted(names) for env, names in sorted(groups.items())},
+        "stops": sorted({one.stop for one in facts}),
+        "policies": sorted({one.policy for one in facts if one.policy is not None}),
+        "steps": sorted({one.step for one in facts if one.step is not None}),
+        "has_training": bool(snapshot.runs),
+        "problems": snapshot.problems,
+    }
+
+
+def to_json(value: Any) -> str:
+    """JSON as browsers read it: half surrogates as escapes, and null for a number that is none."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(_finite(value), allow_nan=False, separators=(",", ":"))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _sources(snapshot: Snapshot) -> list[dict[str, Any]]:
+    sources: dict[str, dict[str, Any]] = {}
+    for file in snapshot.files:
+        row = sources.setdefault(file.source.name, {"name": file.source.name, "kind": file.source.kind, "count": 0})
+        row["count"] += len(file.ids)
+    return list(sources.values())
+
+
+def _read(entry: Entry) -> Trajectory:
+    try:
+        return read_episode(entry)
+    except AgentGymError as error:
+        raise UnknownEpisode(f"episode {entry.id} is not to be read any more: {error}") from None
+
+
+def _panels_of(trajectory: Trajectory) -> dict[str, Any]:
+    """The panels, or why there are none: they may play the episode again, and the page is of use without them."""
+    try:
+        from agentgym_envs.viewer.panels import panels_of
+
+        return panels_of(trajectory)
+    except Exception as error:
+        return {**_NO_PANELS, "note": f"There is no picture of this episode: {' '.join(str(error).split())[:500]}"}
+
+
+class _Panels:
+    """Makes panels in threads of their own and keeps the last ones; nobody waits for one longer than given.
+
+    The threads are daemons, so that a simulator that hangs does not keep the program from ending.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, Future[dict[str, Any]]] = OrderedDict()
+        self._lock, self._free = threading.Lock(), threading.Semaphore(_PANEL_THREADS)
+
+    def get(self, number: int, make: Callable[[], dict[str, Any]], seconds: float) -> dict[str, Any]:
+        with self._lock:
+            future = self._kept.get(number)
+            if future is None or (future.done() and future.exception() is not None):
+                future = self._kept[number] = Future()
+                threading.Thread(target=self._make, args=(make, future), name="panels", daemon=True).start()
+            self._kept.move_to_end(number)
+            while len(self._kept) > _KEPT_PANELS:
+                self._kept.popitem(last=False)
+        try:
+            return future.result(seconds)
+        except TooSlow:
+            return {**_NO_PANELS, "note": f"The picture is not ready after {seconds:g} s; look again in a while."}
+
+    def _make(self, make: Callable[[], dict[str, Any]], future: Future[dict[str, Any]]) -> None:
+        with self._free:
+            try:
+                future.set_result(make())
+            except Exception as error:
+                future.set_exception(error)

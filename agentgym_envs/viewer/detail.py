@@ -1,0 +1,109 @@
+"""One episode, opened: its turns with thought and command apart, as the page shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from agentgym_envs.errors import InvalidAction, UsageError
+from agentgym_envs.grammar import GRAMMARS, ActionGrammar, BareGrammar, make_grammar
+from agentgym_envs.trajectory import Trajectory
+
+_SHOWN_APART = ("invalid_action", "finish", "score")
+
+
+def detail_of(trajectory: Trajectory) -> dict[str, Any]:
+    """The episode as JSON; the contract of `/api/episodes/ID` without the row and its siblings."""
+    grammar = grammar_of(trajectory)
+    return {
+        "instructions": trajectory.instructions,
+        "turns": turns_of([_plain(asdict(turn)) for turn in trajectory.turns], grammar),
+        "final_observation": trajectory.final_observation,
+        "error": trajectory.error,
+        "meta": {name: value for name, value in trajectory.meta.items() if name != "tries"},
+        "env_kwargs": dict(trajectory.env_kwargs),
+        "task_data": dict(trajectory.task.data),
+        "tries": _tries(trajectory.meta.get("tries"), grammar),
+    }
+
+
+def grammar_of(trajectory: Trajectory) -> ActionGrammar:
+    """The grammar that an episode was played with; the bare one if its own is not known here."""
+    try:
+        return make_grammar(trajectory.env_kwargs.get("grammar") or "bare", _grammars(trajectory.env_id))
+    except UsageError:
+        return BareGrammar()
+
+
+def turns_of(turns: Sequence[Mapping[str, Any]], grammar: ActionGrammar) -> list[dict[str, Any]]:
+    """Turns as the page shows them. `score` is the one so far: the environment's, or else the sum of the rewards."""
+    shown, total = [], 0.0
+    for turn in turns:
+        info = turn["info"]
+        total += turn["reward"]
+        thought, command = _read(turn["action"], grammar)
+        score = info.get("score")
+        shown.append(
+            {
+                "observation": turn["observation"],
+                "action": turn["action"],
+                "thought": thought,
+                "command": command,
+                "reward": turn["reward"],
+                "score": score if isinstance(score, int | float) else total,
+                "invalid": info.get("invalid_action"),
+                "cut": info.get("finish") == "length",
+                "info": {name: value for name, value in info.items() if name not in _SHOWN_APART},
+            }
+        )
+    return shown
+
+
+def _grammars(env_id: str) -> Mapping[str, Any]:
+    """The grammars of an environment, which may word some in its own way; the suite's, if it cannot be had here."""
+    from agentgym_envs.registration import env_class
+
+    try:
+        return env_class(env_id).grammars
+    except Exception:  # another suite's, or an extra is missing: reading an episode must not need it
+        return GRAMMARS
+
+
+def _read(action: str, grammar: ActionGrammar) -> tuple[str, str | None]:
+    """Thought and command; None for what cannot be read as one."""
+    try:
+        return grammar.parse(action)
+    except InvalidAction:
+        return "", None
+
+
+def _plain(turn: Any) -> dict[str, Any]:
+    """A turn as recorded, also of an earlier try; what has another type than it should, as text or as nothing."""
+    fields: Mapping[str, Any] = turn if isinstance(turn, Mapping) else {}
+    reward, info = fields.get("reward"), fields.get("info")
+    return {
+        "observation": _text(fields.get("observation")),
+        "action": _text(fields.get("action")),
+        "reward": reward if isinstance(reward, int | float) else 0.0,
+        "info": info if isinstance(info, Mapping) else {},
+    }
+
+
+def _tries(tries: Any, grammar: ActionGrammar) -> list[dict[str, Any]]:
+    """The earlier tries of an agent that learns from them, as it recorded them."""
+    found = [one for one in tries if isinstance(one, Mapping)] if isinstance(tries, list) else []
+    return [
+        {
+            "turns": turns_of([_plain(turn) for turn in one.get("turns") or ()], grammar),
+            "score": one.get("score"),
+            "success": bool(one.get("success")),
+            "stop": _text(one.get("stop_reason")),
+            "lesson": _text(one.get("lesson")),
+        }
+        for one in found
+    ]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)

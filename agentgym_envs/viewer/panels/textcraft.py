@@ -1,0 +1,213 @@
+"""TextCraft's panel: what is carried, and what the goal is made of, down to what can be taken.
+
+All of it stands in the record: the first observation shows every recipe under the goal, and each turn's info holds the
+inventory. So nothing is played again, and records of other versions, tables and suites are shown as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentgym_envs.trajectory import Trajectory
+from agentgym_envs.viewer.panels.replay import observations
+
+_RECIPE = re.compile(r"craft (\d{1,4}) (.+?) using (.+)")
+_PART = re.compile(r"(\d{1,4}) (.+)")
+_GOAL = re.compile(r"^Goal: (?:craft )?(.+?)\.?$", re.MULTILINE)
+_GOT, _CRAFTED = re.compile(r"Got (\d{1,4}) (.+)"), re.compile(r"Crafted (\d{1,4}) (.+)")
+_CRAFT = re.compile(r"craft (?:\d{1,4} )?.+? using ([^\n]+)", re.IGNORECASE)
+_KINDS = "Kinds of items:"
+_MOST_RECIPES, _DEEPEST, _LONGEST_ACTION = 500, 24, 4_000
+_MOST_NODES, _MOST_NODES_OF_ALL = 120, 12_000
+_HELD = 0.01
+"""What an item costs that was carried at some time of the episode, beside one that never was."""
+
+Inventory = Mapping[str, int]
+Node = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One craft: it makes `makes` out of `parts`, pairs of a name and an amount."""
+
+    makes: int
+    parts: tuple[tuple[str, int], ...]
+
+
+@dataclass(slots=True)
+class Recipes:
+    """What the first observation shows: how items are made, and which items are of a kind."""
+
+    goal: str
+    ways: dict[str, list[Recipe]] = field(default_factory=dict)
+    kinds: dict[str, list[str]] = field(default_factory=dict)
+
+
+def from_record(trajectory: Trajectory) -> tuple[list[dict[str, Any]], str | None]:
+    """`shared`: `goal` and `trees`. A state has `inventory` and the number of its own `tree` (None without a goal).
+
+    A node of a tree: `name`, `need` (how many are wanted still), `have` and `missing` (of those), `status`, `makes` (of
+    one craft; 0 if it can only be taken), `kind` (what it stands in for, or None) and `parts`. `status` is "have";
+    "ready" to be crafted; "missing"; or "done", if nothing needs it any more.
+    """
+    told = observations(trajectory)
+    recipes = read_recipes(told[0])
+    inventories = _inventories(trajectory, told[1:])
+    held = {name for inventory in inventories for name in inventory}
+    grower = _Grower(recipes, held, min(_MOST_NODES, 1 + _MOST_NODES_OF_ALL // len(inventories)))
+    trees, places, states = list[Node](), dict[str, int](), list[dict[str, Any]]()
+    for inventory in inventories:
+        key = str(sorted(inventory.items()))
+        if recipes.goal and key not in places:
+            places[key] = len(trees)
+            trees.append(grower.tree(inventory))
+        states.append({"inventory": [list(pair) for pair in inventory.items()], "tree": places.get(key)})
+    states[0]["shared"] = {"goal": recipes.goal, "trees": trees}
+    return states, None if recipes.goal else "The first observation names no goal that could be read."
+
+
+def read_recipes(observation: str) -> Recipes:
+    """The recipes, kinds and goal of a first observation; of other text, none and the goal ""."""
+    goal = _GOAL.search(observation)
+    recipes = Recipes(_plain(goal[1]) if goal else "")
+    shown, _, explained = observation.partition(_KINDS)
+    for line in shown.splitlines()[:_MOST_RECIPES]:
+        if made := _RECIPE.match(line.strip()):
+            recipe = Recipe(int(made[1]) or 1, tuple(_parts(made[3]).items()))
+            recipes.ways.setdefault(_plain(made[2]), []).append(recipe)
+    for line in explained.split("\n\n", 1)[0].splitlines():
+        name, colon, members = line.partition(": ")
+        if colon:
+            recipes.kinds[_plain(name)] = [_plain(member) for member in members.split(",")]
+    return recipes if recipes.kinds else _with_known_kinds(recipes)
+
+
+def _with_known_kinds(recipes: Recipes) -> Recipes:
+    """The real names explain no kinds, as a reader knows what planks are: here the built-in table does."""
+    from agentgym_envs.textcraft.book import load_book
+
+    book = load_book()
+    wanted = {name for ways in recipes.ways.values() for recipe in ways for name, _ in recipe.parts}
+    for ref, members in book.members.items():
+        name = _plain(book.tags[ref - book.size])
+        if name in wanted and name not in recipes.ways:
+            recipes.kinds[name] = [_plain(book.items[member]) for member in members]
+    return recipes
+
+
+def _parts(text: str) -> dict[str, int]:
+    parts: dict[str, int] = {}
+    for piece in text.split(","):
+        if found := _PART.fullmatch(piece.strip()):
+            name = _plain(found[2])
+            parts[name] = parts.get(name, 0) + int(found[1])
+    return parts
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.lower().replace("minecraft:", "").replace("_", " ").split())
+
+
+def _inventories(trajectory: Trajectory, replies: Iterable[str]) -> list[dict[str, int]]:
+    """What is carried before the first action and after each: as info has it, else by what the replies say."""
+    inventories: list[dict[str, int]] = [{}]
+    for turn, reply in zip(trajectory.turns, replies, strict=True):
+        known = turn.info.get("inventory")
+        now = _counts(known) if isinstance(known, Mapping) else _after(inventories[-1], turn.action, reply)
+        inventories.append(now)
+    return inventories
+
+
+def _counts(known: Mapping[str, Any]) -> dict[str, int]:
+    return {str(name): amount for name, amount in known.items() if type(amount) is int and amount > 0}
+
+
+def _after(before: Inventory, action: str, reply: str) -> dict[str, int]:
+    got, crafted = _GOT.match(reply.strip()), _CRAFTED.match(reply.strip())
+    change: dict[str, int] = {}
+    if crafted and (used := list(_CRAFT.finditer(action[-_LONGEST_ACTION:]))):
+        change = {name: -amount for name, amount in _parts(used[-1][1].strip(" .`")).items()}
+    if found := got or crafted:
+        name = _plain(found[2])
+        change[name] = change.get(name, 0) + int(found[1])
+    names = dict.fromkeys([*before, *change])
+    return {name: left for name in names if (left := before.get(name, 0) + change.get(name, 0)) > 0}
+
+
+class _Grower:
+    """Grows the tree of a goal. The ways are chosen once for an episode: those it went, else the cheapest."""
+
+    def __init__(self, recipes: Recipes, held: set[str], most_nodes: int) -> None:
+        self._recipes, self._held, self._most_nodes = recipes, held, most_nodes
+        self._costs: dict[str, float] = {}
+        self._left = 0
+
+    def tree(self, inventory: Inventory) -> Node:
+        """The tree with what is carried, which the nodes share out from the goal down."""
+        self._left = self._most_nodes
+        return self._grow(self._recipes.goal, 1, 1, dict(inventory), inventory, ())
+
+    def _grow(
+        self, wanted: str, need: int, total: int, pool: dict[str, int], carried: Inventory, above: tuple[str, ...]
+    ) -> Node:
+        """A node. `need` are to be had still; `total` would be without anything carried; `pool` is not shared out."""
+        self._left -= 1
+        name = self._member(wanted, need, pool)
+        members = self._recipes.kinds.get(wanted, [name])
+        have = _take(members, need, pool)
+        missing = need - have
+        recipe = None if name in above else self._way(name, above)
+        ready = recipe is not None and self._carries(recipe, carried)
+        status = "done" if not need else "have" if not missing else "ready" if ready else "missing"
+        node: Node = {"name": name, "need": need, "have": have, "missing": missing, "status": status}
+        node |= {"kind": wanted if wanted != name else None, "makes": recipe.makes if recipe else 0, "parts": []}
+        if recipe is not None and len(above) < _DEEPEST:
+            times, at_all = -(-missing // recipe.makes), -(-total // recipe.makes)
+            for part, amount in recipe.parts:
+                if self._left > 0:
+                    grown = self._grow(part, amount * times, amount * at_all, pool, carried, (*above, name))
+                    node["parts"].append(grown)
+        return node
+
+    def _member(self, wanted: str, need: int, pool: Inventory) -> str:
+        """The item itself; of a kind, what is carried of it, else what was once, else the cheapest."""
+        members = self._recipes.kinds.get(wanted)
+        if not members:
+            return wanted
+        most = max(members, key=lambda member: pool.get(member, 0))
+        return most if need and pool.get(most, 0) else min(members, key=lambda member: self._cost(member, ()))
+
+    def _carries(self, recipe: Recipe, carried: Inventory) -> bool:
+        kinds = self._recipes.kinds
+        return all(sum(carried.get(m, 0) for m in kinds.get(part, [part])) >= amount for part, amount in recipe.parts)
+
+    def _way(self, name: str, above: tuple[str, ...]) -> Recipe | None:
+        ways = self._recipes.ways.get(name)
+        return min(ways, key=lambda way: self._price(way, (*above, name))) if ways else None
+
+    def _price(self, recipe: Recipe, above: tuple[str, ...]) -> float:
+        return _HELD + sum(amount * self._cost(part, above) for part, amount in recipe.parts) / recipe.makes
+
+    def _cost(self, name: str, above: tuple[str, ...]) -> float:
+        """About how much work it is to have one. What leads back to itself, or far down, cannot be had."""
+        if name in above or len(above) > _DEEPEST:
+            return 1e9
+        if name not in self._costs:
+            options = [self._cost(member, (*above, name)) for member in self._recipes.kinds.get(name, ())]
+            options += [self._price(way, (*above, name)) for way in self._recipes.ways.get(name, ())]
+            self._costs[name] = min(options, default=1.0) * (_HELD if name in self._held else 1.0)
+        return self._costs[name]
+
+
+def _take(members: Iterable[str], need: int, pool: dict[str, int]) -> int:
+    """Take up to `need` of the members out of the pool; how many those were."""
+    taken = 0
+    for member in members:
+        share = min(need - taken, pool.get(member, 0))
+        if share > 0:
+            pool[member] -= share
+            taken += share
+    return taken

@@ -1,0 +1,172 @@
+"""The viewer over HTTP, for the browser of this machine: it reads, and answers nobody but its own page.
+
+A page of another site can send requests to a server on the loopback address, also under a name of its own that it lets
+point there. So a request must name this server in its Host header, no answer may be read across origins, and nothing
+can be changed by any request.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agentgym_envs.errors import AgentGymError, UsageError
+from agentgym_envs.viewer.api import UnknownEpisode, Viewer, to_json
+from agentgym_envs.viewer.filters import parse_page
+from agentgym_envs.viewer.pages import PAGE, read_static
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+_LOCAL_NAMES = frozenset({"localhost", socket.gethostname().lower(), socket.getfqdn().lower()})
+_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+
+_Message = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
+_App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
+
+
+def make_app(viewer: Viewer, *, host: str = "127.0.0.1") -> _App:
+    """The ASGI application. `host` is the name or address that it listens at."""
+    endpoints = _Endpoints(viewer)
+    routes = [
+        Route("/", endpoints.file),
+        Route("/static/{name}", endpoints.file),
+        Route("/api/summary", endpoints.summary),
+        Route("/api/training", endpoints.training),
+        Route("/api/episodes", endpoints.episodes),
+        Route("/api/episodes/{number}", endpoints.episode),
+        Route("/api/episodes/{number}/{part}", endpoints.episode),
+        Route("/{path:path}", _nothing),
+    ]
+    app = Starlette(routes=routes, exception_handlers={AgentGymError: _refuse, Exception: _fail})
+    return _Guard(GZipMiddleware(app, minimum_size=2048, compresslevel=1), host)
+
+
+def make_server(viewer: Viewer, host: str, port: int) -> uvicorn.Server:
+    """A server that is not running yet."""
+    options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    app = make_app(viewer, host=host)
+    return uvicorn.Server(
+        uvicorn.Config(app, host=host, port=port, lifespan="off", timeout_graceful_shutdown=2, **options)
+    )
+
+
+class _Endpoints:
+    """What is asked, read from the request; files are read in threads, so that no request waits for another."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self._viewer = viewer
+
+    async def file(self, request: Request) -> Response:
+        found = read_static(request.path_params.get("name", PAGE))
+        return await _nothing(request) if found is None else Response(found[0], media_type=found[1])
+
+    async def summary(self, request: Request) -> Response:
+        return await _answer(self._viewer.summary)
+
+    async def training(self, request: Request) -> Response:
+        return await _answer(self._viewer.training)
+
+    async def episodes(self, request: Request) -> Response:
+        page = parse_page(request.query_params.multi_items())
+        return await _answer(lambda: self._viewer.page(page))
+
+    async def episode(self, request: Request) -> Response:
+        number, part = request.path_params["number"], request.path_params.get("part", "episode")
+        ask = {"episode": self._viewer.episode, "panels": self._viewer.panels, "tokens": self._viewer.tokens}.get(part)
+        if ask is None or not (number.isascii() and number.isdigit() and len(number) < 16):
+            return await _nothing(request)
+        return await _answer(lambda: ask(int(number)))
+
+
+class _Guard:
+    """Refuses requests under a name that is not this server's, and puts the headers on every answer."""
+
+    def __init__(self, app: _App, host: str) -> None:
+        self._app, self._names = app, {*_names_of(host)}
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        if scope["type"] != "http":
+            return
+
+        async def send_guarded(message: _Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *_RAW_HEADERS]
+            await send(message)
+
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) == 1 and is_own_name(hosts[0], self._names):
+            await self._app(scope, receive, send_guarded)
+        else:
+            answer = _error("this server answers only under its own address", 421)
+            await answer(scope, receive, send_guarded)
+
+
+def is_own_name(header: str, names: Iterable[str]) -> bool:
+    """Whether a Host header names this server: by one of its names, or by a number, which nobody can redirect."""
+    name, bracket, _ = header.partition("]")
+    name = f"{name}]" if bracket else header.rpartition(":")[0] or header
+    if name != "*" and name.lower() in names:
+        return True
+    try:
+        ipaddress.ip_address(name[1:-1] if bracket else name)
+    except ValueError:
+        return False
+    return "*" in names or is_loopback(name.strip("[]"))
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach a server at that address or name."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address.lower() == "localhost"
+
+
+def _names_of(host: str) -> Iterable[str]:
+    """The names that a server has; "*" stands for any number, where it listens for other machines as well."""
+    return {"localhost"} if is_loopback(host) else {*_LOCAL_NAMES, host.lower(), "*"}
+
+
+async def _answer(ask: Callable[[], Any]) -> Response:
+    text = await run_in_threadpool(lambda: to_json(ask()))
+    return Response(text, media_type="application/json")
+
+
+async def _nothing(request: Request) -> Response:
+    return _error(f"there is nothing at {request.url.path[:200]!r}", 404)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    status = 404 if isinstance(error, UnknownEpisode) else 400 if isinstance(error, UsageError) else 500
+    return _error(str(error), status)
+
+
+async def _fail(request: Request, error: Exception) -> Response:
+    """Answer; the server's log gets the error itself."""
+    return _error(f"the viewer failed: {type(error).__name__}; its log says more", 500)
+
+
+def _error(text: str, status: int) -> Response:
+    return Response(to_json({"error": text}), status, media_type="application/json")

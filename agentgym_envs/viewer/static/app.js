@@ -1,0 +1,188 @@
+/* Which page is shown, what is followed, and the keys that work everywhere. */
+(function () {
+  "use strict";
+  const { el, fill, icon } = Viewer;
+  const POLL_MS = 2000;
+  const main = document.getElementById("main");
+  const live = document.getElementById("live");
+  const help = document.getElementById("help");
+  const THEMES = {
+    auto: ["Colours of the system", "M8 2.5a5.5 5.5 0 1 0 0 11zM8 2.5a5.5 5.5 0 0 1 0 11"],
+    light: [
+      "Light colours",
+      "M8 5a3 3 0 1 0 0 6a3 3 0 0 0 0-6M8 1v1.5m0 11V15M1 8h1.5m11 0H15M3.5 3.5l1 1M11.5 11.5l1 1M3.5 12.5l1-1m7-7l1-1",
+    ],
+    dark: ["Dark colours", "M13 9.5A5.5 5.5 0 0 1 6.5 3A5.5 5.5 0 1 0 13 9.5z"],
+  };
+  const KEYS = [
+    [
+      "List",
+      [
+        ["↑ ↓", "Choose an episode (also k, j)"],
+        ["Enter", "Open it"],
+        ["/", "Search in the text"],
+      ],
+    ],
+    [
+      "Episode and comparison",
+      [
+        ["← →", "Turn before, turn after (also k, j)"],
+        ["Home End", "First turn, the end"],
+        ["Space", "Play and pause"],
+        ["[ ]", "Episode before and after in the list"],
+        ["d", "Comparison: to the first difference"],
+      ],
+    ],
+    [
+      "Everywhere",
+      [
+        ["g", "Back to the list"],
+        ["t", "Change the colours"],
+        ["?", "This help"],
+      ],
+    ],
+  ];
+  let page = null;
+  let shown = "";
+  let version = null;
+
+  function route() {
+    const [path, query] = (location.hash.replace(/^#/, "") || "/").split(/\?(.*)/s);
+    const [name, ...ids] = path.split("/").filter(Boolean);
+    return { name: name || "list", ids, query: Object.fromEntries(new URLSearchParams(query || "")) };
+  }
+
+  function nowhere(root, text) {
+    fill(
+      root,
+      el(
+        "div",
+        { class: "empty" },
+        el("h2", {}, "Nothing is here"),
+        el("p", {}, text),
+        el("a", { class: "button", href: "#/" }, "All episodes"),
+      ),
+    );
+  }
+
+  function open() {
+    if (location.hash === "#main") return; // the skip link
+    const { name, ids, query } = route();
+    if (page && page.close) page.close();
+    if (page) main.focus({ preventScroll: true }); // so that a screen reader goes on in the new page
+    main.replaceChildren();
+    page = Viewer.pages[name] || null;
+    shown = name;
+    drawPages();
+    window.scrollTo(0, 0);
+    if (!page) return nowhere(main, `There is no page “${name}”.`);
+    document.title = page.title || "Episodes";
+    page.open(main, { ids, query });
+  }
+
+  function drawPages(summary) {
+    const bar = document.getElementById("pages");
+    const training = summary
+      ? summary.has_training
+      : Boolean(bar.querySelector('[href="#/training"]')) || shown === "training";
+    const link = (name, href, text) => el("a", { href, "aria-current": shown === name ? "page" : null }, text);
+    fill(bar, link("list", "#/", "Episodes"), training && link("training", "#/training", "Training"));
+  }
+
+  function tell(text, kind) {
+    if (live.textContent !== text) live.textContent = text;
+    live.className = `live ${kind}`;
+  }
+
+  async function poll() {
+    try {
+      const summary = await Viewer.api("summary");
+      const turn = summary.version !== version;
+      if (turn) drawPages(summary);
+      if (turn && version !== null && page && page.refresh) page.refresh(summary);
+      version = summary.version;
+      const count = Viewer.plural(summary.count, "episode");
+      tell(Viewer.exported ? `${count} in this file` : `Following ${count}`, Viewer.exported ? "still" : "");
+    } catch (error) {
+      tell(error.status ? error.message : "The server does not answer", "lost");
+    }
+  }
+
+  async function follow() {
+    if (!document.hidden) await poll();
+    if (!Viewer.exported) setTimeout(follow, POLL_MS);
+  }
+
+  function drawTools() {
+    const [text, path] = THEMES[Viewer.theme.current()];
+    const theme = el(
+      "button",
+      {
+        class: "button bare icon-only",
+        type: "button",
+        "aria-label": `${text}; change`,
+        title: `${text} (t)`,
+        on: { click: turnTheme },
+      },
+      icon(path),
+    );
+    const ask = el(
+      "button",
+      {
+        class: "button bare icon-only",
+        type: "button",
+        "aria-label": "Keys and help",
+        title: "Keys (?)",
+        on: { click: showHelp },
+      },
+      "?",
+    );
+    const tools = document.getElementById("tools");
+    const held = tools.contains(document.activeElement);
+    fill(tools, theme, ask);
+    if (held) theme.focus();
+  }
+
+  function turnTheme() {
+    Viewer.theme.next();
+    drawTools();
+  }
+
+  function showHelp() {
+    const keys = (text) => text.split(" ").map((key) => el("kbd", {}, key));
+    const rows = ([head, items]) => [
+      el("h3", {}, head),
+      items.map(([key, what]) => [el("dt", {}, keys(key)), el("dd", {}, what)]),
+    ];
+    const close = el("button", { class: "button small", type: "button", on: { click: () => help.close() } }, "Close");
+    fill(help, el("header", {}, el("h2", { id: "help-title" }, "Keys"), close), el("dl", {}, KEYS.map(rows)));
+    help.showModal();
+  }
+
+  function onKey(event) {
+    if (Viewer.typing(event) || help.open) return;
+    if (event.key === "?") showHelp();
+    else if (event.key === "t") turnTheme();
+    else if (event.key === "g") location.hash = Viewer.pages.list.address();
+    else return;
+    event.preventDefault();
+  }
+
+  /* Replaces the query of the address without opening the page anew. */
+  Viewer.address = (path, query) => {
+    const wanted = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+    return "#/" + path + (wanted.length ? "?" + new URLSearchParams(wanted) : "");
+  };
+  Viewer.keepAddress = (path, query) => history.replaceState(null, "", Viewer.address(path, query));
+  Viewer.nowhere = nowhere;
+
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
+  addEventListener("hashchange", open);
+  addEventListener("keydown", onKey);
+  drawTools();
+  open();
+  follow();
+})();

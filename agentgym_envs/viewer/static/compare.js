@@ -1,0 +1,206 @@
+/* Two episodes of one task side by side, turn by turn. */
+(function () {
+  "use strict";
+  const { el, fill, icon } = Viewer;
+  const SEEN = 900;
+  const LEFT = "M10 3L5 8l5 5";
+  const RIGHT = "M6 3l5 5-5 5";
+  let view = null;
+
+  const page = { title: "Comparison" };
+  Viewer.pages.compare = page;
+
+  page.open = async (root, params) => {
+    const mine = { root, ids: params.ids, index: 0 };
+    view = mine;
+    root.append(el("p", { class: "empty", role: "status" }, "Reading both episodes…"));
+    try {
+      mine.details = await Promise.all([0, 1].map((i) => Viewer.api(`episodes/${params.ids[i]}`)));
+    } catch (error) {
+      if (view === mine) Viewer.nowhere(root, error.message);
+      return;
+    }
+    if (view !== mine) return;
+    document.title = `Episodes ${params.ids[0]} and ${params.ids[1]}`;
+    mine.length = Math.max(...mine.details.map((detail) => detail.turns.length));
+    mine.first = firstDifference(mine.details);
+    draw();
+    choose(Number(params.query.turn || 1) - 1, Boolean(params.query.turn));
+    addEventListener("keydown", onKey);
+  };
+
+  page.close = () => {
+    view = null;
+    removeEventListener("keydown", onKey);
+  };
+
+  const done = (turn) => (turn ? (turn.command === null ? turn.action : turn.command).trim() : null);
+
+  /* The first turn that did or saw something else; null if all turns are alike. */
+  function firstDifference([one, other]) {
+    const length = Math.max(one.turns.length, other.turns.length);
+    for (let i = 0; i < length; i += 1) {
+      const [a, b] = [one.turns[i], other.turns[i]];
+      if (!a || !b || done(a) !== done(b) || a.observation !== b.observation) return i;
+    }
+    return null;
+  }
+
+  function draw() {
+    const { details, root, length } = view;
+    view.rows = Array.from({ length }, (_, i) => pair(i));
+    view.rows.push(
+      el(
+        "div",
+        { class: "pair", role: "group", "aria-label": "End" },
+        details.map((detail, side) =>
+          cell(side, Viewer.end({ ...detail, final_observation: "" }, { onSelect: () => choose(length, true) })),
+        ),
+      ),
+    );
+    view.where = el("span", { class: "where num", role: "status" });
+    fill(
+      root,
+      head(),
+      el("div", { class: "controls card" }, steps(), jump()),
+      el("div", { class: "pair heads" }, details.map(summary)),
+      el("div", { class: "pairs" }, view.rows),
+    );
+  }
+
+  function head() {
+    const [one, other] = view.details;
+    const same = one.row.env === other.row.env && one.row.task === other.row.task;
+    return el(
+      "header",
+      { class: "episode-head" },
+      el(
+        "div",
+        { class: "crumbs" },
+        el("a", { class: "button small bare", href: `#/episode/${one.row.id}` }, icon(LEFT), `Episode ${one.row.id}`),
+      ),
+      el("h1", {}, Viewer.text(one.row.goal || one.row.task, { limit: 300 })),
+      same
+        ? null
+        : el(
+            "p",
+            { class: "problem" },
+            "These two are not of the same task, so their turns may have little in common.",
+          ),
+    );
+  }
+
+  function steps() {
+    const button = (name, path, key, by) =>
+      el(
+        "button",
+        {
+          class: "button bare icon-only",
+          type: "button",
+          "aria-label": name,
+          title: `${name} (${key})`,
+          on: { click: () => choose(view.index + by, true) },
+        },
+        icon(path),
+      );
+    return el(
+      "div",
+      { class: "steps" },
+      button("Turn before", LEFT, "←", -1),
+      button("Turn after", RIGHT, "→", 1),
+      view.where,
+    );
+  }
+
+  function jump() {
+    if (view.first === null) return el("p", { class: "dim" }, "All turns are alike.");
+    return el(
+      "button",
+      { class: "button small", type: "button", title: "d", on: { click: () => choose(view.first, true) } },
+      `First difference: turn ${view.first + 1}`,
+    );
+  }
+
+  function summary(detail, side) {
+    const { row } = detail;
+    const facts = [row.policy, row.step === null ? "" : `step ${row.step}`, row.source, `seed ${row.seed}`]
+      .filter(Boolean)
+      .join(" · ");
+    return el(
+      "div",
+      { class: "cell card head", "data-side": "AB"[side] },
+      el("h2", {}, el("a", { href: `#/episode/${row.id}` }, `${"AB"[side]}: episode ${row.id}`)),
+      el(
+        "p",
+        { class: "verdict" },
+        Viewer.words.outcome(row),
+        Viewer.words.score(row.score),
+        el("span", { class: "num" }, Viewer.plural(row.turns, "turn")),
+      ),
+      el("p", { class: "dim" }, Viewer.line(facts, 160)),
+    );
+  }
+
+  function cell(side, content) {
+    return el("div", { class: "cell", "data-side": "AB"[side] }, content);
+  }
+
+  function pair(i) {
+    const [a, b] = view.details.map((detail) => detail.turns[i]);
+    const unlike = !a || !b || done(a) !== done(b);
+    const seen = Boolean(a && b && a.observation !== b.observation);
+    const sides = [a, b].map((turn, side) =>
+      cell(side, turn ? brief(turn, i, { unlike, seen }) : el("p", { class: "gone dim" }, "It had ended.")),
+    );
+    const line = i === view.first ? el("p", { class: "parting", id: "first-difference" }, "First difference") : null;
+    return el(
+      "div",
+      {
+        class: `pair${unlike ? " unlike" : ""}`,
+        role: "group",
+        "aria-label": `Turn ${i + 1}${unlike ? ", different" : ""}`,
+      },
+      line,
+      sides,
+    );
+  }
+
+  function brief(turn, i, { unlike, seen }) {
+    const shown = Viewer.turn(turn, i + 1, { onSelect: () => choose(i, true), seen: SEEN });
+    if (unlike) shown.querySelector(".act").classList.add("unlike");
+    if (seen) shown.querySelector(".seen").classList.add("unlike");
+    return shown;
+  }
+
+  function choose(index, scroll) {
+    const { rows, length } = view;
+    view.index = Math.max(0, Math.min(index || 0, length));
+    view.where.textContent = view.index < length ? `Turn ${view.index + 1} of ${length}` : "End";
+    rows.forEach((row, i) =>
+      row.querySelectorAll(".turn").forEach((turn) => turn.classList.toggle("now", i === view.index)),
+    );
+    if (!scroll) return;
+    Viewer.keepAddress(`compare/${view.ids[0]}/${view.ids[1]}`, { turn: view.index ? view.index + 1 : "" });
+    const lid = document.querySelector(".top").offsetHeight + view.root.querySelector(".controls").offsetHeight + 12;
+    window.scrollTo({
+      top: rows[view.index].getBoundingClientRect().top + scrollY - lid,
+      behavior: Viewer.calm() ? "auto" : "smooth",
+    });
+  }
+
+  function onKey(event) {
+    if (Viewer.typing(event) || document.getElementById("help").open) return;
+    const to = {
+      ArrowRight: view.index + 1,
+      j: view.index + 1,
+      ArrowLeft: view.index - 1,
+      k: view.index - 1,
+      Home: 0,
+      End: view.length,
+      d: view.first,
+    }[event.key];
+    if (to === undefined || to === null) return;
+    event.preventDefault();
+    choose(to, true);
+  }
+})();

@@ -1,0 +1,468 @@
+/* One episode, turn by turn. */
+(function () {
+  "use strict";
+  const { el, fill, chip, icon } = Viewer;
+  const PLAY_MS = 900;
+  const MANY = 80; // turns, from which on those out of sight are not laid out
+  const LEFT = "M10 3L5 8l5 5";
+  const RIGHT = "M6 3l5 5-5 5";
+  const RUN = "M5 3l8 5-8 5z";
+  const HALT = "M5.5 3v10M10.5 3v10";
+  const NARROW = matchMedia("(max-width: 1000px)"); // the panel then stands under the current turn
+  let view = null; // all of what is open; null when nothing is
+
+  const page = { title: "Episode" };
+  Viewer.pages.episode = page;
+
+  page.open = async (root, params) => {
+    const mine = {
+      root,
+      id: Number(params.ids[0]),
+      index: 0,
+      tab: params.query.tab || "turns",
+      find: searched(),
+      panels: null,
+      playing: 0,
+    };
+    view = mine;
+    root.append(el("p", { class: "empty", role: "status" }, "Reading the episode…"));
+    try {
+      mine.detail = await Viewer.api(`episodes/${params.ids[0]}`);
+    } catch (error) {
+      if (view === mine) Viewer.nowhere(root, error.message);
+      return;
+    }
+    if (view !== mine) return;
+    document.title = `Episode ${mine.id}: ${String(mine.detail.row.goal || mine.detail.row.task).slice(0, 80)}`;
+    mine.tries = triesOf(mine.detail);
+    mine.current = mine.tries.length - 1;
+    draw();
+    choose(Number(params.query.turn || 1) - 1, Boolean(params.query.turn));
+    addEventListener("keydown", onKey);
+    loadPanels(mine);
+  };
+
+  page.close = () => {
+    halt();
+    view = null;
+    removeEventListener("keydown", onKey);
+  };
+
+  function searched() {
+    return new URLSearchParams(Viewer.pages.list.address().split("?")[1] || "").get("q") || "";
+  }
+
+  /* The tries of a reflecting agent, the last of which is the episode itself. */
+  function triesOf(detail) {
+    const earlier = (detail.tries || []).map((made) => ({
+      ...made,
+      row: { ...detail.row, score: made.score, success: made.success, stop: made.stop },
+    }));
+    return [...earlier, detail];
+  }
+
+  const turns = () => view.tries[view.current].turns;
+
+  function draw() {
+    const { detail, root } = view;
+    view.main = el("div", { class: "tabbed", role: "tabpanel", id: "tabpanel" });
+    view.aside = el("aside", { class: "panel card", "aria-label": "State of the environment", hidden: true });
+    view.columns = el("div", { class: "columns" }, view.main, view.aside);
+    view.controls = el("div", { class: "controls card" });
+    fill(root, head(detail), triesBar(), view.controls, tabs(), view.columns, siblings(detail));
+    drawControls();
+    drawTab();
+  }
+
+  function head(detail) {
+    const { row } = detail;
+    return el(
+      "header",
+      { class: "episode-head" },
+      el(
+        "div",
+        { class: "crumbs" },
+        el("a", { class: "button small bare", href: Viewer.pages.list.address() }, icon(LEFT), "Episodes"),
+        el("span", { class: "dim num" }, `#${row.id}`),
+        neighbours(row),
+      ),
+      el("h1", {}, Viewer.text(row.goal || row.task, { limit: 300, find: view.find })),
+      el(
+        "p",
+        { class: "verdict" },
+        Viewer.words.outcome(row),
+        Viewer.words.score(row.score),
+        el("span", { class: "num" }, Viewer.plural(row.turns, "turn")),
+        row.invalid > 0 && chip(`${row.invalid} invalid`, "warn"),
+        el("span", { class: "dim" }, Viewer.words.why(row, detail.meta)),
+      ),
+      detail.error ? el("div", { class: "problem mono" }, Viewer.text(detail.error, { limit: 800 })) : null,
+      facts(row),
+      el("div", { class: "folds" }, fold("Instructions", detail.instructions), fold("Record", record(detail))),
+    );
+  }
+
+  function facts(row) {
+    const all = [
+      ["Environment", row.env],
+      ["Group", row.group],
+      ["Split", row.split],
+      ["Task", row.task],
+      ["Seed", row.seed],
+      ["Policy", row.policy],
+      ["Training step", row.step],
+      ["Source", row.source],
+    ];
+    const known = all.filter(([, value]) => value !== null && value !== undefined && value !== "");
+    return el(
+      "dl",
+      { class: "facts" },
+      known.map(([name, value]) =>
+        el("div", {}, el("dt", { class: "label" }, name), el("dd", { class: "num" }, Viewer.line(value, 120))),
+      ),
+    );
+  }
+
+  function record(detail) {
+    const { meta, env_kwargs, task_data } = detail;
+    const kept = Object.entries({ meta, env_kwargs, task_data }).filter(
+      ([, value]) => value && Object.keys(value).length,
+    );
+    return kept.length ? JSON.stringify(Object.fromEntries(kept), null, 2) : "";
+  }
+
+  function fold(name, text) {
+    return text
+      ? el("details", { class: "fold" }, el("summary", {}, name), el("div", { class: "body mono" }, Viewer.text(text)))
+      : null;
+  }
+
+  function neighbours(row) {
+    const step = (by, name, path, key) =>
+      el(
+        "button",
+        {
+          class: "button small bare",
+          type: "button",
+          "aria-label": `${name} episode in the list`,
+          title: `${name} in the list (${key})`,
+          on: { click: () => toNeighbour(row.id, by) },
+        },
+        icon(path),
+      );
+    return el("span", { class: "around" }, step(-1, "Previous", LEFT, "["), step(1, "Next", RIGHT, "]"));
+  }
+
+  async function toNeighbour(id, by) {
+    const found = await Viewer.pages.list.neighbour(id, by).catch(() => null);
+    if (found) location.hash = `#/episode/${found.id}`;
+  }
+
+  function triesBar() {
+    if (view.tries.length < 2) return null;
+    const one = (made, i) => {
+      const last = i === view.tries.length - 1;
+      const pressed = i === view.current;
+      return el(
+        "button",
+        { class: "button small", type: "button", "aria-pressed": String(pressed), on: { click: () => toTry(i) } },
+        `Try ${i + 1}${last ? ", the last" : ""}`,
+        Viewer.words.outcome(made.row),
+      );
+    };
+    view.tryBar = el("div", { class: "tries", role: "group", "aria-label": "Tries" }, view.tries.map(one));
+    return view.tryBar;
+  }
+
+  function toTry(i) {
+    view.current = i;
+    [...view.tryBar.children].forEach((button, n) => button.setAttribute("aria-pressed", String(n === i)));
+    drawControls();
+    drawTab();
+    choose(0, false);
+  }
+
+  function drawControls() {
+    const button = (name, path, key, to) =>
+      el(
+        "button",
+        {
+          class: "button bare icon-only",
+          type: "button",
+          "aria-label": name,
+          title: `${name} (${key})`,
+          on: { click: to },
+        },
+        icon(path),
+      );
+    view.strip = Viewer.timeline(turns(), (index) => choose(index, true));
+    view.play = button("Play", RUN, "space", toggle);
+    view.where = el("span", { class: "where num", role: "status" });
+    fill(
+      view.controls,
+      el(
+        "div",
+        { class: "steps" },
+        button("Turn before", LEFT, "←", () => choose(view.index - 1, true)),
+        view.play,
+        button("Turn after", RIGHT, "→", () => choose(view.index + 1, true)),
+        view.where,
+      ),
+      view.strip.root,
+    );
+  }
+
+  function tabs() {
+    const names = [["turns", "Turns"], view.detail.row.has_tokens && ["tokens", "Tokens"], ["raw", "Raw"]].filter(
+      Boolean,
+    );
+    if (!names.some(([name]) => name === view.tab)) view.tab = "turns";
+    const tab = ([name, text]) =>
+      el(
+        "button",
+        {
+          class: "tab",
+          type: "button",
+          role: "tab",
+          id: `tab-${name}`,
+          "aria-controls": "tabpanel",
+          on: { click: () => toTab(name) },
+        },
+        text,
+      );
+    view.tabs = el(
+      "div",
+      { class: "tabs", role: "tablist", "aria-label": "Views of the episode", on: { keydown: tabKey } },
+      names.map(tab),
+    );
+    return view.tabs;
+  }
+
+  function tabKey(event) {
+    const all = [...view.tabs.children];
+    const next = all.indexOf(event.target) + { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!all[next]) return;
+    event.stopPropagation();
+    event.preventDefault();
+    all[next].focus();
+    all[next].click();
+  }
+
+  function toTab(name) {
+    view.tab = name;
+    drawTab();
+    keep();
+    if (name === "turns") mark(false);
+  }
+
+  function drawTab() {
+    for (const tab of view.tabs.children) {
+      const chosen = tab.id === `tab-${view.tab}`;
+      tab.setAttribute("aria-selected", String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+    }
+    view.main.setAttribute("aria-labelledby", `tab-${view.tab}`);
+    view.items = [];
+    if (view.tab === "turns") drawTurns();
+    else if (view.tab === "raw") drawRaw();
+    else drawTokens(view);
+    drawPanel();
+  }
+
+  function drawTurns() {
+    const made = view.tries[view.current];
+    const on = (index) => ({ find: view.find, onSelect: () => choose(index, true) });
+    view.items = turns().map((turn, i) => Viewer.turn(turn, i + 1, on(i)));
+    view.items.push(Viewer.end({ ...made, meta: view.detail.meta }, on(turns().length)));
+    fill(view.main, el("div", { class: view.items.length > MANY ? "turn-list many" : "turn-list" }, view.items));
+  }
+
+  function drawRaw() {
+    const { siblings: others, ...rest } = view.detail;
+    const text = JSON.stringify(rest, null, 2);
+    const said = el("span", { class: "dim", role: "status" });
+    const copy = () =>
+      navigator.clipboard.writeText(text).then(
+        () => (said.textContent = "Copied."),
+        () => (said.textContent = "The browser does not let this page copy."),
+      );
+    const button = el("button", { class: "button small", type: "button", on: { click: copy } }, "Copy JSON");
+    fill(
+      view.main,
+      el(
+        "div",
+        { class: "card rawbox" },
+        el("p", {}, button, said),
+        el(
+          "div",
+          { class: "mono", tabindex: "0", role: "region", "aria-label": "JSON of the episode" },
+          Viewer.text(text, { limit: 20000, lines: Infinity }),
+        ),
+      ),
+    );
+  }
+
+  async function drawTokens(mine) {
+    fill(mine.main, el("p", { class: "empty", role: "status" }, "Reading the tokens…"));
+    let shown;
+    try {
+      mine.tokens = mine.tokens || (await Viewer.api(`episodes/${mine.detail.row.id}/tokens`));
+      shown = Viewer.tokens.draw(mine.tokens, mine.detail);
+    } catch (error) {
+      shown = el("p", { class: "empty" }, error.message);
+    }
+    if (view === mine && mine.tab === "tokens") fill(mine.main, shown);
+  }
+
+  async function loadPanels(mine) {
+    try {
+      mine.panels = await Viewer.api(`episodes/${mine.detail.row.id}/panels`);
+    } catch (error) {
+      mine.panels = { kind: null, states: [], note: error.message };
+    }
+    if (view === mine) drawPanel();
+  }
+
+  /* The state that the turn was taken in; states[i] is after i actions. */
+  function drawPanel() {
+    const { panels, aside, current, tries } = view;
+    const kind = panels && Viewer.panels[panels.kind];
+    const earlier = current < tries.length - 1;
+    aside.hidden = view.tab !== "turns" || earlier || (panels !== null && !kind && !panels.note);
+    view.columns.classList.toggle("alone", aside.hidden);
+    if (aside.hidden) return;
+    if (NARROW.matches) view.items[view.index].after(aside);
+    else if (aside.parentNode !== view.columns) view.columns.append(aside);
+    if (!panels)
+      return fill(
+        aside,
+        el("h2", {}, "Environment"),
+        el("p", { class: "dim" }, "The episode is played again to see its world…"),
+      );
+    const note = panels.note ? el("p", { class: "dim small" }, Viewer.text(panels.note)) : null;
+    const title = el(
+      "h2",
+      {},
+      kind ? kind.title : "Environment",
+      el("span", { class: "dim" }, view.index < turns().length ? ` before turn ${view.index + 1}` : " at the end"),
+    );
+    fill(aside, title, note, kind ? kindly(kind) : null);
+  }
+
+  function kindly(kind) {
+    try {
+      const { states } = view.panels;
+      return kind.draw(states, Math.min(view.index, states.length - 1), view.detail);
+    } catch (error) {
+      return el("p", { class: "dim" }, `This state cannot be drawn: ${error.message}`);
+    }
+  }
+
+  function choose(index, scroll) {
+    view.index = Math.max(0, Math.min(index || 0, turns().length));
+    const { length } = turns();
+    view.strip.select(view.index);
+    view.where.textContent =
+      view.index < length ? `Turn ${view.index + 1} of ${length}` : `End of ${Viewer.plural(length, "turn")}`;
+    if (view.playing && view.index === length) halt();
+    drawPanel();
+    mark(scroll);
+    if (scroll) keep();
+  }
+
+  function keep() {
+    const { detail, index, tab } = view;
+    Viewer.keepAddress(`episode/${detail.row.id}`, { turn: index ? index + 1 : "", tab: tab === "turns" ? "" : tab });
+  }
+
+  function mark(scroll) {
+    view.items.forEach((item, i) => {
+      item.classList.toggle("now", i === view.index);
+      item.setAttribute("aria-current", i === view.index ? "step" : "false");
+    });
+    const item = view.items[view.index];
+    if (!item || !scroll) return;
+    const lid = document.querySelector(".top").offsetHeight + view.controls.offsetHeight + 12;
+    const top = item.getBoundingClientRect().top + scrollY - lid;
+    window.scrollTo({
+      top: view.index === 0 ? Math.min(top, scrollY) : top,
+      behavior: Viewer.calm() || view.playing ? "auto" : "smooth",
+    });
+  }
+
+  function toggle() {
+    if (view.playing) return halt();
+    if (view.index === turns().length) choose(0, true);
+    view.playing = setInterval(() => choose(view.index + 1, true), PLAY_MS);
+    dress("Pause", HALT);
+  }
+
+  function halt() {
+    if (!view || !view.playing) return;
+    clearInterval(view.playing);
+    view.playing = 0;
+    dress("Play", RUN);
+  }
+
+  function dress(name, path) {
+    view.play.setAttribute("aria-label", name);
+    view.play.title = `${name} (space)`;
+    fill(view.play, icon(path));
+  }
+
+  function siblings(detail) {
+    if (!detail.siblings.length) return null;
+    const one = (row) =>
+      el(
+        "li",
+        {},
+        el("a", { href: `#/episode/${row.id}` }, `#${row.id}`),
+        Viewer.words.outcome(row),
+        Viewer.words.score(row.score),
+        el("span", { class: "num dim" }, Viewer.plural(row.turns, "turn")),
+        el(
+          "span",
+          { class: "dim" },
+          Viewer.line(
+            [row.policy, row.step === null ? "" : `step ${row.step}`, `seed ${row.seed}`].filter(Boolean).join(" · "),
+            80,
+          ),
+        ),
+        el(
+          "a",
+          {
+            class: "button small",
+            href: `#/compare/${detail.row.id}/${row.id}`,
+            "aria-label": `Compare with episode ${row.id}`,
+          },
+          "Compare",
+        ),
+      );
+    return el(
+      "section",
+      { class: "siblings card", "aria-labelledby": "siblings" },
+      el("h2", { id: "siblings" }, "Other episodes of this task"),
+      el("ul", {}, detail.siblings.map(one)),
+    );
+  }
+
+  const KEYS = {
+    ArrowRight: () => choose(view.index + 1, true),
+    ArrowLeft: () => choose(view.index - 1, true),
+    j: () => choose(view.index + 1, true),
+    k: () => choose(view.index - 1, true),
+    Home: () => choose(0, true),
+    End: () => choose(turns().length, true),
+    " ": toggle,
+    "[": () => toNeighbour(view.detail.row.id, -1),
+    "]": () => toNeighbour(view.detail.row.id, 1),
+  };
+
+  function onKey(event) {
+    if (Viewer.typing(event) || document.getElementById("help").open || !KEYS[event.key]) return;
+    if (event.key === " " && event.target.matches("button, a, summary")) return;
+    if (event.key !== " ") halt();
+    event.preventDefault();
+    KEYS[event.key]();
+  }
+})();

@@ -1,0 +1,195 @@
+/* The list of episodes. */
+(function () {
+  "use strict";
+  const { el, fill } = Viewer;
+  let state = {};
+  let table = null;
+  let parts = null;
+  let summary = null;
+  let opened = 0;
+  const kept = { address: "#/", index: null, top: 0 }; // where one was, to come back to
+
+  const page = { title: "Episodes", address: () => kept.address, kept };
+  Viewer.pages.list = page;
+
+  page.open = async (root, params) => {
+    opened += 1;
+    const mine = opened;
+    state = { ...params.query };
+    try {
+      summary = await Viewer.api("summary");
+    } catch (error) {
+      if (mine === opened) Viewer.nowhere(root, error.message);
+      return;
+    }
+    if (mine !== opened) return;
+    parts = {
+      count: el("p", { class: "count dim num", role: "status" }),
+      problems: el("div", {}),
+      form: el("form", {
+        class: "filters",
+        role: "search",
+        "aria-label": "Filter episodes",
+        on: { submit: (event) => event.preventDefault() },
+      }),
+      table: el("div", {}),
+      none: el("div", {}),
+    };
+    root.append(
+      el("header", { class: "headline" }, el("h1", {}, "Episodes"), parts.count),
+      parts.problems,
+      parts.form,
+      parts.table,
+      parts.none,
+    );
+    const back = kept.index !== null && Viewer.address("", state) === kept.address ? { ...kept } : null;
+    draw();
+    await start(back);
+    addEventListener("keydown", onKey);
+  };
+
+  page.close = () => {
+    opened += 1;
+    removeEventListener("keydown", onKey);
+    if (!table) return;
+    Object.assign(kept, { address: Viewer.address("", state), top: scrollY, index: table.at });
+    table.close();
+    table = null;
+  };
+
+  page.refresh = (latest) => {
+    if (!table) return;
+    summary = latest;
+    if (!parts.form.contains(document.activeElement)) draw();
+    table.load();
+  };
+
+  function draw() {
+    Viewer.filters(parts.form, summary, state, change);
+    const problems = summary.problems || [];
+    const some = problems.slice(0, 50).map((text) => el("li", {}, Viewer.line(text, 300)));
+    fill(
+      parts.problems,
+      problems.length > 0 &&
+        el(
+          "details",
+          { class: "problem" },
+          el("summary", {}, `${Viewer.plural(problems.length, "file or line", "files or lines")} could not be read`),
+          el("ul", {}, some),
+        ),
+    );
+  }
+
+  function change(fields) {
+    if ("env" in fields && !("group" in fields)) fields = { ...fields, group: "" };
+    state = { ...state, ...fields };
+    Viewer.keepAddress("", state);
+    draw();
+    window.scrollTo(0, 0);
+    table.at = 0;
+    table.load(query(), 0);
+  }
+
+  function query() {
+    const wanted = Viewer.filters.keys.concat("sort", "desc").filter((key) => state[key]);
+    return Object.fromEntries(wanted.map((key) => [key, state[key]]));
+  }
+
+  function sort(key, desc) {
+    state = { ...state, sort: key, desc: desc ? "1" : "" };
+    Viewer.keepAddress("", state);
+    restart();
+    parts.table.querySelector(`[role=columnheader].${key} button`).focus();
+  }
+
+  function restart() {
+    if (table) table.close();
+    parts.table.replaceChildren();
+    const order = { key: state.sort || "id", desc: state.desc === "1" };
+    table = new Viewer.Table(parts.table, { summary, sort: order, onSort: sort, onTotal: tell, onError: fail });
+    return table.load(query(), 0);
+  }
+
+  async function start(back) {
+    const begun = restart();
+    if (back) table.at = back.index;
+    if (!back || !back.top) return begun;
+    table.at = 0;
+    await begun;
+    if (!table) return;
+    window.scrollTo(0, back.top);
+    table.at = back.index;
+    table.draw();
+  }
+
+  /* A search through very many episodes goes on each time that it is asked for. */
+  function goOn(asked) {
+    setTimeout(() => table === asked && table.load(), 500);
+  }
+
+  function tell(total, note) {
+    const narrowed = Viewer.filters.keys.some((key) => state[key]);
+    parts.count.textContent = narrowed
+      ? `${Viewer.count(total)} of ${Viewer.plural(summary.count, "episode")}`
+      : Viewer.plural(total, "episode");
+    if (note) parts.count.textContent += ` · ${note}`;
+    if (note) goOn(table);
+    parts.table.hidden = total === 0;
+    fill(parts.none, total === 0 && !note && (narrowed ? noMatch() : nothing()));
+  }
+
+  function fail(error) {
+    parts.count.textContent = "";
+    parts.table.hidden = true;
+    fill(
+      parts.none,
+      el(
+        "div",
+        { class: "empty", role: "alert" },
+        el("h2", {}, "The list cannot be shown"),
+        el("p", {}, error.message),
+      ),
+    );
+  }
+
+  function noMatch() {
+    const clear = () => change(Object.fromEntries(Viewer.filters.keys.map((key) => [key, ""])));
+    return el(
+      "div",
+      { class: "empty" },
+      el("h2", {}, "No episode is like that"),
+      el("p", {}, "None of them matches all of the filters."),
+      el("button", { class: "button", type: "button", on: { click: clear } }, "Clear the filters"),
+    );
+  }
+
+  function nothing() {
+    return el(
+      "div",
+      { class: "empty" },
+      el("h2", {}, "No episodes yet"),
+      el("p", {}, "The folder is followed: they appear here as they are written."),
+    );
+  }
+
+  function onKey(event) {
+    if (!table || Viewer.typing(event) || document.getElementById("help").open) return;
+    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+    const inside = parts.table.contains(document.activeElement);
+    if (step) table.choose(inside ? table.at + step : table.sight()[0] + (step > 0 ? 0 : -1));
+    else if (event.key === "/") parts.form.querySelector('[name="q"]').focus();
+    else return;
+    event.preventDefault();
+  }
+
+  /* The episode `by` places further in the list that one came from, if there is one. */
+  page.neighbour = async (id, by) => {
+    const params = Object.fromEntries(new URLSearchParams(kept.address.split("?")[1] || ""));
+    const index = kept.index ?? id;
+    const { rows } = await Viewer.api("episodes", { ...params, offset: Math.max(0, index - 1), limit: 3 });
+    const here = rows.findIndex((row) => row.id === id);
+    const found = here < 0 ? null : rows[here + by];
+    if (found) kept.index = index + by;
+    return found || null;
+  };
+})();

@@ -1,0 +1,51 @@
+/* Filters and sorts the episodes of an exported file, as the server does for a folder. */
+(function () {
+  "use strict";
+  const EXACT = ["env", "group", "stop", "policy", "source", "task"];
+  const RANGES = [
+    ["min_turns", "turns", 1],
+    ["max_turns", "turns", -1],
+    ["min_score", "score", 1],
+    ["max_score", "score", -1],
+  ];
+  let texts = null;
+
+  function textOf(detail) {
+    const { row } = detail;
+    const told = [row.goal, row.task, detail.instructions, detail.final_observation, detail.error || ""];
+    for (const turn of detail.turns) told.push(turn.observation, turn.action);
+    return told.map((text) => text.toLowerCase());
+  }
+
+  function matches(row, params) {
+    if (EXACT.some((key) => params[key] && String(row[key] ?? "") !== params[key])) return false;
+    if (params.success && row.success !== (params.success === "1")) return false;
+    if (params.step && String(row.step) !== params.step) return false;
+    return RANGES.every(([key, field, sign]) => !params[key] || (row[field] - Number(params[key])) * sign >= 0);
+  }
+
+  /* By value, equal ones by number; rows without the value come last in either direction. */
+  function order(key, sign) {
+    return (one, other) => {
+      const [a, b] = [one[key], other[key]];
+      const known = (a !== null && a !== undefined) - (b !== null && b !== undefined);
+      if (known || a === null || a === undefined) return -known || one.id - other.id;
+      return a === b ? one.id - other.id : a < b ? -sign : sign;
+    };
+  }
+
+  Viewer.local = (kept, params) => {
+    const key = params.sort || "id";
+    const sign = String(params.desc || "0") === "1" ? -1 : 1;
+    const wanted = (params.q || "").toLowerCase();
+    if (wanted && !texts) texts = new Map(Object.entries(kept.episodes).map(([id, detail]) => [id, textOf(detail)]));
+    const rows = kept.rows.filter(
+      (row) =>
+        matches(row, params) && (!wanted || (texts.get(String(row.id)) || []).some((text) => text.includes(wanted))),
+    );
+    rows.sort(order(key, sign));
+    const offset = Number(params.offset || 0);
+    const limit = Number(params.limit || 100);
+    return { version: kept.summary.version, total: rows.length, rows: rows.slice(offset, offset + limit) };
+  };
+})();

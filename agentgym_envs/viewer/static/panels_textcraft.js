@@ -1,0 +1,74 @@
+/* TextCraft: what is carried, and the tree of what the goal is made of. */
+(function () {
+  "use strict";
+  const { el, svg } = Viewer;
+  const SIGNS = {
+    have: ["M3.5 8.5l3 3 6-7", "carried"],
+    ready: ["M8 2l6 6-6 6-6-6z", "can be crafted now"],
+    missing: ["M8 3a5 5 0 1 0 .01 0z", "missing"],
+    done: ["M4 8h8", "no longer needed"],
+  };
+
+  const sign = (status) =>
+    svg("svg", { class: "tc-sign", viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: SIGNS[status][0] }));
+
+  /* What was carried before the last action, so that a change can be marked. */
+  function changes(states, index) {
+    const now = new Map(states[index].inventory);
+    const before = new Map(index > 0 ? states[index - 1].inventory : []);
+    const rows = [...now].map(([name, amount]) => ({ name, amount, change: amount - (before.get(name) || 0) }));
+    const gone = [...before].filter(([name]) => !now.has(name)).map(([name, amount]) => ({ name, amount: 0, change: -amount }));
+    return [...rows, ...gone];
+  }
+
+  function item({ name, amount, change }) {
+    const mark = change ? el("span", { class: `tc-change ${change > 0 ? "up" : "down"}` }, Viewer.signed(change, 0)) : null;
+    return el("li", { class: `tc-item ${amount ? "" : "gone"}` }, el("b", {}, Viewer.count(amount)), Viewer.line(name, 80), mark);
+  }
+
+  function inventory(states, index) {
+    const rows = changes(states, index);
+    if (!rows.length) return el("p", { class: "p-empty" }, "Nothing is carried.");
+    return el("ul", { class: "tc-items" }, rows.map(item));
+  }
+
+  function counts(node) {
+    if (node.status === "done") return "not needed any more";
+    return `${Viewer.count(node.have)} of ${Viewer.count(node.need)}`;
+  }
+
+  function advice(node) {
+    if (node.status === "ready") return Viewer.chip("craft now", "good");
+    if (node.status !== "missing") return null;
+    if (!node.makes) return Viewer.chip(`take ${Viewer.count(node.missing)}`, "warn");
+    const times = Math.ceil(node.missing / node.makes);
+    return el("span", { class: "tc-hint" }, times > 1 ? `craft ${Viewer.count(times)} times` : "to be crafted");
+  }
+
+  function grow(node) {
+    const row = el(
+      "div",
+      { class: `tc-node ${node.status}`, title: SIGNS[node.status][1] },
+      sign(node.status),
+      el("span", { class: "tc-name" }, Viewer.line(node.name, 80)),
+      node.kind ? el("span", { class: "tc-hint" }, "as ", Viewer.line(node.kind, 60)) : null,
+      el("span", { class: "tc-count" }, counts(node)),
+      advice(node),
+    );
+    return el("li", {}, row, node.parts.length ? el("ul", {}, node.parts.map(grow)) : null);
+  }
+
+  function tree(shared, state) {
+    const root = shared.trees[state.tree];
+    if (!root) return null;
+    return [el("h3", {}, "What it is made of"), el("ul", { class: "tc-tree" }, grow(root))];
+  }
+
+  Viewer.panels.textcraft = {
+    title: "Inventory and recipes",
+    draw(states, index) {
+      const shared = states[0].shared;
+      return el("div", { class: "p-box p-textcraft" }, el("h3", {}, "Carried"), inventory(states, index), tree(shared, states[index]));
+    },
+  };
+})();

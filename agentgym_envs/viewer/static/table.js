@@ -1,0 +1,247 @@
+/* The table of episodes: only the rows in sight exist, and they are fetched a hundred at a time. */
+(function () {
+  "use strict";
+  const { el } = Viewer;
+  const PAGE = 100;
+  const AROUND = 8; // rows kept above and below those in sight
+  const NARROW = matchMedia("(max-width: 720px)");
+  const COLUMNS = [
+    { key: "id", name: "#", width: "58px", right: true },
+    { key: "task", name: "Task", width: "minmax(0, 1fr)" },
+    { key: "env", name: "Environment", width: "164px" },
+    { key: "stop", name: "Outcome", width: "180px" },
+    { key: "score", name: "Score", width: "108px", right: true },
+    { key: "turns", name: "Turns", width: "62px", right: true },
+    { key: "step", name: "Step", width: "62px", right: true, optional: "steps" },
+    { key: "policy", name: "Policy", width: "130px", optional: "policies" },
+  ];
+  const DRAW = {
+    id: (row) => [String(row.id)],
+    task: (row) => [
+      el("a", { href: `#/episode/${row.id}`, class: "goal", tabindex: "-1" }, Viewer.line(row.goal || row.task, 220)),
+      el("span", { class: "sub mono" }, Viewer.line(row.task, 90)),
+    ],
+    env: (row) => [
+      Viewer.line(Viewer.words.env(row.env), 60),
+      el("span", { class: "sub" }, Viewer.line(row.group || "", 60)),
+    ],
+    stop: (row) => [
+      Viewer.words.outcome(row),
+      row.stop !== "success" &&
+        el("span", { class: "why" }, row.stop === "failure" ? "" : Viewer.words.stop(row.stop).short),
+    ],
+    score: (row) => [Viewer.words.score(row.score)],
+    turns: (row) => [
+      String(row.turns),
+      row.invalid > 0 &&
+        el(
+          "span",
+          { class: "sub invalid", title: `${Viewer.plural(row.invalid, "action")} could not be read or done` },
+          `${row.invalid} invalid`,
+        ),
+    ],
+    step: (row) => [row.step === null ? "" : String(row.step)],
+    policy: (row) => [Viewer.line(row.policy || "", 60)],
+  };
+
+  function columnsFor(summary) {
+    return COLUMNS.filter((column) => !column.optional || summary[column.optional].length > 0);
+  }
+
+  function header(columns, sort, onSort) {
+    const cell = (column) => {
+      const state = sort.key === column.key ? (sort.desc ? "descending" : "ascending") : "none";
+      const sortable = column.key !== "policy";
+      const button = el(
+        "button",
+        { type: "button", on: { click: () => onSort(column.key, state === "ascending") } },
+        column.name === "#" ? el("span", { "aria-label": "Number" }, "#") : column.name,
+        el("span", { class: "arrow", "aria-hidden": "true" }, { ascending: "↑", descending: "↓", none: "" }[state]),
+      );
+      const props = {
+        role: "columnheader",
+        class: `${column.key}${column.right ? " right" : ""}`,
+        "aria-sort": sortable ? state : null,
+      };
+      return el("div", props, sortable ? button : column.name);
+    };
+    return el(
+      "div",
+      { role: "rowgroup", class: "head" },
+      el("div", { role: "row", "aria-rowindex": "1" }, columns.map(cell)),
+    );
+  }
+
+  function drawRow(columns, row, index) {
+    const cell = (column) =>
+      el(
+        "div",
+        { role: "cell", class: `${column.key}${column.right ? " right num" : ""}` },
+        row ? DRAW[column.key](row) : null,
+      );
+    return el(
+      "div",
+      { role: "row", class: row ? "row" : "row coming", "aria-rowindex": String(index + 2) },
+      columns.map(cell),
+    );
+  }
+
+  class Table {
+    constructor(root, { summary, sort, onSort, onTotal, onError }) {
+      Object.assign(this, { onTotal, onError, columns: columnsFor(summary), params: {}, total: 0, at: 0 });
+      this.generation = 0;
+      this.pages = new Map();
+      this.nodes = new Map();
+      this.body = el("div", { role: "rowgroup", class: "rows" });
+      const widths = this.columns.map((column) => column.width).join(" ");
+      this.root = el(
+        "div",
+        { role: "table", class: "table card", "aria-label": "Episodes", style: { "--cols": widths } },
+        header(this.columns, sort, onSort),
+        this.body,
+      );
+      root.append(this.root);
+      this.body.addEventListener("focusin", (event) => this.reached(event));
+      this.body.addEventListener("click", (event) => this.reached(event));
+      this.onScroll = () => this.soon();
+      addEventListener("scroll", this.onScroll, { passive: true });
+      addEventListener("resize", this.onScroll);
+    }
+
+    get height() {
+      return NARROW.matches ? 112 : 54;
+    }
+
+    close() {
+      this.generation += 1;
+      removeEventListener("scroll", this.onScroll);
+      removeEventListener("resize", this.onScroll);
+    }
+
+    soon() {
+      if (this.waiting) return;
+      this.waiting = requestAnimationFrame(() => {
+        this.waiting = 0;
+        this.draw();
+      });
+    }
+
+    sight() {
+      const above = Math.max(0, -this.body.getBoundingClientRect().top);
+      const first = Math.floor(above / this.height);
+      return [first, Math.min(this.total, first + Math.ceil(innerHeight / this.height) + 1)];
+    }
+
+    /* Fetches what is in sight anew: for new filters, and when the files have grown. */
+    async load(params = this.params, index = null) {
+      this.params = params;
+      this.generation += 1;
+      const mine = this.generation;
+      this.root.classList.add("busy");
+      const row = index === null ? this.sight()[0] : index;
+      try {
+        const numbers = [Math.floor(row / PAGE), Math.floor(row / PAGE) + 1].slice(0, this.total || index ? 2 : 1);
+        const answers = await Promise.all(numbers.map((number) => this.fetch(number)));
+        if (mine !== this.generation) return;
+        this.pages = new Map(answers.map((answer, i) => [numbers[i], answer.rows]));
+        this.setTotal(answers[0].total, answers[0].note);
+      } catch (error) {
+        if (mine === this.generation) this.onError(error);
+      }
+      this.root.classList.remove("busy");
+    }
+
+    fetch(number) {
+      return Viewer.api("episodes", { ...this.params, offset: number * PAGE, limit: PAGE });
+    }
+
+    setTotal(total, note) {
+      this.total = total;
+      this.at = Math.max(0, Math.min(this.at, total - 1));
+      this.root.setAttribute("aria-rowcount", String(total + 1));
+      this.body.style.height = `${total * this.height}px`;
+      this.onTotal(total, note);
+      this.draw();
+    }
+
+    async more(number) {
+      if (this.pages.has(number)) return;
+      this.pages.set(number, null);
+      const mine = this.generation;
+      try {
+        const answer = await this.fetch(number);
+        if (mine === this.generation) this.pages.set(number, answer.rows);
+      } catch (error) {
+        if (mine === this.generation) this.pages.delete(number);
+        return;
+      }
+      if (mine === this.generation) this.draw();
+    }
+
+    row(index) {
+      const page = this.pages.get(Math.floor(index / PAGE));
+      return (page && page[index % PAGE]) || null;
+    }
+
+    draw() {
+      const [first, last] = this.sight();
+      const from = Math.max(0, first - AROUND);
+      const to = Math.min(this.total, last + AROUND);
+      this.body.style.height = `${this.total * this.height}px`;
+      for (const [index, kept] of this.nodes)
+        if (index < from || index >= to || kept.row !== this.row(index)) this.drop(index);
+      for (let index = from; index < to; index += 1) this.place(index, index - from);
+      clearTimeout(this.hurry);
+      this.hurry = setTimeout(() => this.fill(from, to), 60);
+    }
+
+    drop(index) {
+      const { node } = this.nodes.get(index);
+      if (node.contains(document.activeElement)) this.hadFocus = index;
+      node.remove();
+      this.nodes.delete(index);
+    }
+
+    place(index, position) {
+      if (!this.nodes.has(index)) {
+        const row = this.row(index);
+        this.nodes.set(index, { row, node: drawRow(this.columns, row, index) });
+      }
+      const { node } = this.nodes.get(index);
+      node.style.top = `${index * this.height}px`;
+      if (this.body.children[position] !== node) this.body.insertBefore(node, this.body.children[position] || null);
+      const link = node.querySelector("a");
+      if (link) link.tabIndex = index === this.at ? 0 : -1;
+      if (link && this.hadFocus === index) this.focus(index);
+    }
+
+    fill(first, last) {
+      const pages = new Set([first, Math.max(first, last - 1)].map((index) => Math.floor(index / PAGE)));
+      for (const number of pages) if (number * PAGE < this.total) this.more(number);
+    }
+
+    reached(event) {
+      const row = event.target.closest(".row");
+      if (row) this.at = Number(row.getAttribute("aria-rowindex")) - 2;
+    }
+
+    /* Makes a row the current one and brings it into sight. */
+    choose(index) {
+      if (!this.total) return;
+      this.at = Math.max(0, Math.min(index, this.total - 1));
+      const top = this.body.getBoundingClientRect().top + scrollY + this.at * this.height;
+      const lid = document.querySelector(".top").offsetHeight + this.body.previousSibling.offsetHeight + 8;
+      if (top < scrollY + lid) scrollTo(0, top - lid);
+      else if (top + this.height > scrollY + innerHeight - 8) scrollTo(0, top + this.height - innerHeight + 8);
+      this.hadFocus = this.at;
+      this.draw();
+    }
+
+    focus(index) {
+      this.hadFocus = null;
+      this.nodes.get(index).node.querySelector("a").focus({ preventScroll: true });
+    }
+  }
+
+  Viewer.Table = Table;
+})();

@@ -1,0 +1,93 @@
+/* One turn, and the end of an episode, as text. */
+(function () {
+  "use strict";
+  const { el, chip } = Viewer;
+  const SEEN = 2400; // characters of an observation before it is folded
+
+  function part(kind, label, ...children) {
+    return el("section", { class: `part ${kind}` }, el("h4", { class: "label" }, label), ...children);
+  }
+
+  function words(value, find, limit) {
+    if (!value) return el("p", { class: "body dim" }, "(nothing)");
+    return el("div", { class: "body", dir: "auto" }, Viewer.text(value, { find, limit }));
+  }
+
+  function marks(turn) {
+    return [
+      turn.invalid && chip("Invalid", "warn", "The action could not be read or done; the answer to it says why."),
+      turn.cut && chip("Cut", "warn", "The answer reached its limit of tokens, so its end is missing."),
+      turn.reward ? chip(Viewer.signed(turn.reward, 3), turn.reward > 0 ? "good" : "bad", "Reward of this turn") : null,
+      el("span", { class: "sofar num", title: "Score after this turn" }, `score ${Viewer.number(turn.score, 3)}`),
+    ];
+  }
+
+  /* As written, where that says more than thought and command. */
+  function raw(turn, find) {
+    if (turn.command === null || turn.action.trim() === turn.command.trim()) return null;
+    return el(
+      "details",
+      { class: "raw" },
+      el("summary", {}, "As written"),
+      el("div", { class: "body mono" }, Viewer.text(turn.action, { find })),
+    );
+  }
+
+  function action(turn, find) {
+    if (turn.command === null) return part("act unread", "Answer, unreadable as an action", words(turn.action, find));
+    return part("act", "Action", words(turn.command, find), raw(turn, find));
+  }
+
+  function numberOf(number, name, onSelect) {
+    return el(
+      "button",
+      { class: "no num", type: "button", "aria-label": `Go to ${name.toLowerCase()}`, on: { click: onSelect } },
+      number,
+    );
+  }
+
+  Viewer.turn = (turn, number, { find, onSelect, seen = SEEN }) =>
+    el(
+      "article",
+      { class: `turn card${turn.invalid ? " wrong" : ""}`, "aria-label": `Turn ${number}` },
+      el(
+        "header",
+        {},
+        numberOf(String(number), `Turn ${number}`, onSelect),
+        el("h3", {}, `Turn ${number}`),
+        el("span", { class: "marks" }, marks(turn)),
+      ),
+      part("seen", "Observation", words(turn.observation, find, seen)),
+      turn.thought ? part("thought", "Thought", words(turn.thought, find)) : null,
+      action(turn, find),
+      turn.invalid
+        ? el("p", { class: "note warn" }, "Not done: ", Viewer.text(turn.invalid, { find, limit: 600 }))
+        : null,
+      turn.cut
+        ? el("p", { class: "note warn" }, "The answer was cut by the limit of tokens for one turn: its end is missing.")
+        : null,
+    );
+
+  /* What answered the last action, and why it ended. `told` is {row, meta, error, final_observation, lesson}. */
+  Viewer.end = (told, { find, onSelect }) =>
+    el(
+      "article",
+      { class: `turn end card ${Viewer.words.tone(told.row)}`, "aria-label": "End" },
+      el(
+        "header",
+        {},
+        numberOf("■", "The end", onSelect),
+        el("h3", {}, "End"),
+        el(
+          "span",
+          { class: "marks" },
+          Viewer.words.outcome(told.row),
+          el("span", { class: "sofar num" }, `score ${Viewer.number(told.row.score, 3)}`),
+        ),
+      ),
+      told.final_observation ? part("seen", "Last observation", words(told.final_observation, find, SEEN)) : null,
+      el("p", { class: "note" }, Viewer.words.why(told.row, told.meta)),
+      told.error ? el("p", { class: "note bad mono" }, Viewer.text(told.error, { limit: 1500 })) : null,
+      told.lesson ? part("thought", "Lesson for the next try", words(told.lesson, find)) : null,
+    );
+})();

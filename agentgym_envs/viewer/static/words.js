@@ -1,0 +1,62 @@
+/* What the outcomes are called, and what they mean. */
+(function () {
+  "use strict";
+  const { el, icon } = Viewer;
+  const STOPS = {
+    success: ["Goal reached", "The goal was reached, and the environment ended the episode."],
+    failure: ["Failed", "The environment ended the episode short of the goal."],
+    turn_limit: ["Turn limit", "The limit of turns was reached, so the episode was cut."],
+    token_limit: ["Token limit", "The token budget was used up, so no further answer fitted and the episode was cut."],
+    env_error: [
+      "Environment error",
+      "The machine failed. Such an episode says nothing about the policy and is not trained on.",
+    ],
+    unknown: ["", "The log does not say how it ended."],
+    closed: ["Closed", "The environment was closed under the episode."],
+  };
+  const TICK = "M3 8.5l3.2 3.2L13 5";
+  const CROSS = "M4 4l8 8M12 4l-8 8";
+  const BAR = "M4 8h8";
+
+  function stop(name) {
+    const [short, long] = STOPS[name] || [
+      String(name || "unknown").replaceAll("_", " "),
+      "The record gives no known reason.",
+    ];
+    return { short, long };
+  }
+
+  /* The limit of turns is told beside the reason if the record knows it. */
+  function why(row, meta) {
+    const limit = row.stop === "turn_limit" && meta && meta.max_turns;
+    return stop(row.stop).long + (limit ? ` It was ${Viewer.plural(limit, "turn")}.` : "");
+  }
+
+  function tone(row) {
+    if (row.success) return "good";
+    return row.stop === "env_error" || row.stop === "closed" ? "warn" : "bad";
+  }
+
+  function outcome(row) {
+    const kind = tone(row);
+    const path = { good: TICK, bad: CROSS, warn: BAR }[kind];
+    const text = row.success ? "Success" : kind === "warn" ? "No result" : "Failed";
+    return el("span", { class: `chip ${kind} outcome` }, icon(path), text);
+  }
+
+  /* The score as a number and a bar of its length. */
+  function score(value) {
+    const share = Math.max(0, Math.min(1, Number(value) || 0));
+    return el(
+      "span",
+      { class: "gauge num" },
+      el("span", { class: "bar", "aria-hidden": "true" }, el("span", { style: { width: `${share * 100}%` } })),
+      el("span", { class: "value" }, Viewer.number(value)),
+    );
+  }
+
+  /* The name of an environment without its namespace, where room is short. */
+  const env = (name) => String(name).replace(/^AgentGym\//, "");
+
+  Viewer.words = { env, stop, why, tone, outcome, score };
+})();

@@ -1,0 +1,63 @@
+"""The tokens of an episode, as the tokens view shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from agentgym_envs.errors import TrajectoryError
+from agentgym_envs.rollout.token_file import TokenFile, TokenRecord, tokens_path
+from agentgym_envs.trajectory import line_mark
+
+_HOW = (
+    "No tokens were recorded for this episode. Training keeps them with --record_tokens, and agentgym eval with "
+    "--tokens and a model whose token ids are known (hf:MODEL)."
+)
+_NO_LOGPROBS = "The engine gave no log-probabilities, so there is no heat to show."
+
+
+def has_tokens(path: Path) -> bool:
+    """Whether tokens lie beside a file of trajectories."""
+    return tokens_path(path).exists()
+
+
+def tokens_of(path: Path, line: bytes) -> dict[str, Any]:
+    """The segments of an episode, and a note on what is missing.
+
+    `path` is the file of the trajectories, `line` that of the episode. A segment has `prompt` (a text a token),
+    `prompt_ids`, `pieces` (a text a token), `ids`, `mask`, `logprobs` (or None) and `rewards`.
+    """
+    mark, file = line_mark(line.rstrip(b"\r\n")), _file(path)
+    try:
+        records = file.read(mark)
+    except (TrajectoryError, OSError) as error:
+        return {"segments": [], "note": f"The tokens of this episode do not read: {error}"}
+    if records is None:
+        return {"segments": [], "note": _HOW}
+    return {"segments": [_segment(record) for record in records], "note": _note(records, file.count(mark))}
+
+
+@lru_cache(maxsize=256)
+def _file(path: Path) -> TokenFile:
+    return TokenFile(path)
+
+
+def _segment(record: TokenRecord) -> dict[str, Any]:
+    return {
+        "prompt": record.prompt_pieces,
+        "prompt_ids": record.prompt_ids,
+        "pieces": record.pieces,
+        "ids": record.ids,
+        "mask": record.mask,
+        "logprobs": record.logprobs,
+        "rewards": record.rewards,
+    }
+
+
+def _note(records: Sequence[TokenRecord], equal: int) -> str | None:
+    notes = [_NO_LOGPROBS] if all(record.logprobs is None for record in records) else []
+    if equal > 1:
+        notes.append(f"{equal} episodes of this file read exactly alike; these are the tokens of the first.")
+    return " ".join(notes) or None

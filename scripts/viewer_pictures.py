@@ -1,0 +1,94 @@
+"""Take the pictures of the viewer that the documentation shows: python scripts/viewer_pictures.py RUNS [FOLDER].
+
+RUNS is a folder with an evaluation that has tokens, runs of several scenarios and a training run.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from agentgym_envs.viewer.api import Viewer
+from agentgym_envs.viewer.server import make_server
+from agentgym_envs.webarena.browser.chromium import find_chromium
+
+SIZE = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 800}
+
+
+@contextmanager
+def serving(viewer: Viewer) -> Iterator[str]:
+    """The address of a server of the viewer, as long as this context."""
+    server = make_server(viewer, "127.0.0.1", 0)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
+    server.should_exit = True
+    thread.join()
+
+
+def places(address: str) -> dict[str, str]:
+    """The pictures' names and the pages they show."""
+
+    def rows(**query: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = httpx.get(f"{address}api/episodes", params=query).json()["rows"]
+        return found
+
+    def longest(**query: str) -> int:
+        return int(rows(sort="turns", desc="1", limit="1", **query)[0]["id"])
+
+    tokens = next(row["id"] for row in rows(limit="1000", sort="score", desc="1") if row["has_tokens"])
+    return {
+        "list": "",
+        "episode": f"episode/{longest(env='AgentGym/TextCraft-v0', source='textcraft-random')}?turn=5",
+        "babyai": f"episode/{longest(env='AgentGym/BabyAI-v0', success='1')}?turn=2",
+        "search": f"episode/{longest(env='AgentGym/Search-v0', success='1')}?turn=2",
+        "web": f"episode/{longest(env='AgentGym/WebArena-v0', success='1')}?turn=2",
+        "tokens": f"episode/{tokens}?tab=tokens",
+        "training": "training",
+    }
+
+
+def shoot(page: Callable[..., Any], address: str, path: Path, **options: Any) -> None:
+    """Open a page, let it come to rest, and save what is in the window."""
+    tab = page(**options)
+    tab.goto(address)
+    tab.wait_for_load_state("networkidle")
+    tab.wait_for_timeout(3_000)
+    tab.screenshot(path=path)
+    tab.close()
+
+
+def main() -> None:
+    """See the module."""
+    from playwright.sync_api import sync_playwright
+
+    folder = Path(sys.argv[2] if len(sys.argv) > 2 else "docs/viewer")
+    folder.mkdir(parents=True, exist_ok=True)
+    viewer = Viewer([Path(sys.argv[1])])
+    viewer.summary()
+    with serving(viewer) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=find_chromium(None, playwright.chromium.executable_path), args=["--no-sandbox"]
+        )
+        shown = places(address)
+        for name, place in shown.items():
+            shoot(browser.new_page, f"{address}#/{place}", folder / f"{name}-light.png", viewport=SIZE)
+        dark = {"viewport": SIZE, "color_scheme": "dark"}
+        episode = f"{address}#/{shown['episode']}"
+        shoot(browser.new_page, episode, folder / "episode-dark.png", **dark)
+        shoot(browser.new_page, episode, folder / "episode-phone.png", viewport=PHONE)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

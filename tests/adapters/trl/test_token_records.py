@@ -1,0 +1,66 @@
+"""What a run writes down of its tokens is what it trained on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_envs.rollout.token_file import TokenFile, tokens_path
+from agentgym_envs.trajectory import line_mark
+from tests.adapters.trl.small import Spy, first_batch, make_trainer
+
+
+class Likely(Spy):
+    """Gives log-probabilities, as generation by vLLM does: minus the id of the token, in thousandths."""
+
+    def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
+        ids, _ = super()._generate_single_turn(prompt_ids, *args, **kwargs)
+        return ids, [[likely(token) for token in row] for row in ids]
+
+
+def likely(token: int) -> float:
+    return -token / 1000 - 0.001
+
+
+@pytest.mark.train
+@pytest.mark.parametrize("trainer", [Spy, Likely])
+def test_the_record_is_what_was_trained_on(trainer: type[Spy], tokenizer: Any, tmp_path: Path) -> None:
+    run = make_trainer(tmp_path, tokenizer, trainer=trainer, record_tokens=True)
+    batch = first_batch(run)
+    file = TokenFile(tmp_path / "trajectories" / "step-0.jsonl")
+    seen = Counter[str]()
+    for number, episode in enumerate(run.rollout.last):
+        mark = line_mark(episode.trajectory.to_json().encode())
+        (segment,) = file.read(mark, seen[mark]) or []
+        seen[mark] += 1
+        assert segment.prompt_ids == episode.prompt_ids and segment.ids == episode.ids
+        assert segment.mask == episode.assistant_mask and segment.rewards == episode.rewards
+        assert "".join(segment.pieces) == tokenizer.decode(segment.ids, skip_special_tokens=False)
+        trained = batch["completion_mask"][number] * batch["tool_mask"][number]
+        assert trained.tolist()[: len(segment.mask)] == segment.mask
+        if trainer is Spy:
+            assert segment.logprobs is None, "transformers' generation gives none"
+            continue
+        expected = [likely(token) * on for token, on in zip(segment.ids, segment.mask, strict=True)]
+        assert segment.logprobs == pytest.approx(expected)
+    assert sum(seen.values()) == 8
+
+
+@pytest.mark.train
+def test_a_step_that_is_played_again_keeps_its_tokens_apart(tokenizer: Any, tmp_path: Path) -> None:
+    for _ in range(2):
+        first_batch(make_trainer(tmp_path, tokenizer, record_tokens=True))
+    path = tmp_path / "trajectories" / "step-0.jsonl"
+    for one in (path, path.with_name("step-0.replaced-1.jsonl")):
+        lines = one.read_bytes().splitlines()
+        assert len(lines) == 8 == len(tokens_path(one).read_bytes().splitlines())
+        assert all(TokenFile(one).read(line_mark(line)) for line in lines)
+
+
+@pytest.mark.train
+def test_nothing_is_recorded_unless_asked_for(tokenizer: Any, tmp_path: Path) -> None:
+    first_batch(make_trainer(tmp_path, tokenizer))
+    assert [path.name for path in (tmp_path / "trajectories").iterdir()] == ["step-0.jsonl"]

@@ -1,0 +1,139 @@
+"""`compare`."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
+
+from ..episodes import episode, several
+from .conftest import Run
+
+
+def record(path: str, episodes: Iterable[Trajectory]) -> str:
+    """A run without settings: a file of trajectories."""
+    with TrajectoryWriter(path) as writer:
+        for each in episodes:
+            writer.write(each)
+    return path
+
+
+@pytest.fixture
+def base() -> str:
+    tasks = [e for n in range(20) for e in several(f"t/{n}", n % 2, n % 2)]
+    return record("base.jsonl", [*tasks, episode("h/1", 0, group="hard")])
+
+
+@pytest.fixture
+def better() -> str:
+    tasks = [e for n in range(20) for e in several(f"t/{n}", n % 2 or n < 14, n % 2)]
+    tasks[2] = episode("t/1", 0, seed=0)  # solved in half of its episodes: it fell, and did not flip
+    tasks[6:8] = several("t/3", 0, 0)
+    return record("better.jsonl", [*tasks, episode("h/1", 0.5, group="hard")])
+
+
+def test_what_was_gained(run: Run, base: str, better: str) -> None:
+    outcome = run("compare", base, better)
+    assert outcome.code == 0
+    assert outcome.err == ""
+    assert "better.jsonl against base.jsonl, success" in outcome.out
+    lines = {line.split()[0]: line.split() for line in outcome.out.splitlines() if line.strip()}
+    # 20 tasks: half of them solved; then 7 gain a half, one loses a half and one all: (7/2 - 1/2 - 1) / 20 = 10 %.
+    assert lines["easy"][1:5] == ["20", "50.0%", "60.0%", "+10.0"]
+    assert lines["easy"][-3:] == ["7", "2", "0.180"]  # 2 (1 + 9 + 36) / 512
+    assert lines["hard"][1:] == ["1", "0.0%", "0.0%", "+0.0", "0", "0", "1.000"]  # no interval of one task
+    assert lines["all"][1] == "21"
+    assert "now solved 7: t/0, t/10, t/12, t/2, t/4, t/6, t/8" in outcome.out
+    assert "no longer solved 1: t/3" in outcome.out
+
+
+def test_json(run: Run, base: str, better: str) -> None:
+    found = run("compare", base, better, base, "--value", "score", "--json").json
+    assert (found["base"], found["value"]) == ("base.jsonl", "score")
+    first, second = found["runs"]
+    assert (first["run"], second["run"]) == ("better.jsonl", "base.jsonl")
+    assert first["differing_conditions"] == []
+    assert [row["group"] for row in first["groups"]] == ["easy", "hard"]
+    assert first["groups"][1]["difference"]["mean"] == 0.5
+    assert first["overall"]["won"] == ["t/0", "t/10", "t/12", "t/2", "t/4", "t/6", "t/8"]
+    assert second["overall"]["difference"]["mean"] == 0
+
+
+def test_flips_are_named_as_far_as_asked(run: Run, base: str, better: str) -> None:
+    assert "now solved 7: t/0, t/10, and 5 more (--flips N)" in run("compare", base, better, "--flips", 2).out
+    assert "now solved 7\n" in run("compare", base, better, "--flips", 0).out
+
+
+def test_runs_of_eval(run: Run, toy: str) -> None:
+    for name, turns in (("short", 2), ("long", 30)):
+        outcome = run("eval", toy, "--policy", "oracle", "--max-turns", turns, "--split", "all", "--out", name)
+        assert outcome.code == 0, outcome.err
+    order = [row["group"] for row in json.loads(Path("short/eval.json").read_text())["metrics"]["groups"]]
+    outcome = run("compare", "short", "long/", "--json")
+    found = outcome.json["runs"][0]
+    assert found["run"] == "long"
+    assert [row["group"] for row in found["groups"]] == order
+    assert found["overall"]["up"] == len(found["overall"]["won"]) > 0
+    [difference] = found["differing_conditions"]
+    assert "max_turns is 2 in short, 30 in long" in difference
+    assert f"not the same conditions: {difference}" in run("compare", "short", "long").err
+
+
+def test_the_same_file_name_in_two_folders(run: Run, base: str, better: str) -> None:
+    for folder, file in (("a", base), ("b", better)):
+        Path(folder).mkdir()
+        Path(file).rename(f"{folder}/run.jsonl")
+    assert "b/run.jsonl against a/run.jsonl" in run("compare", "a/run.jsonl", "b/run.jsonl").out
+
+
+def test_other_arguments_and_splits_are_told(run: Run, base: str) -> None:
+    other = record("react.jsonl", [episode("h/1", 1, group="hard", env_kwargs={"grammar": "react"})])
+    outcome = run("compare", base, other, "--partial")
+    assert 'arguments is {} in base.jsonl, {"grammar": "react"} in react.jsonl' in outcome.err
+    assert "left out, as only the base has them: t/0, t/1, t/10 … 20 in all" in outcome.err
+    assert outcome.code == 0
+
+
+def test_tasks_of_one_run_only(refuses: Run, base: str) -> None:
+    other = record("other.jsonl", [episode("h/1", 1, group="hard"), episode("t/99", 1)])
+    message = refuses("compare", base, other).err
+    assert "21 of 22 are on one side only" in message
+    assert "--partial" in message and "other.jsonl" in message
+    assert "no task on both sides" in refuses("compare", base, record("n.jsonl", [episode("n/1", 1)]), "--partial").err
+
+
+def test_an_episode_that_was_played_again_counts_once(run: Run, base: str) -> None:
+    again = record("again.jsonl", [episode("h/1", 0, group="hard", stop="env_error"), episode("h/1", 1, group="hard")])
+    row = run("compare", again, again, "--json").json["runs"][0]["overall"]
+    assert (row["before"], row["difference"]["excluded"]) == (1, 0)
+
+
+def test_what_could_not_be_played_is_told(run: Run) -> None:
+    one = record("one.jsonl", [episode("t/1", 1), episode("t/2", 0, group="odd", stop="env_error")])
+    two = record("two.jsonl", [episode("t/1", 1), episode("t/2", 0, group="odd")])
+    outcome = run("compare", one, two)
+    assert outcome.code == 0
+    assert "1 task has no usable episode on one side" in outcome.out
+    assert "–" in outcome.out
+
+
+def test_names_are_no_markup(run: Run) -> None:
+    names = ["[red]", "[/]"]
+    one, two = (record(f"{side}[bold].jsonl", [episode(f"t/{n}", side, group=n) for n in names]) for side in (0, 1))
+    outcome = run("compare", one, two)
+    assert "t/[red]" in outcome.out and "\n [/] " in outcome.out
+
+
+def test_what_is_no_run(refuses: Run, base: str, tmp_path: Path) -> None:
+    assert "at least two" in refuses("compare", base).err
+    assert "there is no file nothing" in refuses("compare", base, "nothing").err
+    assert "holds no trajectories.jsonl" in refuses("compare", base, tmp_path).err
+    assert "success or score" in refuses("compare", base, base, "--value", "luck").err
+    Path("empty.jsonl").touch()
+    assert "holds no episode yet" in refuses("compare", base, "empty.jsonl").err
+    Path("run").mkdir()
+    Path(base).rename("run/trajectories.jsonl")
+    Path("run/eval.json").write_text("{")
+    assert "eval.json cannot be read" in refuses("compare", "run", "run").err

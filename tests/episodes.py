@@ -1,0 +1,43 @@
+"""Episodes with hardly anything in them, for what only counts."""
+
+from typing import Any
+
+from agentgym_envs.task import Task
+from agentgym_envs.trajectory import Trajectory, Turn
+
+
+def episode(
+    task: str,
+    success: float,
+    *,
+    group: str = "easy",
+    env_id: str = "A-v0",
+    seed: int = 0,
+    turns: int = 2,
+    invalid: int = 0,
+    stop: str | None = None,
+    tokens: int | None = None,
+    **fields: Any,
+) -> Trajectory:
+    """An episode that is solved if its score, `success`, is 1; `tokens` of each turn."""
+    counted = {} if tokens is None else {"tokens": tokens}
+    infos: list[dict[str, Any]] = [
+        {"invalid_action": "what?" if n < invalid else None, **counted} for n in range(turns)
+    ]
+    return Trajectory(
+        env_id=env_id,
+        task=Task(task, "test", group, "do it"),
+        seed=seed,
+        instructions="",
+        turns=tuple(Turn("see", "act", 0.0, info) for info in infos),
+        final_observation="end",
+        score=success,
+        success=success == 1,
+        stop_reason=stop or ("success" if success == 1 else "turn_limit"),
+        **fields,
+    )
+
+
+def several(task: str, *successes: float, **fields: Any) -> list[Trajectory]:
+    """Episodes of one task, with the seeds from 0 on."""
+    return [episode(task, success, seed=seed, **fields) for seed, success in enumerate(successes)]

@@ -1,0 +1,229 @@
+"""What is trained on of an agent's episode: every sampled token once, within the budget, and as `play` has it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import agentgym_envs  # noqa: F401  (registers the ids)
+from agentgym_envs.errors import EngineError
+from agentgym_envs.rollout import (
+    AGENTS,
+    AgentEpisode,
+    ChatCodec,
+    EpisodeSpec,
+    Generation,
+    Limits,
+    Sampling,
+    TokenModel,
+    TokenTrajectory,
+    make_agent,
+    play,
+    play_agent,
+)
+from agentgym_envs.trajectory import Trajectory, Turn
+from tests.rollout.families import FAMILIES, spans
+from tests.toy import CountEnv
+
+CODECS = {name: ChatCodec(family.tokenizer()) for name, family in FAMILIES.items()}
+CONTEXTS = ("full", "last:1", "last:3", "summarise:1", "summarise:2")
+COMMANDS = ("up", "down", "give up", "cheat", "crash")
+
+
+class Writer:
+    """An engine that writes given texts, cut where it must stop, and remembers all it read and wrote."""
+
+    def __init__(self, codec: ChatCodec, texts: Sequence[str]) -> None:
+        self._codec, self._texts = codec, texts
+        self.calls: list[tuple[list[int], list[int]]] = []
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
+        text = self._texts[len(self.calls) % len(self._texts)]
+        ids = self._codec.encode_answer(text)[: sampling.max_tokens]
+        self.calls.append((list(prompt_ids), ids))
+        cut = ids[-1] not in sampling.stop_ids
+        return Generation(ids, "length" if cut else "stop", [-len(self.calls) / 8] * len(ids))
+
+
+answers = st.lists(
+    st.builds(
+        lambda thought, command: f"Thought: {thought}\nAction: {command}",
+        st.text("ab <|>\n", max_size=60),
+        st.sampled_from(COMMANDS[:2] * 3 + COMMANDS),
+    )
+    | st.text(max_size=30),
+    min_size=1,
+    max_size=8,
+)
+limits = st.builds(Limits, st.integers(1, 9), st.integers(1, 1200), st.integers(1, 80))
+
+
+def run(name: str, context: str, writer: Writer, codec: ChatCodec, within: Limits) -> AgentEpisode:
+    agent = make_agent(name, context, tries=2)
+    env = CountEnv(grammar=agent.grammar)
+    return asyncio.run(play_agent(env, agent, TokenModel(writer, codec), EpisodeSpec("count/9"), limits=within))
+
+
+def masked(segment: TokenTrajectory) -> list[int]:
+    return [token for token, mask in zip(segment.ids, segment.assistant_mask, strict=True) if mask]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", ["act", "react"])
+@given(texts=answers, within=limits)
+def test_a_full_context_is_trained_on_as_play_has_it(family: str, name: str, texts: list[str], within: Limits) -> None:
+    codec = CODECS[family]
+    env = CountEnv(grammar=make_agent(name).grammar)
+    one, other = Writer(codec, texts), Writer(codec, texts)
+    expected = asyncio.run(play(env, one, codec, EpisodeSpec("count/9"), limits=within))
+    episode = run(name, "full", other, codec, within)
+    assert other.calls == one.calls
+    (segment,) = episode.segments
+    assert segment.trajectory is episode.trajectory
+    assert replace(segment, trajectory=expected.trajectory) == expected
+    assert without_notes(episode.trajectory) == without_notes(expected.trajectory)
+
+
+def without_notes(trajectory: Trajectory) -> Trajectory:
+    """Without what an agent tells besides."""
+    meta = {name: value for name, value in trajectory.meta.items() if name != "agent"}
+    turns = [replace(t, info={k: v for k, v in t.info.items() if k != "tokens"}) for t in trajectory.turns]
+    return replace(trajectory, meta=meta, turns=tuple[Turn, ...](turns))
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("context", CONTEXTS)
+@given(texts=answers, within=limits)
+def test_each_sampled_token_is_masked_once_and_no_context_is_too_long(
+    name: str, context: str, texts: list[str], within: Limits
+) -> None:
+    codec = CODECS["qwen2.5"]
+    writer = Writer(codec, texts)
+    episode = run(name, context, writer, codec, within)
+    assert [token for segment in episode.segments for token in masked(segment)] == [
+        t for _, ids in writer.calls for t in ids
+    ]
+    read = [segment.prompt_ids + segment.ids[:end] for segment in episode.segments for end in ends(segment)]
+    assert read == [
+        prompt + ids for prompt, ids in writer.calls
+    ]  # and what was read before it is what is trained behind
+    tries = [*(one.trajectory for one in episode.tries), episode.trajectory]
+    for trajectory in tries:
+        assert trajectory.turns  # whatever was said before the first action, there is room for it
+        own = [segment for segment in episode.segments if segment.trajectory is trajectory]
+        assert sum(sum(segment.rewards) for segment in own) == pytest.approx(sum(t.reward for t in trajectory.turns))
+        assert all(s.next_ids == [] for s in own[:-1]) and len(trajectory.turns) <= within.max_turns
+        for segment in own:
+            assert len(segment.prompt_ids) + len(segment.ids) <= len(own[0].prompt_ids) + within.max_tokens
+            assert all(len(ids) <= within.max_turn_tokens for mask, ids in spans(segment) if mask)
+    check_record(episode, writer)
+
+
+def ends(segment: TokenTrajectory) -> list[int]:
+    """Where answers end: an answer is never followed by another at once."""
+    mask = [*segment.assistant_mask, 0]
+    return [number for number in range(1, len(mask)) if mask[number - 1] and not mask[number]]
+
+
+def check_record(episode: AgentEpisode, writer: Writer) -> None:
+    told: Any = episode.trajectory.meta["agent"]
+    assert (told["calls"], told["prompt_tokens"], told["answer_tokens"]) == (
+        len(writer.calls),
+        sum(len(prompt) for prompt, _ in writer.calls),
+        sum(len(ids) for _, ids in writer.calls),
+    )
+    assert len(episode.trajectory.meta.get("tries", ())) == len(episode.tries) == told["tries"] - 1
+    assert json.loads(episode.trajectory.to_json())["meta"]["agent"] == told
+
+
+@given(texts=answers, within=limits, context=st.sampled_from(CONTEXTS[1:]))
+def test_a_context_that_is_cut_goes_on_for_as_long_as_there_are_turns(
+    texts: list[str], within: Limits, context: str
+) -> None:
+    """With room for the first observation and what is seen now, only turns and the environment end an episode."""
+    codec = CODECS["qwen2.5"]
+    roomy = replace(within, max_tokens=800 + 2 * within.max_turn_tokens)
+    long = [text[:40] for text in texts]
+    episode = run("react", context, Writer(codec, long), codec, roomy)
+    assert episode.trajectory.stop_reason != "token_limit"
+
+
+def test_the_rewards_lie_on_the_actions_and_not_on_plans_lessons_or_summaries() -> None:
+    codec, go = CODECS["qwen2.5"], "Action: up"
+    first = ["1. Count.", go, go, "I am at 2.", go, "I am at 3.", "Action: give up", "Never give up."]
+    second = ["1. Count on.", go, go, "I am at 2 again.", go, "I am at 3 again.", go]
+    agent = replace(make_agent("plan", "summarise:1"), tries=2)
+    model = TokenModel(Writer(codec, [*first, *second]), codec)
+    limits = Limits(max_turns=4, max_tokens=9000)
+    env = CountEnv(grammar="react")
+    episode = asyncio.run(play_agent(env, agent, model, EpisodeSpec("count/9"), limits=limits))
+    found = [answer for segment in episode.segments for answer in rewarded(segment, codec)]
+    assert found == [(text, 0.111 if text == go else 0) for text in [*first, *second]]
+    assert [s.trajectory is episode.trajectory for s in episode.segments] == [False] * 3 + [True] * 3
+
+
+def rewarded(segment: TokenTrajectory, codec: ChatCodec) -> list[tuple[str, float]]:
+    """The answers of a segment, with the reward that lies on the last token of each."""
+    bounds = ends(segment)
+    texts = [codec.decode(ids) for mask, ids in spans(segment) if mask]
+    assert all(reward == 0 or number + 1 in bounds for number, reward in enumerate(segment.rewards))
+    return [(text, round(segment.rewards[end - 1], 3)) for text, end in zip(texts, bounds, strict=True)]
+
+
+def test_what_would_be_read_next_stands_behind_an_episode_that_was_cut() -> None:
+    codec = CODECS["qwen2.5"]
+    within = Limits(max_turns=3, max_tokens=9000)
+    texts = ["Action: up"] * 3 + ["Count faster."] + ["Action: up"] * 3
+    last = run("reflect", "last:1", Writer(codec, texts), codec, within).segments
+    assert [bool(segment.next_ids) for segment in last] == [False] * (len(last) - 1) + [True]
+    assert codec.decode(last[-1].next_ids) == "\nuser\n3\nassistant\n"
+
+
+def test_other_messages_begin_a_new_segment() -> None:
+    codec = CODECS["qwen2.5"]
+    dialogue = TokenModel(Writer(codec, ["up", "down"]), codec).open(Limits())
+    asked = [{"role": "user", "content": "Count."}]
+    said = [*asked, {"role": "assistant", "content": "up"}, {"role": "user", "content": "1"}]
+    other = [{"role": "user", "content": "Count!"}, *said[1:]]
+
+    async def talk() -> None:
+        for messages in (asked, said, [*other, *said[1:]], [*said, *said[1:]], asked):
+            await dialogue.reply(messages)
+
+    asyncio.run(talk())
+    segments = dialogue.segments(run("act", "full", Writer(codec, ["up"]), codec, Limits()).trajectory)
+    assert [sum(segment.assistant_mask) for segment in segments] == [2 + 5, 2, 5, 2]
+    assert [segment.next_ids for segment in segments] == [[]] * 4
+
+
+def test_a_task_that_the_seed_draws_is_tried_again() -> None:
+    codec = CODECS["qwen2.5"]
+    env = gym.make("AgentGym/TextCraft-v0", grammar="react")
+    model = TokenModel(Writer(codec, ["Action: inventory", "Look less."]), codec)
+    spec = EpisodeSpec(seed=7, max_turns=1)
+    episode = asyncio.run(play_agent(env, make_agent("reflect"), model, spec, limits=Limits(max_tokens=5000)))
+    tries = [*(one.trajectory for one in episode.tries), episode.trajectory]
+    assert len({(t.task.id, t.seed, t.turns[0].observation, t.meta["state_key"]) for t in tries}) == 1
+    assert [len(t.turns) for t in tries] == [1, 1, 1] and [one.lesson for one in episode.tries] == ["Look less."] * 2
+    env.close()
+
+
+def test_an_empty_answer_of_an_engine_is_an_error() -> None:
+    class Mute:
+        async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
+            return Generation([], "stop")
+
+    env = gym.make("AgentGym/TextCraft-v0", grammar="react")
+    with pytest.raises(EngineError, match="empty answer"):
+        asyncio.run(
+            play_agent(env, make_agent("plan"), TokenModel(Mute(), CODECS["qwen2.5"]), EpisodeSpec(), limits=Limits())
+        )
+    env.close()

@@ -1,0 +1,119 @@
+"""Runs compared task by task."""
+
+import json
+import random
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs.errors import UsageError
+from agentgym_envs.evaluate import VALUES, compare, paired_difference
+from agentgym_envs.evaluate.compare import sign_test
+from agentgym_envs.trajectory import Trajectory
+
+from .episodes import episode, several
+
+
+def sides() -> tuple[list[Trajectory], list[Trajectory]]:
+    before = [
+        *several("t/1", 0, 0),
+        *several("t/2", 1, 1),
+        *several("t/3", 0, 1),
+        *several("t/4", 0, 0, group="hard"),
+        episode("t/5", 1, group="hard", stop="env_error"),
+        episode("b/1", 0, env_id="B-v0"),
+    ]
+    after = [
+        *several("t/1", 1, 0),
+        *several("t/2", 0, 0, 0),
+        *several("t/3", 1, 1),
+        *several("t/4", 0, 0.9, group="hard"),
+        episode("t/5", 1, group="hard"),
+        episode("b/1", 1, env_id="B-v0"),
+    ]
+    return before, after
+
+
+def test_a_comparison_by_hand() -> None:
+    found = compare(*sides())
+    easy, hard, other = found.groups
+    assert [(row.env_id, row.group) for row in found.groups] == [("A-v0", "easy"), ("A-v0", "hard"), ("B-v0", "easy")]
+    # Means of t/1, t/2, t/3: 0, 1, .5 before and .5, 0, 1 after.
+    assert (easy.before, easy.after) == (0.5, 0.5)
+    assert easy.difference and (easy.difference.mean, easy.difference.tasks) == (0, 3)
+    assert (easy.won, easy.lost) == (("t/1",), ("t/2",))  # t/3 had half of its episodes solved before: no flip
+    assert (easy.up, easy.down, easy.p_value) == (2, 1, 1)
+    assert hard.difference and (hard.difference.tasks, hard.difference.excluded, hard.won) == (1, 1, ())
+    assert (other.before, other.after, other.won) == (0, 1, ("b/1",))
+    assert (found.overall.env_id, found.overall.up, found.overall.down) == (None, 3, 1)
+    assert found.overall.difference == paired_difference(*sides())
+    assert [row.env_id for row in found.environments] == ["A-v0", "B-v0"]
+
+
+def test_scores_can_be_compared() -> None:
+    hard = compare(*sides(), value=VALUES["score"]).groups[1]
+    assert (hard.before, hard.up) == (0, 1)
+    assert hard.after == pytest.approx(0.45)
+    assert hard.won == ()  # a flip is one of success, whatever is compared
+
+
+def test_groups_come_in_the_order_asked_for() -> None:
+    assert [row.group for row in compare(*sides(), group_order=["hard"]).groups] == ["hard", "easy", "easy"]
+
+
+@given(st.integers(0, 12), st.integers(0, 12))
+def test_the_sign_test_against_all_falls_of_the_coins(up: int, down: int) -> None:
+    coins = up + down
+    as_uneven = [heads for heads in range(coins + 1) if abs(2 * heads - coins) >= abs(up - down)]
+    assert sign_test(up, down) == pytest.approx(sum(comb(coins, heads) for heads in as_uneven) / 2**coins)
+    assert sign_test(up, down) == sign_test(down, up) <= 1
+
+
+def test_the_sign_test_of_many_coins() -> None:
+    assert sign_test(0, 5) == 2 / 32
+    assert sign_test(9, 1) == 22 / 1024
+    assert sign_test(5100, 4900) == pytest.approx(0.0466, abs=5e-4)  # the normal limit: 2 Φ(-1.99)
+    assert 0 < sign_test(900, 100) < 1e-100
+
+
+def test_equal_runs_differ_by_nothing() -> None:
+    before, _ = sides()
+    found = compare(before, before).overall
+    assert found.difference and (found.difference.mean, found.difference.low, found.difference.high) == (0, 0, 0)
+    assert (found.up, found.down, found.p_value, found.won, found.lost) == (0, 0, 1, (), ())
+
+
+def test_tasks_of_one_side() -> None:
+    before, after = sides()
+    before, after = [*before, episode("t/8", 1)], [*after, episode("t/9", 1)]
+    with pytest.raises(UsageError, match=r"2 of 8 are on one side only, for example 't/8'"):
+        compare(before, after)
+    found = compare(before, after, allow_partial=True)
+    assert (found.only_before, found.only_after) == (("t/8",), ("t/9",))
+    assert found.overall == compare(*sides()).overall
+
+
+def test_nothing_in_common_is_refused() -> None:
+    with pytest.raises(UsageError, match="no task on both sides"):
+        compare([episode("t/1", 1)], [episode("t/2", 1)], allow_partial=True)
+    with pytest.raises(UsageError, match="no task on both sides"):
+        compare([], [])
+
+
+def test_tasks_that_no_side_could_play() -> None:
+    spoiled = [episode("t/1", 0, stop="env_error")]
+    row = compare(spoiled, [episode("t/1", 1)]).overall
+    assert (row.before, row.after, row.difference, row.p_value, row.won) == (None, None, None, 1, ())
+
+
+def test_the_order_of_episodes_does_not_matter_and_the_result_is_json() -> None:
+    before, after = sides()
+    found = compare(before, after)
+    rng = random.Random(0)
+    assert compare(rng.sample(before, len(before)), rng.sample(after, len(after))) == found
+    row = found.to_json()
+    assert json.loads(json.dumps(row)) == row
+    assert row["groups"][0]["won"] == ["t/1"]
+    assert row["groups"][0]["difference"]["tasks"] == 3

@@ -1,0 +1,57 @@
+"""The viewer over given paths, in a real Chromium."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_envs.viewer.api import Viewer
+from agentgym_envs.viewer.server import make_server
+from agentgym_envs.webarena.browser.chromium import find_chromium
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser of Playwright's synchronous interface."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        program = find_chromium(None, playwright.chromium.executable_path)
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def serving(*paths: Path) -> Iterator[str]:
+    """The address of a viewer that runs as long as this context."""
+    viewer = Viewer(paths)
+    viewer.summary()
+    server = make_server(viewer, "127.0.0.1", 0)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def page_of(browser: Any, address: str, **options: Any) -> Iterator[Any]:
+    """A page at an address; what its scripts complain of is an error at the end."""
+    page = browser.new_page(**{"viewport": {"width": 1200, "height": 900}, **options})
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(address)
+    yield page
+    page.close()
+    assert not said

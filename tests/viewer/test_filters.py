@@ -1,0 +1,193 @@
+"""Lists: what is filtered, sorted and searched for, against doing it the long way."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs import Trajectory
+from agentgym_envs.errors import UsageError
+from agentgym_envs.viewer.filters import Lists, Query, matcher, parse_page
+from agentgym_envs.viewer.index import Entry, Index, Snapshot
+
+from .records import EPISODES, logged, record, save, save_log
+
+SORTS = ["id", "env", "group", "score", "turns", "stop", "step", "reward", "task"]
+ACTS = ("go", "stop", "Élan", 'Say "hi"\\', "tab\tend", "K", "<b>")
+
+
+def many() -> list[Trajectory]:
+    """Episodes that differ in everything that can be asked for."""
+    ways = itertools.product(("A-v0", "B-v0"), ("easy", "hard"), (0.0, 0.5, 1.0), (None, 3, 20))
+    return [
+        record(
+            f"t/{number % 5}",
+            *(ACTS[(number + turn) % len(ACTS)] for turn in range(number % 4)),
+            env_id=env,
+            group=group,
+            score=score,
+            success=score == 1,
+            stop_reason=("failure", "turn_limit")[number % 2],
+            meta={} if step is None else {"step": step, "policy": f"p{number % 2}"},
+        )
+        for number, (env, group, score, step) in enumerate(ways)
+    ]
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    folder = tmp_path_factory.mktemp("lists")
+    episodes = many()
+    save(folder / "a.jsonl", *episodes[:20])
+    save(folder / "b.jsonl", *episodes[20:])
+    return Index([folder]).refresh()
+
+
+TESTS: dict[str, Callable[[Entry, str], bool]] = {
+    "env": lambda entry, value: entry.facts.env == value,
+    "group": lambda entry, value: entry.facts.group == value,
+    "success": lambda entry, value: entry.facts.success == (value == "1"),
+    "stop": lambda entry, value: entry.facts.stop == value,
+    "policy": lambda entry, value: entry.facts.policy == value,
+    "step": lambda entry, value: entry.facts.step == int(value),
+    "source": lambda entry, value: entry.file.source.name == value,
+    "task": lambda entry, value: entry.facts.task == value,
+    "min_turns": lambda entry, value: entry.facts.turns >= float(value),
+    "max_turns": lambda entry, value: entry.facts.turns <= float(value),
+    "min_score": lambda entry, value: entry.facts.score >= float(value),
+    "max_score": lambda entry, value: entry.facts.score <= float(value),
+    "q": lambda entry, value: value.lower() in all_said(many()[entry.id]).lower(),
+}
+VALUES = {
+    "env": ["A-v0", "B-v0", "C"],
+    "group": ["easy", "hard"],
+    "success": ["0", "1"],
+    "stop": ["failure", "turn_limit"],
+    "policy": ["p0", "p1", "oracle"],
+    "step": ["3", "20", "21"],
+    "source": ["a.jsonl", "b.jsonl"],
+    "task": ["t/1", "t/4", "t"],
+    "min_turns": ["0", "2", "9"],
+    "max_turns": ["0", "2", "9"],
+    "min_score": ["0", "0.5", "1"],
+    "max_score": ["0", "0.25"],
+    "q": ["go", "GO", "élan", 'say "HI"\\', "\t", "brief", "<B>", "observation", "nothing like it", "solve t/2"],
+}
+
+
+def all_said(episode: Trajectory) -> str:
+    told = [episode.instructions, *(text for turn in episode.turns for text in (turn.observation, turn.action))]
+    return "\0".join([*told, episode.final_observation, episode.task.id, episode.task.goal])
+
+
+FILTERS = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in VALUES.items()})
+
+
+@given(FILTERS, st.sampled_from(SORTS), st.booleans())
+def test_a_list_is_what_the_long_way_gives(
+    snapshot: Snapshot, filters: dict[str, str], sort: str, descending: bool
+) -> None:
+    page = parse_page([*filters.items(), ("sort", sort), ("desc", "01"[descending])])
+    found = Lists().select(snapshot, page.query).entries
+    wanted = [entry for entry in snapshot.entries if all(TESTS[name](entry, value) for name, value in filters.items())]
+    assert sorted(entry.id for entry in found) == [entry.id for entry in wanted]
+    values = [getattr(entry.facts, sort) if sort != "id" else entry.id for entry in found]
+    known = [value for value in values if value is not None]
+    assert known == sorted(known, reverse=descending)
+    assert values[len(known) :] == [None] * (len(values) - len(known))
+    for one, two in itertools.pairwise(found):  # equal ones stay in the order of their numbers
+        assert sort == "id" or getattr(one.facts, sort) != getattr(two.facts, sort) or one.id < two.id
+
+
+def test_several_values_of_a_filter_are_any_of_them(snapshot: Snapshot) -> None:
+    page = parse_page([("step", "3"), ("step", "20"), ("env", "A-v0"), ("group", "")])
+    found = Lists().select(snapshot, page.query).entries
+    assert {(entry.facts.step, entry.facts.env) for entry in found} == {(3, "A-v0"), (20, "A-v0")}
+
+
+def test_what_has_no_number_comes_last(tmp_path: Path) -> None:
+    path = save(tmp_path / "t.jsonl", *(record(str(score), score=score) for score in (0.5, float("nan"), 0.1)))
+    snapshot = Index([path]).refresh()
+    for descending, order in ((False, ["0.1", "0.5", "nan"]), (True, ["0.5", "0.1", "nan"])):
+        found = Lists().select(snapshot, Query(sort="score", descending=descending)).entries
+        assert [entry.facts.task for entry in found] == order
+
+
+@given(EPISODES, st.data())
+def test_search_finds_what_was_said_in_any_case(episode: Trajectory, data: st.DataObject) -> None:
+    turns = [text for turn in episode.turns for text in (turn.observation, turn.action)]
+    said = data.draw(st.sampled_from([episode.instructions, episode.final_observation, episode.task.goal, *turns]))
+    begin = data.draw(st.integers(0, len(said)))
+    part = said[begin : data.draw(st.integers(begin, len(said)))]
+    part = part.swapcase() if part.isascii() else part
+    assert matcher(part)(episode.to_json().encode("utf-8", "surrogatepass"))
+
+
+def test_search_looks_at_words_and_not_at_names_of_fields() -> None:
+    line = record("t", "act", meta={"policy": "secret"}).to_json().encode()
+    assert matcher("ACT")(line)
+    assert not any(matcher(text)(line) for text in ("observation", "secret", "stop_reason", "ACT\\n", "\u0130"))
+
+
+def test_search_reads_logs_as_well(tmp_path: Path) -> None:
+    save_log(tmp_path / "step1" / "0.json", logged(1, 1.0, "Voilà", "go"), logged(2, 1.0, "See", "stay"))
+    snapshot, lists = Index([tmp_path]).refresh(), Lists()
+    for text, numbers in (("VOILÀ", [0]), ("STAY", [1]), ("crafting", [0, 1])):
+        assert [entry.id for entry in lists.select(snapshot, Query(text=text)).entries] == numbers
+
+
+def test_a_search_that_takes_too_long_goes_on_when_asked_again(tmp_path: Path) -> None:
+    snapshot = Index([save(tmp_path / "t.jsonl", *(record(str(number)) for number in range(1_000)))]).refresh()
+    lists, query = Lists(search_seconds=-1.0), Query(text="brief")
+    found = [lists.select(snapshot, query) for _ in range(16)]
+    assert [len(one.entries) for one in found] == [*range(64, 1_000, 64), 1_000]
+    assert [one.note for one in found[::15]] == ["64 of 1,000 episodes were searched so far", None]
+
+
+def test_a_search_looks_at_what_is_new_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save(tmp_path / "t.jsonl", record("a"), record("b"))
+    index, lists = Index([path]), Lists()
+    assert len(lists.select(index.refresh(), Query(text="brief")).entries) == 2
+    save(path, record("c"))
+    snapshot = index.refresh()
+    looked = list[int]()
+
+    def lines_of(left: list[Entry]) -> Iterator[Any]:
+        looked.extend(entry.id for entry in left)
+        return iter(())
+
+    monkeypatch.setattr("agentgym_envs.viewer.filters.lines_of", lines_of)
+    lists.select(snapshot, Query(text="brief", sort="task"))
+    assert looked == [2]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [("limit", "1001")],
+        [("limit", "x")],
+        [("limit", "-1")],
+        [("limit", "٣")],
+        [("offset", "1.5")],
+        [("offset", "9" * 99)],
+        [("sort", "secret")],
+        [("desc", "yes")],
+        [("success", "true")],
+        [("min_turns", "few")],
+        [("max_score", "nan")],
+        [("sort", "id"), ("sort", "env")],
+        [("color", "red")],
+    ],
+)
+def test_a_bad_query_is_refused_in_words(items: list[tuple[str, str]]) -> None:
+    with pytest.raises(UsageError, match=items[0][0]):
+        parse_page(items)
+
+
+def test_defaults() -> None:
+    page: Any = parse_page([("q", ""), ("limit", "")])
+    assert page == (Query(), 0, 100)

@@ -1,0 +1,196 @@
+"""The tokens view in Chromium: what is shown as trained on is what was recorded as such."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agentgym_envs.rollout import TokenTrajectory
+from agentgym_envs.rollout.token_file import TokenWriter
+from agentgym_envs.trajectory import TrajectoryWriter
+from tests.viewer.showing import chromium, page_of, serving
+from tests.viewer.token_episodes import CODEC, episode
+
+HOSTILE = "<script>document.title='bad'</script>\u202e\u0000\t 👩‍🚀 到<img src=x onerror=alert(1)>"
+SHOWN = """() => [...document.querySelectorAll(".segment")].map((segment) => [...segment.querySelectorAll(".tok")]
+    .map((token) => [Number(token.dataset.mask), token.classList.contains("prompt")]))"""
+
+
+def texts(page: Any) -> str:
+    """What the tokens say, without the signs that make it visible."""
+    found: str = page.evaluate("""() => [...document.querySelectorAll(".segment .tok")].map((token) => {
+        const copy = token.cloneNode(true);
+        copy.querySelectorAll(".sign, .part, .odd").forEach((sign) => sign.remove());
+        return copy.textContent;
+    }).join("")""")
+    return found
+
+
+def without_odd(text: str) -> str:
+    return "".join(character for character in text if character not in "\u202e\u0000\u200d")
+
+
+@pytest.fixture(scope="module")
+def browser(episodes: list[list[TokenTrajectory]]) -> Iterator[Any]:  # played before, as Playwright runs a loop
+    with chromium() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def episodes() -> list[list[TokenTrajectory]]:
+    """By number: with probabilities, hostile and without them, two segments, long, without tokens."""
+    hostile = replace(episode(HOSTILE, "go", seen=HOSTILE), logprobs=None)
+    long = episode(*["a door, a key. " * 30] * 24, seen="You see nothing.\n" * 40)
+    first = episode("go", "take the key")
+    return [[first], [hostile], [episode("up", "go"), episode("wait", "go")], [long], []]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, episodes: list[list[TokenTrajectory]]) -> Iterator[str]:
+    path = tmp_path_factory.mktemp("viewer") / "t.jsonl"
+    with TrajectoryWriter(path) as writer, TokenWriter(path) as tokens:
+        for number, segments in enumerate(episodes):
+            trajectory = (segments or episodes[0])[-1].trajectory
+            mark = writer.write(replace(trajectory, meta={"policy": str(number)}))
+            if segments:
+                tokens.write(mark, segments, CODEC)
+    with serving(path) as url:
+        yield url
+
+
+@pytest.fixture
+def open_tokens(browser: Any, address: str) -> Any:
+    def one(number: int, **options: Any) -> Any:
+        return page_of(browser, f"{address}#/episode/{number}?tab=tokens", **options)
+
+    return one
+
+
+def to_tokens(page: Any) -> None:
+    page.get_by_role("tab", name="Tokens").click()
+    page.locator(".tokens").wait_for()
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_mask_that_is_shown_is_the_one_recorded(
+    number: int, open_tokens: Any, episodes: list[list[TokenTrajectory]]
+) -> None:
+    with open_tokens(number) as page:
+        to_tokens(page)
+        shown = page.evaluate(SHOWN)
+        assert len(shown) == len(episodes[number])
+        for tokens, segment in zip(shown, episodes[number], strict=True):
+            prompt = [[0, True]] * len(segment.prompt_ids)
+            assert tokens == prompt + [[mask, False] for mask in segment.assistant_mask]
+        answers = page.locator(".segment .tok.answer").count()
+        assert answers == sum(sum(segment.assistant_mask) for segment in episodes[number])
+        looks = page.evaluate("""() => ["answer", "seen", "prompt"].map((kind) => {
+            const look = getComputedStyle(document.querySelector(`.segment .tok.${kind}`));
+            return [look.textDecorationLine, look.fontWeight];
+        })""")
+        assert looks[0] == ["underline", "600"] and looks[1] == looks[2] == ["none", "400"], "not by colour alone"
+        ids = [token for segment in episodes[number] for token in [*segment.prompt_ids, *segment.ids]]
+        assert texts(page) == without_odd("".join(CODEC.pieces(ids)))
+        assert page.title() != "bad" and page.locator(".tokens script, .tokens img").count() == 0
+
+
+def test_heat_counts_and_rewards(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
+    (segment,) = episodes[0]
+    known = [p for p, mask in zip(segment.logprobs or [], segment.assistant_mask, strict=True) if mask]
+    mean = sum(known) / len(known)
+    with open_tokens(0) as page:
+        to_tokens(page)
+        facts = page.locator(".segment .facts").inner_text()
+        assert f"{len(known)} of {len(segment.prompt_ids) + len(segment.ids)} tokens" in facts
+        assert f"−{-mean:.3f}".rstrip("0") in facts and f"{math.exp(-mean):.2f}".rstrip("0") in facts
+        steps = [page.locator(f".segment .tok.heat{step}").count() for step in range(6)]
+        least = [0.9, 0.5, 0.2, 0.05, 0.01, 0.0]
+        expected = [next(step for step, share in enumerate(least) if math.exp(p) >= share) for p in known]
+        assert steps == [expected.count(step) for step in range(6)] and sum(step > 0 for step in steps) >= 2
+        assert page.locator(".segment .flag").all_inner_texts() == ["reward\n+0.25"] * 2
+        before = page.evaluate(
+            "[...document.querySelectorAll('.segment .flag')].map((f) => f.previousSibling.textContent)"
+        )
+        assert before == ["<|im_end|>"] * 2, "a reward lies on the last token of its answer"
+        colour = "getComputedStyle(document.querySelector('.segment .tok.heat1')).backgroundColor"
+        heated = page.evaluate(colour)
+        page.get_by_role("button", name="Heat").click()
+        assert page.evaluate(colour) != heated
+        page.get_by_role("button", name="Sampled only").click()
+        assert (
+            not page.locator(".segment .tok.seen").first.is_visible()
+            and page.locator(".segment .tok.answer").first.is_visible()
+        )
+        page.get_by_role("button", name="Mark spaces").click()
+        assert "take·the·key" in page.locator(".run.answer").last.inner_text()
+
+
+def test_each_token_is_told_by_pointer_and_keys(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
+    (segment,) = episodes[0]
+    with open_tokens(0) as page:
+        to_tokens(page)
+        answer = page.locator(".segment .tok.answer")
+        place = segment.assistant_mask.index(1) + 1
+        answer.nth(1).hover()
+        line = page.locator(".token-line")
+        told = line.inner_text()
+        logprob = (segment.logprobs or [])[place]
+        assert f"{segment.ids[place]}" in told and "1, sampled" in told and '"o"' in told
+        assert f"−{-logprob:.4f}".rstrip("0") in told and f"{100 * math.exp(logprob):.1f} %" in told
+        page.locator(".token-text").focus()
+        page.keyboard.press("End")
+        assert '"<|im_end|>"' in line.inner_text() and "+0.25" in line.inner_text()
+        page.keyboard.press("Home")
+        assert "of the prompt" in line.inner_text() and "PROBABILITY" not in line.inner_text().upper()
+        page.keyboard.press("ArrowRight")
+        assert page.locator(".segment .tok.chosen").get_attribute("data-place") == "1"
+        page.get_by_text("The tokens as a table").click()
+        rows = page.locator(".token-table tbody tr")
+        rows.first.wait_for()
+        assert rows.count() == len(segment.prompt_ids) + len(segment.ids)
+        cells = rows.nth(len(segment.prompt_ids) + place).locator("td").all_inner_texts()
+        assert cells[:3] == ['"o"', str(segment.ids[place]), "1"]
+
+
+def test_a_long_episode_is_drawn_whole_and_only_laid_out_where_it_is_seen(
+    open_tokens: Any, episodes: list[list[TokenTrajectory]]
+) -> None:
+    (segment,) = episodes[3]
+    total = len(segment.prompt_ids) + len(segment.ids)
+    assert total > 8_000
+    with open_tokens(3) as page:
+        to_tokens(page)
+        page.locator(".segment .tok").nth(total - 1).wait_for(state="attached")
+        assert page.locator(".segment .tok").count() == total
+        assert page.locator(".segment .tok.answer").count() == sum(segment.assistant_mask)
+        lines = page.locator(".run.seen").first.locator(".block").all_inner_texts()
+        assert len(lines) > 1 and all(text.rstrip("\n").endswith("↵") for text in lines[:-1]), "no line is broken"
+        assert page.evaluate("getComputedStyle(document.querySelector('.block')).contentVisibility") == "auto"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone_and_is_legible(scheme: str, open_tokens: Any) -> None:
+    with open_tokens(0, viewport={"width": 390, "height": 800}, color_scheme=scheme) as page:
+        to_tokens(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        pairs = page.evaluate("""() => [0, 1, 2, 3, 4, 5].map((step) => {
+            const look = getComputedStyle(document.querySelector(`.heat-legend .heat${step}`));
+            return [look.color, look.backgroundColor];
+        })""")
+        assert all(contrast(*pair) >= 4.5 for pair in pairs), pairs
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG's contrast of two colours as `rgb(r, g, b)`."""
+
+    def light(colour: str) -> float:
+        parts = [int(part) / 255 for part in colour[4:-1].split(",")]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05
+
+    high, low = sorted([light(one), light(other)], reverse=True)
+    return high / low

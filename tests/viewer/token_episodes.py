@@ -1,0 +1,18 @@
+"""Episodes with tokens, by a tokenizer of one token a byte."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentgym_envs.rollout import ChatCodec, TokenTrajectory
+from tests.rollout.families import FAMILIES, roll
+
+CODEC = ChatCodec(FAMILIES["qwen2.5"].tokenizer())
+
+
+def episode(*answers: str, seen: str = "You see a door.", meta: dict[str, object] | None = None) -> TokenTrajectory:
+    """The environment says the same after every answer and pays 0.25; each token has another probability."""
+    says = [seen] * len(answers) + ["The end."]
+    one = roll(CODEC, [CODEC.encode_answer(answer) for answer in answers], says, rewards=[0.25] * len(answers))
+    logprobs = [-0.013 * place * mask for place, mask in enumerate(one.assistant_mask)]
+    return replace(one, logprobs=logprobs, trajectory=replace(one.trajectory, meta=meta or {}))
