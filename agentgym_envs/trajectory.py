@@ -19,6 +19,7 @@ SCHEMA_VERSION = 1
 Message = dict[str, str]
 _log = logging.getLogger(__name__)
 _BLOCK = 1 << 16
+_HUGE = 1e100
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,38 @@ class Trajectory:
             if schema != SCHEMA_VERSION:
                 raise TrajectoryError(f"trajectory schema {schema} is not the one known here ({SCHEMA_VERSION})")
             row["task"] = Task(**row["task"])
+            if not isinstance(row["turns"], list):
+                raise TrajectoryError("turns is not a list")
             row["turns"] = tuple(Turn(**turn) for turn in row["turns"])
-            return cls(**row)
+            found = cls(**row)
+            _check_kinds(found)
+            return found
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             if isinstance(error, TrajectoryError):
                 raise
             raise TrajectoryError(f"not a trajectory: {type(error).__name__}: {error}") from None
+
+
+def _check_kinds(read: Trajectory) -> None:
+    """Raise TrajectoryError if a part is of another kind than who reads it relies on: JSON may hold anything."""
+    task = read.task
+    texts = (read.env_id, task.id, task.split, task.group, task.goal, read.instructions, read.final_observation)
+    if not all(isinstance(text, str) for text in (*texts, read.stop_reason, read.error or "")):
+        raise TrajectoryError("what should be text (an id, a goal, an observation, ...) is something else")
+    if not all(isinstance(value, dict) for value in (task.data, read.env_kwargs, read.meta)):
+        raise TrajectoryError("task.data, env_kwargs and meta must be objects")
+    if type(read.seed) is not int or type(read.success) is not bool or not _is_finite(read.score):
+        raise TrajectoryError("seed must be a whole number, success true or false, and score a finite number")
+    for number, turn in enumerate(read.turns, 1):
+        if not isinstance(turn.observation, str) or not isinstance(turn.action, str):
+            raise TrajectoryError(f"observation and action of turn {number} must be text")
+        if not isinstance(turn.info, dict) or not _is_finite(turn.reward):
+            raise TrajectoryError(f"info of turn {number} must be an object, and its reward a finite number")
+
+
+def _is_finite(value: object) -> bool:
+    """Whether it is a number, and not one so large that a sum of them is infinite."""
+    return (type(value) is int or type(value) is float) and abs(value) < _HUGE
 
 
 def prompt_messages(instructions: str, observation: str) -> list[Message]:

@@ -31,7 +31,7 @@ def episode(
         instructions="",
         turns=tuple(Turn("see", "act", 0.0, info) for info in infos),
         final_observation="end",
-        score=success,
+        score=float(success),
         success=success == 1,
         stop_reason=stop or ("success" if success == 1 else "turn_limit"),
         **fields,

@@ -1,16 +1,20 @@
 """Runs compared task by task."""
 
 import json
+import math
 import random
 from math import comb
+from statistics import fmean
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.evaluate import VALUES, compare, paired_difference
+from agentgym_envs.evaluate import VALUES, Z95, compare, paired_difference
 from agentgym_envs.evaluate.compare import sign_test
+from agentgym_envs.evaluate.estimates import paired_interval
 from agentgym_envs.trajectory import Trajectory
 
 from .episodes import episode, several
@@ -81,8 +85,38 @@ def test_the_sign_test_of_many_coins() -> None:
 def test_equal_runs_differ_by_nothing() -> None:
     before, _ = sides()
     found = compare(before, before).overall
-    assert found.difference and (found.difference.mean, found.difference.low, found.difference.high) == (0, 0, 0)
+    assert found.difference and found.difference.mean == 0
+    assert found.difference.low == -found.difference.high < 0  # five tasks that stayed as they were prove little
     assert (found.up, found.down, found.p_value, found.won, found.lost) == (0, 0, 1, (), ())
+
+
+@given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.25, 1.0]), min_size=1, max_size=60))
+def test_the_interval_of_a_gain_holds_its_mean(gains: list[float]) -> None:
+    low, high = paired_interval(gains, bounded=True)
+    assert -1 <= low < high <= 1
+    assert low - 1e-12 <= fmean(gains) <= high + 1e-12
+    turned = paired_interval([-gain for gain in gains], bounded=True)
+    assert turned == pytest.approx((-high, -low))
+
+
+def test_the_interval_of_a_gain_in_counts() -> None:
+    # 2 and 4 more turns, with tasks of 4 more and 4 fewer: mean 6/4, variance (4 + 16 + 32)/4 - 2.25 = 10.75.
+    half = Z95 * math.sqrt(10.75 / 4)
+    assert paired_interval([2, 4], bounded=False) == pytest.approx((1.5 - half, 1.5 + half))
+    assert paired_interval([0, 0], bounded=False) == (0, 0)  # of what size, nothing tells
+    one, two = ([episode("t/1", 0, turns=turns)] for turns in (9, 4))
+    found = paired_difference(one, two, value=lambda played: len(played.turns))
+    assert found.low < -5 < found.high
+
+
+@pytest.mark.parametrize("tasks", [3, 10, 50, 300])
+@pytest.mark.parametrize("chances", [(0.2, 0.05), (0.1, 0.02), (0.03, 0.01)])
+def test_the_interval_of_a_gain_holds_the_truth(tasks: int, chances: tuple[float, float]) -> None:
+    rng = np.random.default_rng(0)
+    weights = [chances[1], 1 - sum(chances), chances[0]]
+    runs = rng.choice([-1.0, 0.0, 1.0], p=weights, size=(400, tasks))
+    found = [paired_interval(run.tolist(), bounded=True) for run in runs]
+    assert fmean(low <= chances[0] - chances[1] <= high for low, high in found) >= 0.93
 
 
 def test_tasks_of_one_side() -> None:

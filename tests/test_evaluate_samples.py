@@ -61,6 +61,7 @@ def test_chances_of_all_that_were_played_are_rates_of_tasks() -> None:
 def test_tasks_with_fewer_than_k_are_left_out_and_counted() -> None:
     found = evaluate([*several("t/1", 0, 1), *several("t/2", 1)]).overall
     assert found.fewer_than_k == {1: 0, 2: 1}
+    assert (found.samples, found.common_k) == (2, 1)
     assert (found.pass_at_k[2].mean, found.pass_hat_k[2].mean, found.avg_at_k[2].mean) == (1, 0, 0.5)
     spoiled = [episode("t/2", 0, seed=seed, stop="env_error") for seed in (1, 2)]
     assert evaluate([*several("t/1", 0, 1), *several("t/2", 1), *spoiled]).overall.fewer_than_k == {1: 0, 2: 1}
@@ -143,9 +144,12 @@ def test_tokens_are_counted_where_they_are_known() -> None:
     more = [episode(f"t/{number}", 1, turns=1, tokens=30) for number in (5, 6)]
     unsure = episode("t/7", 1, tokens=7, meta={"agent": {"answer_tokens": None}})
     found = evaluate([told, silent, half, agent, unsure, *more]).overall
-    assert found.tokens and found.tokens.mean == pytest.approx((21 + 39 + 30 + 30) / 4)
+    assert found.tokens_estimate and found.tokens_estimate.mean == found.tokens
+    assert found.tokens == pytest.approx((21 + 39 + 30 + 30) / 4)
     assert (found.tokens_known, found.episodes) == (4, 7)
     assert evaluate([silent, half]).overall.tokens is None
+    few = evaluate([told, agent]).overall
+    assert (few.tokens, few.tokens_estimate) == (30, None)  # too few for an interval, and yet a mean
 
 
 def test_a_reflecting_agents_earlier_tries_count_as_turns() -> None:
@@ -177,6 +181,7 @@ def test_agentgym_rls_own_numbers() -> None:
 def test_nothing_usable_gives_no_number_of_k() -> None:
     found = evaluate([episode("t/1", 0, stop="env_error")]).overall
     assert (found.samples, found.avg_at_k, found.pass_at_k, found.pass_hat_k, found.fewer_than_k) == (0, {}, {}, {}, {})
+    assert found.common_k == 0
     assert (found.tokens, found.turns_estimate, found.invalid_actions_estimate) == (None, None, None)
 
 
@@ -190,14 +195,14 @@ def test_the_golden_table() -> None:
     assert json.loads(json.dumps(row)) == row
     text = {
         name: [round(row[name][part], 4) for part in ("mean", "low", "high")]
-        for name in ("success", "score", "turns_estimate", "tokens")
+        for name in ("success", "score", "turns_estimate", "tokens_estimate")
     } | {name: [round(row[name][k]["mean"], 4) for k in "123"] for name in ("avg_at_k", "pass_at_k", "pass_hat_k")}
     # Successes of the six tasks: 1, 1, 0, 2, 0, 1 of 3 (5/18); scores 5/3 + 15/24 over 6 tasks.
     assert text == {
         "success": [0.2778, 0.125, 0.5087],  # more than 18 episodes would tell, so 18: 5 of 18
         "score": [0.3819, 0.1722, 0.6473],
         "turns_estimate": [4.5, 2.5388, 6.4612],  # 4.5 ± 2.571 sqrt(3.5 / 6), within 0.2 %
-        "tokens": [45.0, 25.3884, 64.6116],  # ten times that
+        "tokens_estimate": [45.0, 25.3884, 64.6116],  # ten times that
         "avg_at_k": [0.3819] * 3,
         "pass_at_k": [0.2778, 0.5, 0.6667],  # 1 of 3: 1/3, 2/3, 1; 2 of 3: 2/3, 1, 1
         "pass_hat_k": [0.2778, 0.0556, 0.0],

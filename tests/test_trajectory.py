@@ -106,6 +106,39 @@ def test_an_unknown_field_is_refused() -> None:
         Trajectory.from_json(json.dumps(row))
 
 
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        ({"env_kwargs": []}, "must be objects"),
+        ({"meta": "x"}, "must be objects"),
+        ({"task": {"id": "t", "split": "test", "group": "g", "goal": "x", "data": [1]}}, "must be objects"),
+        ({"task": {"id": 3, "split": "test", "group": "g", "goal": "x"}}, "should be text"),
+        ({"task": {"id": "t", "split": "test", "group": None, "goal": "x"}}, "should be text"),
+        ({"env_id": None}, "should be text"),
+        ({"error": 5}, "should be text"),
+        ({"stop_reason": ["success"]}, "should be text"),
+        ({"score": float("nan")}, "a finite number"),
+        ({"score": float("inf")}, "a finite number"),
+        ({"score": 10**400}, "a finite number"),
+        ({"score": "1"}, "a finite number"),
+        ({"score": True}, "a finite number"),
+        ({"success": 1}, "true or false"),
+        ({"seed": [1]}, "a whole number"),
+        ({"turns": {}}, "turns is not a list"),
+        ({"turns": "abc"}, "turns is not a list"),
+        ({"turns": [{"observation": "o", "action": "a", "reward": 0, "info": 5}]}, "info of turn 1 must be an object"),
+        ({"turns": [{"observation": "o", "action": "a", "reward": float("-inf")}]}, "its reward a finite number"),
+        ({"turns": [{"observation": "o", "action": None, "reward": 0}]}, "action of turn 1 must be text"),
+        ({"turns": [{"observation": 5, "action": "a", "reward": 0}]}, "action of turn 1 must be text"),
+    ],
+    ids=str,
+)
+def test_a_part_of_another_kind_is_named(odd: dict[str, Any], told: str) -> None:
+    row = {**json.loads(trajectory("a").to_json()), **odd}
+    with pytest.raises(TrajectoryError, match=told):
+        Trajectory.from_json(json.dumps(row))
+
+
 def test_another_schema_is_named() -> None:
     row = {**json.loads(trajectory("a").to_json()), "schema": 99}
     with pytest.raises(TrajectoryError, match=rf"schema 99 is not the one known here \({SCHEMA_VERSION}\)"):

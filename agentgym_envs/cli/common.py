@@ -6,6 +6,7 @@ import difflib
 import importlib
 import inspect
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -62,8 +63,16 @@ def stderr() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """One JSON document on stdout; see `to_json`."""
+    typer.echo(to_json(value))
+
+
+def to_json(value: Any) -> str:
+    """A JSON document; what is not finite becomes null, as other readers of JSON know no NaN and no Infinity."""
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), indent=2, ensure_ascii=False)
 
 
 def find_env(name: str) -> str:
@@ -144,6 +153,14 @@ def split_of(name: str) -> str | None:
 def names_of(text: str | None) -> tuple[str, ...] | None:
     """Names separated by commas."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _console(stream: Any) -> Console:

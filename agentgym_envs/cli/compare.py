@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_envs.cli.common import Json, print_json, stderr, stdout
-from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, Records
+from agentgym_envs.cli.reports.retries import tries_of
+from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes
 from agentgym_envs.errors import UsageError
 from agentgym_envs.evaluate import VALUES, ComparedRow, Comparison, compare
-from agentgym_envs.trajectory import Trajectory, read_trajectories
+from agentgym_envs.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _CONDITIONS = ("split", "max_turns", "arguments", "task table")
+_SETTINGS = ("max_tokens", "max_turn_tokens", "temperature")
 Runs = Annotated[
     list[str],
     typer.Argument(
@@ -38,7 +40,7 @@ class Run:
 
     name: str
     episodes: Sequence[Trajectory]
-    digests: Mapping[str, str]
+    settings: Mapping[str, Any]
     group_order: Sequence[str]
 
 
@@ -75,13 +77,19 @@ def _read_run(path: str, name: str) -> Run:
     if not record.is_file():
         what = f"the directory {path} holds no {TRAJECTORIES}" if folder.is_dir() else f"there is no file {path}"
         raise UsageError(f"{what}; a run is a directory that `agentgym eval --out` wrote, or a JSONL file")
-    episodes = list(Records(read_trajectories(record)).by_key.values())
+    episodes = read_episodes([record], of_eval=folder.is_dir())
     if not episodes:
         raise UsageError(f"{record} holds no episode yet")
     result = _read_result(folder / RESULT) if folder.is_dir() else {}
-    groups = (result.get("metrics") or {}).get("groups", ())
-    digests = result.get("settings", {}).get("task_digests", {})
-    return Run(name, episodes, digests, list(dict.fromkeys(row["group"] for row in groups)))
+    groups = _object(result.get("metrics")).get("groups")
+    names = [row.get("group") for row in groups if isinstance(row, dict)] if isinstance(groups, list) else []
+    order = dict.fromkeys(name for name in names if isinstance(name, str))
+    return Run(name, episodes, _object(result.get("settings")), list(order))
+
+
+def _object(value: object) -> dict[str, Any]:
+    """An object of JSON; an empty one where there is something else."""
+    return value if isinstance(value, dict) else {}
 
 
 def _read_result(path: Path) -> dict[str, Any]:
@@ -90,7 +98,7 @@ def _read_result(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         return found if isinstance(found, dict) else {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}; name the {TRAJECTORIES} beside it instead") from None
 
 
@@ -112,7 +120,7 @@ def _compare(base: Run, other: Run, value: str, partial: bool) -> Comparison:
 
 def _differences(base: Run, other: Run) -> list[str]:
     """In which conditions two runs differ that decide what a figure means."""
-    found = []
+    found = [*_differing_settings(base, other), *_retrying(base, other)]
     old, new = _conditions(base), _conditions(other)
     for env_id in sorted(old.keys() & new.keys()):
         for condition, before, after in zip(_CONDITIONS, old[env_id], new[env_id], strict=True):
@@ -123,14 +131,41 @@ def _differences(base: Run, other: Run) -> list[str]:
     return found
 
 
+def _differing_settings(base: Run, other: Run) -> list[str]:
+    """The settings in which two runs of eval differ, of those that say how much an answer or an agent may take."""
+    old, new = (
+        {name: run.settings[name] for name in _SETTINGS if name in run.settings}
+        | {"tries": _object(run.settings.get("agent")).get("tries", 1)}
+        for run in (base, other)
+    )
+    if not base.settings or not other.settings:
+        return []
+    return [
+        f"{name} is {old[name]} in {base.name}, {new[name]} in {other.name}"
+        for name in (*_SETTINGS, "tries")
+        if name in old and name in new and old[name] != new[name]
+    ]
+
+
+def _retrying(base: Run, other: Run) -> list[str]:
+    """Which of two runs is of an agent that tries again, if one alone is."""
+    tries = {run.name: tries_of(run.episodes) for run in (base, other)}
+    return [
+        f"{name} played an episode up to {count} times, told each time whether it was solved; its last try counts"
+        for name, count in tries.items()
+        if count > 1 and min(tries.values()) == 1
+    ]
+
+
 def _conditions(run: Run) -> dict[str, tuple[set[str], ...]]:
     found: dict[str, tuple[set[str], ...]] = {}
+    digests = _object(run.settings.get("task_digests"))
     for episode in run.episodes:
         split, turns, arguments, digest = found.setdefault(episode.env_id, (set(), set(), set(), set()))
         split.add(episode.task.split)
         turns.add(str(episode.meta.get("max_turns", "unknown")))
         arguments.add(json.dumps(dict(episode.env_kwargs), sort_keys=True))
-        digest.update({run.digests[episode.env_id][:12]} if episode.env_id in run.digests else ())
+        digest.update({str(digests[episode.env_id])[:12]} if episode.env_id in digests else ())
     return found
 
 

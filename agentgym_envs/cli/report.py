@@ -11,9 +11,8 @@ import typer
 
 from agentgym_envs.cli.common import Json, print_json, stdout
 from agentgym_envs.cli.evaluating.options import Suite
-from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, Records, replace_text
+from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes, replace_text
 from agentgym_envs.errors import UsageError
-from agentgym_envs.trajectory import read_trajectories
 
 if TYPE_CHECKING:
     from agentgym_envs.cli.reports import Report
@@ -72,18 +71,17 @@ def _read(paths: Sequence[Path], suite: bool) -> Report:
     folders = [path for path in paths if path.is_dir()]
     if folders and len(paths) > 1:
         raise UsageError("a report is of one folder, or of files; `agentgym compare` puts several runs side by side")
-    records = Records()
-    for path in [folders[0] / TRAJECTORIES] if folders else paths:
+    files = [path / TRAJECTORIES for path in folders] or list({path.resolve(): path for path in paths}.values())
+    for path in files:
         if not path.is_file():
             raise UsageError(
                 f"there are no trajectories in {path}, which is not a file; name a run's folder or a JSONL"
             )
-        for episode in read_trajectories(path):
-            records.add(episode)
-    if not records.by_key:
+    episodes = read_episodes(files, of_eval=bool(folders))
+    if not episodes:
         raise UsageError(f"{', '.join(map(str, paths))} holds no episode, so there is nothing to report")
     result = _result(folders[0]) if folders else {}
-    return make_report(list(records.by_key.values()), result.get("group_order") or (), result, suite=suite)
+    return make_report(episodes, result.get("group_order") or (), result, suite=suite)
 
 
 def _result(folder: Path) -> Mapping[str, Any]:
@@ -93,7 +91,7 @@ def _result(folder: Path) -> Mapping[str, Any]:
         return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     if not isinstance(found, dict) or not all(isinstance(found.get(key, kind()), kind) for key, kind in _KINDS.items()):
         raise UsageError(f"{path} is not what eval wrote; move it away to report of the trajectories alone")

@@ -6,8 +6,9 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from agentgym_envs.cli.common import to_json
 from agentgym_envs.errors import UsageError
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories
 
@@ -40,11 +41,28 @@ class Records:
 
     def add(self, episode: Trajectory) -> None:
         """Take an episode in; `replayed` counts those that were spoiled at first."""
-        key = episode.env_id, episode.task.id, episode.seed
+        key = _key(episode)
         before = self.by_key.get(key)
         self.replayed += before is not None and before.stop_reason == "env_error"
         self.by_key[key] = episode
         self.tally = Tally(*(old + new for old, new in zip(self.tally, _change(before, episode), strict=True)))
+
+
+def read_episodes(paths: Iterable[Path], *, of_eval: bool) -> list[Trajectory]:
+    """The episodes of files of trajectories.
+
+    What eval wrote (`of_eval`) has one episode for each task and seed. Other files may have many, such as the groups
+    of a training run: of those, only what the environment spoiled is left out, where it was played again.
+    """
+    found = [episode for path in paths for episode in read_trajectories(path)]
+    if of_eval:
+        return list(Records(found).by_key.values())
+    last = {_key(episode): number for number, episode in enumerate(found)}
+    return [
+        episode
+        for number, episode in enumerate(found)
+        if episode.stop_reason != "env_error" or last[_key(episode)] == number
+    ]
 
 
 class RunStore:
@@ -73,8 +91,13 @@ class RunStore:
         self.result: dict[str, Any] = {}
         self._writer: TrajectoryWriter | None = None
         self._tokens: TokenWriter | None = None
+        self._lock: BinaryIO | None = None
         if directory is not None:
-            self._open(directory, resume, overwrite, tokens)
+            try:
+                self._open(directory, resume, overwrite, tokens)
+            except BaseException:
+                self.close()
+                raise
 
     @property
     def episodes(self) -> Mapping[EpisodeKey, Trajectory]:
@@ -116,11 +139,11 @@ class RunStore:
         found = {"replayed": self._records.replayed, "metrics": metrics, "suite": suite}
         self.result = {"schema": _SCHEMA, "complete": complete, "settings": self._settings, **self._notes, **found}
         if self.directory is not None:
-            replace_text(self.directory / RESULT, json.dumps(self.result, indent=2, ensure_ascii=False) + "\n")
+            replace_text(self.directory / RESULT, to_json(self.result) + "\n")
 
     def close(self) -> None:
         """Close the files of trajectories and tokens."""
-        for writer in (self._writer, self._tokens):
+        for writer in (self._writer, self._tokens, self._lock):
             if writer is not None:
                 writer.close()
 
@@ -137,20 +160,41 @@ class RunStore:
         if directory.exists() and not directory.is_dir():
             raise UsageError(f"--out names a directory, but {directory} is a file")
         record, result = directory / TRAJECTORIES, directory / RESULT
+        found = not overwrite and (record.exists() or result.exists())
+        if found and not resume:
+            raise UsageError(
+                f"{directory} holds an evaluation already; --resume goes on with it, --overwrite replaces it"
+            )
+        self._lock = _locked(record)
         if overwrite:
-            for path in (record, result, tokens_path(record)):
+            self._lock.truncate(0)  # and not removed, as another would lock a file of the same name
+            for path in (result, tokens_path(record)):
                 path.unlink(missing_ok=True)
-        if record.exists() or result.exists():
-            if not resume:
-                raise UsageError(
-                    f"{directory} holds an evaluation already; --resume goes on with it, --overwrite replaces it"
-                )
+        if found:
             _check_same(directory, result, self._settings)
-            self._records = Records(read_trajectories(record) if record.exists() else ())
+            self._records = Records(read_trajectories(record))
         self._writer = TrajectoryWriter(record)
         self._tokens = TokenWriter(record) if tokens else None
         if not result.exists():
             self.write_metrics(None, complete=False)
+
+
+def _locked(path: Path) -> BinaryIO:
+    """The file, made if there is none, and locked while it is open. Raises UsageError if another program has it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = open(path, "ab")  # noqa: SIM115 (closed by close)
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
+        flock(file, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise UsageError(
+            f"another eval is writing to {path.parent}; let it end, or stop it, or choose another --out"
+        ) from None
+    except (ImportError, OSError):  # no locks on this system, or on this disk
+        pass
+    return file
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -161,6 +205,10 @@ def replace_text(path: Path, text: str) -> None:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _key(episode: Trajectory) -> EpisodeKey:
+    return episode.env_id, episode.task.id, episode.seed
 
 
 def _change(before: Trajectory | None, now: Trajectory) -> Tally:

@@ -131,13 +131,18 @@ def _export(viewer: Viewer, path: Path, choice: Choice) -> None:
     from agentgym_envs.viewer.export import export_html
 
     entries = _chosen(viewer, choice)
+    problems = list[str]()
     with stderr().status(f"writing {len(entries):,} episodes") as status:
-        page = export_html(viewer, entries, lambda done: status.update(f"{done:,} of {len(entries):,} episodes"))
+        page = export_html(
+            viewer, entries, lambda done: status.update(f"{done:,} of {len(entries):,} episodes"), problems.extend
+        )
+    for problem in problems:
+        stderr().print(problem, style="yellow", markup=False, soft_wrap=True)
     data = page.encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     size = len(data) / 1e6
-    stdout().print(f"{len(entries):,} episodes, {size:.1f} MB: {path}", markup=False, soft_wrap=True)
+    stdout().print(f"{len(entries) - len(problems):,} episodes, {size:.1f} MB: {path}", markup=False, soft_wrap=True)
     if size > _LARGE_MB:
         stderr().print("[yellow]A browser takes its time with a file of this size; --limit makes a smaller one[/]")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.evaluate.episodes import TaskKey, by_task, mean_of, split
-from agentgym_envs.evaluate.estimates import bootstrap
+from agentgym_envs.evaluate.estimates import paired_interval
 from agentgym_envs.trajectory import Trajectory
 
 Value = Callable[[Trajectory], float]
@@ -106,16 +106,16 @@ def compare(
     old, new = by_task(before), by_task(after)
     _check_same_tasks(old, new, allow_partial)
     pairs = [_pair(old[key], new[key], value) for key in sorted(old.keys() & new.keys())]
-    by_env = split(pairs, lambda pair: pair.env_id)
+    by_env, bounded = split(pairs, lambda pair: pair.env_id), _is_bounded(value)
     groups = []
     for env_id, found in by_env.items():
         by_group = split(found, lambda pair: pair.group)
         ordered = [name for name in group_order if name in by_group]
         for name in [*ordered, *sorted(set(by_group) - set(ordered))]:
-            groups.append(_row(by_group[name], env_id, name))
-    environments = tuple(_row(found, env_id, None) for env_id, found in by_env.items())
+            groups.append(_row(by_group[name], env_id, name, bounded))
+    environments = tuple(_row(found, env_id, None, bounded) for env_id, found in by_env.items())
     return Comparison(
-        overall=environments[0] if len(environments) == 1 else _row(pairs, None, None),
+        overall=environments[0] if len(environments) == 1 else _row(pairs, None, None, bounded),
         environments=environments,
         groups=tuple(groups),
         only_before=tuple(task for _, task in sorted(old.keys() - new.keys())),
@@ -128,23 +128,19 @@ def paired_difference(
     after: Iterable[Trajectory],
     *,
     value: Value = VALUES["success"],
-    resamples: int = 10_000,
-    seed: int = 0,
 ) -> PairedDifference:
     """What `after` gained over `before`, task by task, by default in success.
 
-    Each task counts by the difference of its means, so that a task's own difficulty drops out. The interval is the
-    percentile bootstrap over tasks, with a fixed seed.
+    Each task counts by the difference of its means, so that a task's own difficulty drops out. The interval is
+    `paired_interval`.
 
     Raises:
         UsageError: the two are not over the same tasks, or no task has a usable episode in both.
-
-    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
     """
     old, new = by_task(before), by_task(after)
     _check_same_tasks(old, new, False)
     pairs = [_pair(old[key], new[key], value) for key in sorted(old)]
-    found = _difference(pairs, resamples, seed)
+    found = _difference(pairs, _is_bounded(value))
     if found is None:
         raise UsageError("there is no task with a usable episode on both sides, so there is nothing to compare")
     return found
@@ -170,7 +166,7 @@ def _pair(old: Sequence[Trajectory], new: Sequence[Trajectory], value: Value) ->
     return _Pair(first.env_id, first.task.group, first.task.id, (before, after), (solved_before, solved_after))
 
 
-def _row(pairs: Sequence[_Pair], env_id: str | None, group: str | None) -> ComparedRow:
+def _row(pairs: Sequence[_Pair], env_id: str | None, group: str | None, bounded: bool) -> ComparedRow:
     means = [pair.means for pair in pairs if pair.means]
     up, down = sum(after > before for before, after in means), sum(after < before for before, after in means)
     return ComparedRow(
@@ -178,7 +174,7 @@ def _row(pairs: Sequence[_Pair], env_id: str | None, group: str | None) -> Compa
         group=group,
         before=fmean(before for before, _ in means) if means else None,
         after=fmean(after for _, after in means) if means else None,
-        difference=_difference(pairs, 10_000, 0),
+        difference=_difference(pairs, bounded),
         up=up,
         down=down,
         p_value=sign_test(up, down),
@@ -187,13 +183,17 @@ def _row(pairs: Sequence[_Pair], env_id: str | None, group: str | None) -> Compa
     )
 
 
-def _difference(pairs: Sequence[_Pair], resamples: int, seed: int) -> PairedDifference | None:
+def _is_bounded(value: Value) -> bool:
+    """Whether no task can gain more than 1 in it; what others measure may be anything."""
+    return value in VALUES.values()
+
+
+def _difference(pairs: Sequence[_Pair], bounded: bool) -> PairedDifference | None:
     gains = [pair.means[1] - pair.means[0] for pair in pairs if pair.means]
     if not gains:
         return None
-    mean = fmean(gains)
-    [bounds] = bootstrap([gains], resamples=resamples, seed=seed)
-    return PairedDifference(mean, *(bounds or (mean, mean)), len(gains), len(pairs) - len(gains))
+    low, high = paired_interval(gains, bounded=bounded)
+    return PairedDifference(fmean(gains), low, high, len(gains), len(pairs) - len(gains))
 
 
 def _check_same_tasks(old: Mapping[TaskKey, Any], new: Mapping[TaskKey, Any], allow_partial: bool) -> None:

@@ -31,7 +31,8 @@ class Metrics:
     Means over tasks, None without a usable episode: `success`, `score` in [0, 1]; `turns` of an episode, those of a
     reflecting agent's earlier tries included (`turns_estimate`: the same with its interval, None of fewer than three
     tasks); `tokens`, those that the policy wrote in an episode, over the `tokens_known` episodes where they were
-    counted. `invalid_actions` is the share of all turns, `invalid_actions_estimate` the same with its interval.
+    counted (`tokens_estimate`: as for turns). `invalid_actions` is the share of all turns,
+    `invalid_actions_estimate` the same with its interval.
 
     By k from 1 to `samples`, the most usable episodes that a task has: `avg_at_k` the mean score of k episodes,
     `pass_at_k` the chance that one of k succeeds, `pass_hat_k` that all do; `fewer_than_k` counts the tasks that have
@@ -58,9 +59,15 @@ class Metrics:
     fewer_than_k: Mapping[int, int]
     turns_estimate: Estimate | None
     invalid_actions_estimate: Estimate | None
-    tokens: Estimate | None
+    tokens: float | None
+    tokens_estimate: Estimate | None
     tokens_known: int
     agentgym_rl: Mapping[str, float | None]
+
+    @property
+    def common_k(self) -> int:
+        """The largest k for which every task has k usable episodes; 0 without any."""
+        return max((k for k, left_out in self.fewer_than_k.items() if not left_out), default=0)
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object; the keys k become text."""
@@ -107,7 +114,8 @@ def measure(episodes: Sequence[Facts], env_id: str | None, group: str | None) ->
     by_task = split((episode for episode in episodes if episode.usable), lambda facts: facts.key)
     tasks = [by_task[key] for key in sorted(by_task)]
     samples = max(map(len, tasks), default=0)
-    found = estimates(_columns(tasks, samples))
+    counted = [known for task in tasks if (known := [facts for facts in task if facts.tokens is not None])]
+    found = estimates(_columns(tasks, counted, samples))
     invalid = share(*_turns(tasks)) if tasks else None
     return Metrics(
         env_id=env_id,
@@ -127,18 +135,19 @@ def measure(episodes: Sequence[Facts], env_id: str | None, group: str | None) ->
         fewer_than_k={k: sum(len(task) < k for task in tasks) for k in range(1, samples + 1)},
         turns_estimate=found["turns", 0],
         invalid_actions_estimate=invalid,
-        tokens=found["tokens", 0],
-        tokens_known=sum(facts.tokens is not None for task in tasks for facts in task),
+        tokens=fmean(_means(counted, _tokens)) if counted else None,
+        tokens_estimate=found["tokens", 0],
+        tokens_known=sum(map(len, counted)),
         agentgym_rl=_agentgym_rl(episodes),
     )
 
 
-def _columns(tasks: _Tasks, samples: int) -> dict[tuple[str, int], Column]:
-    counted = [known for task in tasks if (known := [facts for facts in task if facts.tokens is not None])]
+def _columns(tasks: _Tasks, counted: _Tasks, samples: int) -> dict[tuple[str, int], Column]:
+    """What is estimated, by name and k; `counted` are the episodes of which the tokens are known."""
     columns = {
         ("success", 0): _column(tasks, lambda facts: float(facts.success), "rate"),
         ("turns", 0): _column(tasks, lambda facts: facts.turns, "count"),
-        ("tokens", 0): _column(counted, lambda facts: facts.tokens or 0, "count"),
+        ("tokens", 0): _column(counted, _tokens, "count"),
     }
     for _, ks in groupby(range(1, samples + 1), key=lambda k: sum(len(task) >= k for task in tasks)):
         columns |= _columns_of_k(tasks, list(ks))
@@ -175,6 +184,10 @@ def _column(tasks: _Tasks, value: Callable[[Facts], float], kind: Any) -> Column
 
 def _means(tasks: _Tasks, value: Callable[[Facts], float]) -> list[float]:
     return [fmean(map(value, task)) for task in tasks]
+
+
+def _tokens(facts: Facts) -> int:
+    return facts.tokens or 0
 
 
 def _turns(tasks: _Tasks) -> tuple[list[float], list[float]]:

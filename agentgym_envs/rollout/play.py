@@ -7,14 +7,14 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from agentgym_envs.core import StopReason, lost_task, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
 from agentgym_envs.hosting.twin import Ask
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, Engine, Generation, Sampling, episode_number
-from agentgym_envs.rollout.policies import Policy, PolicyFactory
+from agentgym_envs.rollout.policies import Answer, NotingPolicy, Policy, PolicyFactory
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
 from agentgym_envs.vector.lanes import Env, Lane, LanePool, MakeEnvs
@@ -62,13 +62,6 @@ class EpisodeSpec:
         return limits if self.max_turns is None else replace(limits, max_turns=self.max_turns)
 
 
-class Answer(NamedTuple):
-    """What a policy wrote. `notes` (JSON) go into the info of the turn."""
-
-    text: str
-    notes: Mapping[str, Any] = {}
-
-
 Act = Callable[[str], Awaitable[Answer | None]]
 """From an observation to an answer, or None if the token budget leaves no room for one."""
 
@@ -91,7 +84,7 @@ async def play(
         return await _play(lane, engine, codec, spec, limits, sampling)
 
 
-async def play_text(env: Env, policy: Policy, spec: EpisodeSpec, *, limits: Limits) -> Trajectory:
+async def play_text(env: Env, policy: Policy | NotingPolicy, spec: EpisodeSpec, *, limits: Limits) -> Trajectory:
     """Play one episode with a policy that reads and writes text. `env` is not closed."""
     with closing(Lane.over(env)) as lane:
         return await _play_text(lane, policy, spec, limits)
@@ -170,7 +163,7 @@ async def _play(
     return player.finish(trajectory)
 
 
-async def _play_text(lane: Lane, policy: Policy, spec: EpisodeSpec, limits: Limits) -> Trajectory:
+async def _play_text(lane: Lane, policy: Policy | NotingPolicy, spec: EpisodeSpec, limits: Limits) -> Trajectory:
     messages = list[Message]()
 
     async def act(observation: str) -> Answer:
@@ -179,9 +172,10 @@ async def _play_text(lane: Lane, policy: Policy, spec: EpisodeSpec, limits: Limi
             messages.append({"role": "user", "content": observation})
         else:
             messages.extend(prompt_messages(env.instructions, observation))
-        action = await policy.act(env, messages)
-        messages.append({"role": "assistant", "content": action})
-        return Answer(action)
+        said = await policy.act(env, messages)
+        answer = said if isinstance(said, Answer) else Answer(said)
+        messages.append({"role": "assistant", "content": answer.text})
+        return answer
 
     return await run_episode(lane, act, spec, spec.within(limits))
 
@@ -202,7 +196,8 @@ class _TokenPlayer:
         builder, room = context
         cap = min(self._limits.max_turn_tokens, room)
         generation = await sample_answer(self._engine, self._codec, builder, self._sampling, cap)
-        return Answer(self._codec.decode(generation.ids), {"finish": generation.finish})
+        notes = {"finish": generation.finish, "tokens": len(generation.ids)}
+        return Answer(self._codec.decode(generation.ids), notes)
 
     def reward(self, reward: float) -> None:
         """The reward of the last answer."""

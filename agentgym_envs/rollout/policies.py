@@ -6,9 +6,9 @@ A policy object plays one episode; `PolicyFactory` makes one for each.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import httpx
 
@@ -18,6 +18,13 @@ from agentgym_envs.rollout.engines import post_json
 from agentgym_envs.trajectory import Message
 
 
+class Answer(NamedTuple):
+    """What a policy wrote. `notes` (JSON) go into the info of the turn."""
+
+    text: str
+    notes: Mapping[str, Any] = {}
+
+
 class Policy(Protocol):
     """Plays one episode, turn by turn."""
 
@@ -25,7 +32,14 @@ class Policy(Protocol):
         """The next action, in the environment's grammar. `messages` is the conversation so far."""
 
 
-PolicyFactory = Callable[[], Policy]
+class NotingPolicy(Protocol):
+    """A policy that tells something of each action."""
+
+    async def act(self, env: TextEnv, messages: Sequence[Message]) -> Answer:
+        """The next action, as `Policy.act` gives it, with the notes."""
+
+
+PolicyFactory = Callable[[], Policy | NotingPolicy]
 
 
 class OraclePolicy:
@@ -71,13 +85,18 @@ class ReplayPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatAnswer:
-    """What a chat server answered, and the tokens that it counted (None if it does not tell)."""
+class Reply:
+    """What a model answered; the tokens that it read and wrote, None if nobody counted them."""
 
     text: str
     finish: Literal["stop", "length"]
     prompt_tokens: int | None
     answer_tokens: int | None
+
+    @property
+    def answer(self) -> Answer:
+        """The reply as an action, with what the record of its turn tells of it."""
+        return Answer(self.text, {"finish": self.finish, "tokens": self.answer_tokens})
 
 
 class ChatServer:
@@ -100,18 +119,18 @@ class ChatServer:
             base_url=base_url.rstrip("/") + "/", headers=headers, timeout=timeout_s, transport=transport
         )
 
-    async def answer(self, messages: Sequence[Message], max_tokens: int) -> ChatAnswer:
+    async def answer(self, messages: Sequence[Message], max_tokens: int) -> Reply:
         """The model's next message, of at most `max_tokens`. Raises EngineError if the server fails."""
         body = {**self._request, "max_tokens": max_tokens, "messages": list(messages)}
         answer = await post_json(self._client, "chat/completions", body)
         try:
             choice = answer["choices"][0]
-            text = choice["message"]["content"] or ""
+            text = _text(choice["message"]["content"])
         except (KeyError, IndexError, TypeError):
             raise EngineError(f"{self._client.base_url}chat/completions returned no message: {answer!r:.300}") from None
         finish: Literal["stop", "length"] = "length" if choice.get("finish_reason") == "length" else "stop"
         usage = answer.get("usage")
-        return ChatAnswer(text, finish, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
+        return Reply(text, finish, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -119,19 +138,38 @@ class ChatServer:
 
 
 class ChatPolicy:
-    """A model behind a `ChatServer`, as a policy. Keeps no state, so episodes may share it."""
+    """A model behind a `ChatServer`, as a policy. Keeps no state, so episodes may share it.
+
+    It notes why each answer ended, and its tokens (None if the server does not count).
+    """
 
     def __init__(self, model: str, base_url: str, *, max_tokens: int = 512, **options: Any) -> None:
         """`max_tokens` bounds an answer; `options` are those of `ChatServer`."""
         self._server, self._max_tokens = ChatServer(model, base_url, **options), max_tokens
 
-    async def act(self, env: TextEnv, messages: Sequence[Message]) -> str:
+    async def act(self, env: TextEnv, messages: Sequence[Message]) -> Answer:
         """The model's next message. Raises EngineError if the server fails."""
-        return (await self._server.answer(messages, self._max_tokens)).text
+        return (await self._server.answer(messages, self._max_tokens)).answer
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._server.aclose()
+
+
+def _text(content: Any) -> str:
+    """The text of a message: as it is, or that of its parts (reasoning, which some servers put beside it, is none).
+
+    Raises:
+        TypeError: there is no text in it.
+    """
+    if isinstance(content, list) and content:
+        texts = [part["text"] for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        if not texts:
+            raise TypeError
+        return "".join(texts)
+    if content and not isinstance(content, str):
+        raise TypeError
+    return content or ""
 
 
 def _count(usage: Any, name: str) -> int | None:

@@ -89,54 +89,64 @@ class TokenFile:
         self.path = tokens_path(trajectories)
         self._places: dict[str, list[int]] = {}
         self._indexed, self._inode = 0, -1
+        self._last = (0, b"")  # where the last line of the index begins, and how
         self._lock = threading.Lock()
 
-    def read(self, mark: str, number: int = 0) -> list[TokenRecord] | None:
-        """The segments of an episode, None if there are none of it.
-
-        `number` counts episodes whose lines are the very same.
+    def read(self, mark: str) -> list[TokenRecord] | None:
+        """The segments of an episode, None if there are none of it; of the first, if several have this line.
 
         Raises:
             TrajectoryError: the record does not read.
         """
-        with self._lock:
-            try:
-                return self._read(mark, number)
-            except FileNotFoundError:
-                return None
+        if not self.path.is_file():  # not there, or a pipe, at which to open it would wait
+            return None
+        with self._lock, open(self.path, "rb") as file:
+            line = self._line(file, mark)
+        return None if line is None else _segments(line, self.path.name)
 
     def count(self, mark: str) -> int:
         """How many episodes with this line have tokens."""
         with self._lock:
             return len(self._places.get(mark, ()))
 
-    def _read(self, mark: str, number: int) -> list[TokenRecord] | None:
-        with open(self.path, "rb") as file:
+    def _line(self, file: BinaryIO, mark: str) -> bytes | None:
+        """The line of that mark. If another one is where it was, the file was written anew, and is read once more."""
+        for _ in range(2):
             self._update(file)
-            places = self._places.get(mark, [])
-            if number >= len(places):
+            if not (places := self._places.get(mark)):
                 return None
-            file.seek(places[number])
-            return _segments(file.readline(), self.path)
+            file.seek(places[0])
+            line = file.readline()
+            if _mark_of(line) == mark:
+                return line
+            self._forget()
+        return None
 
     def _update(self, file: BinaryIO) -> None:
         """Look at the lines that are new; at all of them if the file is another one than before."""
         now = os.fstat(file.fileno())
-        if now.st_size < self._indexed or now.st_ino != self._inode or not self._ends_line(file):
-            self._places, self._indexed, self._inode = {}, 0, now.st_ino
+        if now.st_ino != self._inode or not self._goes_on(file):
+            self._forget()
+            self._inode = now.st_ino
         file.seek(self._indexed)
         while line := file.readline():
             if not line.endswith(b"\n"):  # torn, or still being written
                 return
-            if head := _HEAD.match(line[:_HEAD_BYTES]):
-                self._places.setdefault(head[2].decode(), []).append(self._indexed)
+            if mark := _mark_of(line):
+                self._places.setdefault(mark, []).append(self._indexed)
+            self._last = self._indexed, line[:_HEAD_BYTES]
             self._indexed += len(line)
 
-    def _ends_line(self, file: BinaryIO) -> bool:
-        """Whether a line ends where the index does, as it must if the file only grew."""
-        if self._indexed:
-            file.seek(self._indexed - 1)
-        return not self._indexed or file.read(1) == b"\n"
+    def _goes_on(self, file: BinaryIO) -> bool:
+        """Whether the last line of the index still begins and ends where it did, as it must if the file only grew."""
+        start, head = self._last
+        file.seek(start)
+        begins = file.read(len(head)) == head
+        file.seek(max(self._indexed - 1, 0))
+        return begins and file.read(1) == b"\n" if self._indexed else True
+
+    def _forget(self) -> None:
+        self._places, self._indexed, self._last = {}, 0, (0, b"")
 
 
 def tokens_path(trajectories: str | Path) -> Path:
@@ -155,14 +165,19 @@ def _fields(record: TokenRecord) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
-def _segments(line: bytes, path: Path) -> list[TokenRecord]:
+def _mark_of(line: bytes) -> str | None:
+    head = _HEAD.match(line[:_HEAD_BYTES])
+    return head[2].decode() if head else None
+
+
+def _segments(line: bytes, name: str) -> list[TokenRecord]:
     try:
         row = json.loads(line.decode("utf-8", "surrogatepass"))
         if row["schema"] != TOKEN_SCHEMA_VERSION:
-            raise TrajectoryError(f"{path}: token schema {row['schema']} is not the one known here")
+            raise TrajectoryError(f"{name}: token schema {row['schema']} is not the one known here")
         return [TokenRecord(**segment) for segment in row["segments"]]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise TrajectoryError(f"{path}: not a token record: {type(error).__name__}: {error}") from None
+        raise TrajectoryError(f"{name}: not a token record: {type(error).__name__}: {error}") from None
 
 
 def _number(value: float) -> float | None:

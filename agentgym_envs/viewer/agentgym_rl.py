@@ -39,7 +39,7 @@ class _Message(msgspec.Struct):
 
 class _Record(msgspec.Struct):
     conversations: list[_Message]
-    item_id: Any = None
+    item_id: int | float | str | None = None
     reward: float | None = 0.0
 
 

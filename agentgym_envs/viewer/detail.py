@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from agentgym_envs.errors import InvalidAction, UsageError
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar, BareGrammar, make_grammar
-from agentgym_envs.trajectory import Trajectory
+from agentgym_envs.trajectory import Trajectory, Turn
 
 _SHOWN_APART = ("invalid_action", "finish", "score")
+_DEEPEST, _TOO_DEEP = 50, "(nested too deeply to be shown)"
 
 
 def detail_of(trajectory: Trajectory) -> dict[str, Any]:
     """The episode as JSON; the contract of `/api/episodes/ID` without the row and its siblings."""
     grammar = grammar_of(trajectory)
-    return {
-        "instructions": trajectory.instructions,
-        "turns": turns_of([_plain(asdict(turn)) for turn in trajectory.turns], grammar),
-        "final_observation": trajectory.final_observation,
-        "error": trajectory.error,
+    shown = {
+        "instructions": _text(trajectory.instructions),
+        "turns": turns_of([_plain(_fields(turn)) for turn in trajectory.turns], grammar),
+        "final_observation": _text(trajectory.final_observation),
+        "error": None if trajectory.error is None else _text(trajectory.error),
         "meta": {name: value for name, value in trajectory.meta.items() if name != "tries"},
-        "env_kwargs": dict(trajectory.env_kwargs),
-        "task_data": dict(trajectory.task.data),
+        "env_kwargs": trajectory.env_kwargs,
+        "task_data": trajectory.task.data,
         "tries": _tries(trajectory.meta.get("tries"), grammar),
     }
+    return {name: _bounded(value) for name, value in shown.items()}
 
 
 def grammar_of(trajectory: Trajectory) -> ActionGrammar:
@@ -62,11 +63,13 @@ def turns_of(turns: Sequence[Mapping[str, Any]], grammar: ActionGrammar) -> list
 
 def _grammars(env_id: str) -> Mapping[str, Any]:
     """The grammars of an environment, which may word some in its own way; the suite's, if it cannot be had here."""
-    from agentgym_envs.registration import env_class
+    from agentgym_envs.registration import env_class, env_ids
 
+    if env_id not in env_ids():  # "module:Id" would import whatever a file names that somebody sent
+        return GRAMMARS
     try:
         return env_class(env_id).grammars
-    except Exception:  # another suite's, or an extra is missing: reading an episode must not need it
+    except Exception:  # an extra is missing: reading an episode must not need it
         return GRAMMARS
 
 
@@ -81,29 +84,51 @@ def _read(action: str, grammar: ActionGrammar) -> tuple[str, str | None]:
 def _plain(turn: Any) -> dict[str, Any]:
     """A turn as recorded, also of an earlier try; what has another type than it should, as text or as nothing."""
     fields: Mapping[str, Any] = turn if isinstance(turn, Mapping) else {}
-    reward, info = fields.get("reward"), fields.get("info")
+    info = fields.get("info")
     return {
         "observation": _text(fields.get("observation")),
         "action": _text(fields.get("action")),
-        "reward": reward if isinstance(reward, int | float) else 0.0,
+        "reward": _number(fields.get("reward")) or 0.0,
         "info": info if isinstance(info, Mapping) else {},
     }
 
 
+def _fields(turn: Turn) -> dict[str, Any]:
+    """As `asdict`, which would follow `info` as deep as it goes."""
+    return {"observation": turn.observation, "action": turn.action, "reward": turn.reward, "info": turn.info}
+
+
 def _tries(tries: Any, grammar: ActionGrammar) -> list[dict[str, Any]]:
     """The earlier tries of an agent that learns from them, as it recorded them."""
-    found = [one for one in tries if isinstance(one, Mapping)] if isinstance(tries, list) else []
     return [
         {
-            "turns": turns_of([_plain(turn) for turn in one.get("turns") or ()], grammar),
-            "score": one.get("score"),
+            "turns": turns_of([_plain(turn) for turn in _list(one.get("turns"))], grammar),
+            "score": _number(one.get("score")),
             "success": bool(one.get("success")),
             "stop": _text(one.get("stop_reason")),
             "lesson": _text(one.get("lesson")),
         }
-        for one in found
+        for one in _list(tries)
+        if isinstance(one, Mapping)
     ]
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) else None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _bounded(value: Any, depth: int = _DEEPEST) -> Any:
+    """JSON without what lies so deep in it that no writer and no browser could follow."""
+    if isinstance(value, Mapping):
+        return {name: _bounded(item, depth - 1) for name, item in value.items()} if depth else _TOO_DEEP
+    if isinstance(value, list | tuple):
+        return [_bounded(item, depth - 1) for item in value] if depth else _TOO_DEEP
+    return value

@@ -10,10 +10,11 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from typing import Any
 
-from agentgym_envs.viewer.api import Viewer, row_of, summary_of, to_json
+from agentgym_envs.viewer.api import UnknownEpisode, Viewer, row_of, summary_of, to_json
 from agentgym_envs.viewer.index import Entry
 from agentgym_envs.viewer.pages import PAGE, read_static
 
@@ -23,29 +24,44 @@ _CHARSET = re.compile(r'<meta charset="utf-8" ?/?>')
 _CLOSING = re.compile(r"</(?=script|style)|<!--", re.IGNORECASE)
 
 
-def export_html(viewer: Viewer, entries: Sequence[Entry], on_done: Callable[[int], Any] = lambda done: None) -> str:
-    """The page with these episodes in it. `on_done` hears how many are done. Raises UnknownEpisode."""
-    snapshot = viewer.index.snapshot
-    summary = summary_of(snapshot._replace(entries=list(entries)))
+def export_html(
+    viewer: Viewer,
+    entries: Sequence[Entry],
+    on_done: Callable[[int], Any] = lambda done: None,
+    on_left_out: Callable[[list[str]], Any] = lambda problems: None,
+) -> str:
+    """The page with these episodes in it. `on_done` hears how many are done, `on_left_out` which are not in it.
+
+    An episode that does not read is left out, and the page says so; it does not tell where the files lie.
+    """
+    data: dict[str, Any] = {"episodes": {}, "panels": {}, "tokens": {}, "training": viewer.training()}
+    for done, entry in enumerate(entries, 1):
+        with suppress(UnknownEpisode):
+            data["episodes"][entry.id] = viewer.episode(entry.id)
+            data["panels"][entry.id] = viewer.panels(entry.id)
+            if entry.file.has_tokens:
+                data["tokens"][entry.id] = viewer.tokens(entry.id)
+        on_done(done)
+    kept = [entry for entry in entries if entry.id in data["panels"]]
+    ids = {entry.id for entry in kept}
+    data["episodes"] = {entry.id: _among(data["episodes"][entry.id], ids) for entry in kept}
+    left_out = [f"episode {entry.id} did not read and was left out" for entry in entries if entry.id not in ids]
+    on_left_out(left_out)
+    data["summary"] = {**_summary(viewer, kept), "problems": left_out}
+    data["rows"] = [row_of(entry) for entry in kept]
+    return page_with(to_json(data))
+
+
+def _among(episode: dict[str, Any], ids: Container[int]) -> dict[str, Any]:
+    """An episode with those siblings only that are in the page as well."""
+    return {**episode, "siblings": [row for row in episode["siblings"] if row["id"] in ids]}
+
+
+def _summary(viewer: Viewer, entries: Sequence[Entry]) -> dict[str, Any]:
+    summary = summary_of(viewer.index.snapshot._replace(entries=list(entries)))
     counts = Counter(entry.file.source.name for entry in entries)
     sources = [{**row, "count": counts[row["name"]]} for row in summary["sources"] if row["name"] in counts]
-    data: dict[str, Any] = {
-        "summary": {**summary, "sources": sources},
-        "rows": [row_of(entry) for entry in entries],
-        "episodes": {},
-        "panels": {},
-        "tokens": {},
-        "training": viewer.training(),
-    }
-    ids = {entry.id for entry in entries}
-    for done, entry in enumerate(entries, 1):
-        episode = viewer.episode(entry.id)
-        data["episodes"][entry.id] = {**episode, "siblings": [row for row in episode["siblings"] if row["id"] in ids]}
-        data["panels"][entry.id] = viewer.panels(entry.id)
-        if entry.file.has_tokens:
-            data["tokens"][entry.id] = viewer.tokens(entry.id)
-        on_done(done)
-    return page_with(to_json(data))
+    return {**summary, "sources": sources}
 
 
 def page_with(data: str) -> str:

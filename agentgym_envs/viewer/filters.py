@@ -7,8 +7,8 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -140,6 +140,7 @@ class _Searched:
 
     upto: int
     found: set[int]
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Lists:
@@ -155,21 +156,24 @@ class Lists:
         """The episodes that a query asks for, in its order."""
         with self._lock:
             known = self._lists.get((snapshot.version, query))
-            if known is None:
-                known = self._select(snapshot, query)
-                if known.note is None:
+        if known is None:  # made without the lock: a search takes long, and no other list waits for it
+            known = self._select(snapshot, query)
+            if known.note is None:
+                with self._lock:
                     _keep(self._lists, (snapshot.version, query), known, _KEPT_LISTS)
-            return known
+        return known
 
     def _select(self, snapshot: Snapshot, query: Query) -> Selection:
         entries, note = snapshot.entries, None
         if query.text:
-            entries, note = self._search(entries, query.text)
+            with self._lock:
+                searched = self._searches.get(query.text) or _Searched(0, set())
+                _keep(self._searches, query.text, searched, _KEPT_SEARCHES)
+            with searched.lock:
+                entries, note = self._search(entries, query.text, searched)
         return Selection(ordered([entry for entry in entries if query.fits(entry)], query), note)
 
-    def _search(self, entries: list[Entry], text: str) -> tuple[list[Entry], str | None]:
-        searched = self._searches.get(text) or _Searched(0, set())
-        _keep(self._searches, text, searched, _KEPT_SEARCHES)
+    def _search(self, entries: list[Entry], text: str, searched: _Searched) -> tuple[list[Entry], str | None]:
         left = [entry for entry in entries if entry.id >= searched.upto]
         holds, end = matcher(text), time.monotonic() + self._seconds
         for done, (entry, line) in enumerate(lines_of(left)):
@@ -216,6 +220,10 @@ class _SaidTask(msgspec.Struct, gc=False):
     goal: Any = ""
 
 
+class _SaidMeta(msgspec.Struct, gc=False):
+    tries: Any = None
+
+
 class _Said(msgspec.Struct, gc=False):
     """What is told or written in a line of trajectories, or in a record of AgentGym-RL."""
 
@@ -224,6 +232,7 @@ class _Said(msgspec.Struct, gc=False):
     final_observation: Any = ""
     error: Any = ""
     task: _SaidTask = msgspec.field(default_factory=_SaidTask)
+    meta: _SaidMeta = msgspec.field(default_factory=_SaidMeta)
     conversations: list[dict[str, Any]] = []
 
 
@@ -257,8 +266,19 @@ def texts_of(line: bytes) -> list[str]:
             return []
     turns = (text for turn in said.turns for text in (turn.observation, turn.action))
     messages = (message.get("content") for message in said.conversations)
-    texts = (said.instructions, *turns, said.final_observation, said.error, said.task.id, said.task.goal, *messages)
-    return [text for text in texts if isinstance(text, str)]
+    told = (said.instructions, *turns, said.final_observation, said.error, said.task.id, said.task.goal, *messages)
+    return [text for text in (*told, *_tried(said.meta.tries)) if isinstance(text, str)]
+
+
+def _tried(tries: Any) -> Iterator[Any]:
+    """What was told and written in the earlier tries of an agent that learns from them."""
+    for one in tries if isinstance(tries, list) else ():
+        made = one if isinstance(one, dict) else {}
+        yield made.get("lesson")
+        turns = made.get("turns")
+        for turn in turns if isinstance(turns, list) else ():
+            if isinstance(turn, dict):
+                yield from (turn.get("observation"), turn.get("action"))
 
 
 def _bytes(text: str) -> bytes:

@@ -155,8 +155,13 @@ class Index:
             return self.snapshot
 
     def get(self, number: int) -> Entry | None:
-        """The episode of that number."""
-        return self._entries.get(number)
+        """The episode of that number, where it lies now: if its file became another one, all is read again first."""
+        with self._lock:
+            entry = self._entries.get(number)
+            if entry is None or entry.file.tail.holds():
+                return entry
+            self._read()
+            return self._entries.get(number)
 
     def _read(self) -> None:
         self._search()
@@ -337,7 +342,10 @@ def _facts_of(trajectory: Trajectory) -> Facts:
 
 
 def _label(value: Any) -> str | None:
-    return None if value is None else sys.intern(str(value)[:LONGEST_GOAL])
+    try:
+        return None if value is None else sys.intern(str(value)[:LONGEST_GOAL])
+    except RecursionError:  # lists within lists, very deep
+        return None
 
 
 def _step_of(path: Path) -> tuple[int, bool] | None:

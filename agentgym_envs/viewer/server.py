@@ -7,9 +7,11 @@ can be changed by any request.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import nullcontext
 from typing import Any
 
 import uvicorn
@@ -37,6 +39,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
+_MOST_WAITING = 8
 _LOCAL_NAMES = frozenset({"localhost", socket.gethostname().lower(), socket.getfqdn().lower()})
 _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 
@@ -77,6 +80,7 @@ class _Endpoints:
 
     def __init__(self, viewer: Viewer) -> None:
         self._viewer = viewer
+        self._panels = asyncio.Semaphore(_MOST_WAITING)  # panels take long: the other threads are for the rest
 
     async def file(self, request: Request) -> Response:
         found = read_static(request.path_params.get("name", PAGE))
@@ -97,7 +101,8 @@ class _Endpoints:
         ask = {"episode": self._viewer.episode, "panels": self._viewer.panels, "tokens": self._viewer.tokens}.get(part)
         if ask is None or not (number.isascii() and number.isdigit() and len(number) < 16):
             return await _nothing(request)
-        return await _answer(lambda: ask(int(number)))
+        async with self._panels if part == "panels" else nullcontext():
+            return await _answer(lambda: ask(int(number)))
 
 
 class _Guard:

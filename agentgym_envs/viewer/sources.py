@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from agentgym_envs.rollout.token_file import is_token_file
 
 TRAJECTORIES, RUN, AGENTGYM_RL = "trajectories", "run", "agentgym-rl"
 MOST_ENTRIES = 200_000
@@ -102,7 +105,7 @@ def _look(folder: Path, names: list[str], base: Path, search: Search, seen: set[
     if "metrics.jsonl" in names:
         _add_run(folder, search)
     for name in names:
-        if name.endswith(".jsonl") and not name.endswith(".tokens.jsonl") and name != "metrics.jsonl":
+        if name.endswith(".jsonl") and not is_token_file(name) and name != "metrics.jsonl":
             _add_jsonl(folder / name, base, search, seen)
 
 
@@ -118,9 +121,9 @@ def _add_file(path: Path, base: Path, search: Search, seen: set[_Identity]) -> N
 def _add_jsonl(path: Path, base: Path, search: Search, seen: set[_Identity]) -> bool:
     """Add a file if it holds trajectories or is still empty. Only its beginning is read."""
     try:
-        if is_trajectories(path) is False:
+        if not _is_regular(path) or is_trajectories(path) is False:
             return False
-        if _is_new_file(path, seen):
+        if _is_new(path, seen):
             search.files.append(Found(path, _source_of(path, base)))
             if re.fullmatch(r"(step|eval)-[0-9].*", path.name):
                 _add_run(_run_folder(path) or path.parent, search)
@@ -184,9 +187,14 @@ def _is_new(path: Path, seen: set[_Identity]) -> bool:
 
 def _is_new_file(path: Path, seen: set[_Identity]) -> bool:
     try:
-        return _is_new(path, seen)
+        return _is_regular(path) and _is_new(path, seen)
     except OSError:  # gone in between
         return False
+
+
+def _is_regular(path: Path) -> bool:
+    """Whether a path is a file; to open a pipe would wait for somebody to write. Raises OSError if it is not there."""
+    return stat.S_ISREG(path.stat().st_mode)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -20,7 +20,7 @@ _NO_LOGPROBS = "The engine gave no log-probabilities, so there is no heat to sho
 
 def has_tokens(path: Path) -> bool:
     """Whether tokens lie beside a file of trajectories."""
-    return tokens_path(path).exists()
+    return tokens_path(path).is_file()
 
 
 def tokens_of(path: Path, line: bytes) -> dict[str, Any]:
@@ -33,7 +33,8 @@ def tokens_of(path: Path, line: bytes) -> dict[str, Any]:
     try:
         records = file.read(mark)
     except (TrajectoryError, OSError) as error:
-        return {"segments": [], "note": f"The tokens of this episode do not read: {error}"}
+        why = error.strerror if isinstance(error, OSError) else error  # without the path, which an export would tell
+        return {"segments": [], "note": f"The tokens of this episode do not read: {why}"}
     if records is None:
         return {"segments": [], "note": _HOW}
     return {"segments": [_segment(record) for record in records], "note": _note(records, file.count(mark))}

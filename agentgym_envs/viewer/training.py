@@ -91,7 +91,7 @@ def _logged(path: Path) -> _Rows:
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = path.read_bytes().split(b"\n") if path.is_file() else []  # a pipe would have us wait
     except OSError:
         return
     for text in lines:

@@ -43,7 +43,8 @@ def test_what_was_gained(run: Run, base: str, better: str) -> None:
     # 20 tasks: half of them solved; then 7 gain a half, one loses a half and one all: (7/2 - 1/2 - 1) / 20 = 10 %.
     assert lines["easy"][1:5] == ["20", "50.0%", "60.0%", "+10.0"]
     assert lines["easy"][-3:] == ["7", "2", "0.180"]  # 2 (1 + 9 + 36) / 512
-    assert lines["hard"][1:] == ["1", "0.0%", "0.0%", "+0.0", "0", "0", "1.000"]  # no interval of one task
+    # One task that stayed as it was says little: with one that gains and one that loses, 0 ± 1.96 sqrt(2/9).
+    assert lines["hard"][1:] == ["1", "0.0%", "0.0%", "+0.0", "[-92.4,", "+92.4]", "0", "0", "1.000"]
     assert lines["all"][1] == "21"
     assert "now solved 7: t/0, t/10, t/12, t/2, t/4, t/6, t/8" in outcome.out
     assert "no longer solved 1: t/3" in outcome.out
@@ -137,3 +138,59 @@ def test_what_is_no_run(refuses: Run, base: str, tmp_path: Path) -> None:
     Path(base).rename("run/trajectories.jsonl")
     Path("run/eval.json").write_text("{")
     assert "eval.json cannot be read" in refuses("compare", "run", "run").err
+
+
+def test_files_of_training_keep_every_episode_of_a_group(run: Run) -> None:
+    """The episodes of a group share environment, task and seed."""
+    groups = [episode("t/1", score) for score in (0, 0, 0, 1)] + [episode("t/2", 0) for _ in range(4)]
+    before = record("step-0.jsonl", [episode("t/1", 0, stop="env_error"), *groups])
+    after = record("step-9.jsonl", [episode("t/1", 1), *groups[1:]])
+    row = run("compare", before, after, "--json").json["runs"][0]["overall"]
+    assert (row["before"], row["after"], row["difference"]["mean"]) == (0.125, 0.25, 0.125)
+    assert row["difference"]["excluded"] == 0
+
+
+def settings_of(folder: str, **settings: object) -> str:
+    """A run of eval by hand: one solved episode, and those settings."""
+    record(f"{folder}/trajectories.jsonl", [episode("t/1", 1)])
+    Path(folder, "eval.json").write_text(json.dumps({"schema": 1, "settings": settings}))
+    return folder
+
+
+def test_what_answers_may_take_is_told_where_it_differs(run: Run) -> None:
+    old = settings_of("old", max_tokens=8192, max_turn_tokens=512, temperature=1.0, samples=1)
+    new = settings_of("new", max_tokens=4096, max_turn_tokens=512, temperature=0.5, agent={"tries": 3}, samples=2)
+    outcome = run("compare", old, new)
+    assert outcome.err.splitlines() == [
+        "not the same conditions: max_tokens is 8192 in old, 4096 in new",
+        "not the same conditions: temperature is 1.0 in old, 0.5 in new",
+        "not the same conditions: tries is 1 in old, 3 in new",
+    ]
+    assert run("compare", old, old).err == ""
+    assert run("compare", old, "new/trajectories.jsonl").err == ""  # of a file, no settings are known
+
+
+def test_an_agent_that_tries_again_is_told(run: Run) -> None:
+    once = record("once.jsonl", [episode("t/1", 1, meta={"agent": {"name": "act", "tries": 1}})])
+    meta = {"agent": {"name": "reflect", "tries": 3}, "tries": [{}, {}]}
+    again = record("again.jsonl", [episode("t/1", 1, meta=meta)])
+    assert "again.jsonl played an episode up to 3 times, told each time" in run("compare", once, again).err
+    assert "again.jsonl played an episode up to 3 times, told each time" in run("compare", again, once).err
+    assert run("compare", again, again).err == ""
+    assert run("compare", once, once).err == ""
+
+
+@pytest.mark.parametrize(
+    "odd", ["[]", '{"settings": 3, "metrics": [1]}', '{"metrics": {"groups": [1, {"group": []}]}}']
+)
+def test_an_odd_eval_json_is_no_obstacle(run: Run, odd: str) -> None:
+    folder = settings_of("odd")
+    Path(folder, "eval.json").write_text(odd)
+    assert run("compare", folder, folder).code == 0
+
+
+def test_an_odd_episode_is_named(refuses: Run, base: str) -> None:
+    line = json.loads(Path(base).read_text().splitlines()[0])
+    Path("odd.jsonl").write_text(json.dumps({**line, "score": float("nan")}) + "\n")
+    assert "odd.jsonl:1: " in refuses("compare", base, "odd.jsonl").err
+    assert "a finite number" in refuses("report", "odd.jsonl").err

@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 import pytest
 
 from agentgym_envs.cli import plugins
+from agentgym_envs.cli.run_store import RunStore
+from agentgym_envs.errors import UsageError
 from agentgym_envs.evaluate import evaluate
 from agentgym_envs.rollout import BatchEngine, ChatPolicy, Generation, OraclePolicy
 from agentgym_envs.trajectory import Trajectory, read_trajectories
@@ -107,6 +109,34 @@ def test_a_directory_of_another_run_is_left_alone(run: Run, refuses: Run, tmp_pa
     assert "cannot be read" in refuses(*words, "--resume").err
     assert run(*words, "--overwrite").code == 0
     assert len(records()) == 4
+
+
+def test_two_runs_cannot_write_to_one_directory(run: Run, refuses: Run) -> None:
+    words = ("eval", "textcraft", "--policy", "oracle", "--tasks", 2, "--out", "out")
+    assert run(*words).code == 0
+    before = Path("out/trajectories.jsonl").read_bytes()
+    settings = {name: value for name, value in result()["settings"].items()}
+    other = RunStore(Path("out"), settings, {}, resume=True, overwrite=False)
+    for how in ("--resume", "--overwrite"):
+        assert "another eval is writing to out" in refuses(*words, how).err
+    assert Path("out/trajectories.jsonl").read_bytes() == before
+    other.close()
+    assert run(*words, "--resume").code == run(*words, "--overwrite").code == 0
+    assert len(records()) == 2
+
+
+def test_a_run_that_was_refused_locks_nothing(run: Run, refuses: Run) -> None:
+    words = ("eval", "textcraft", "--policy", "oracle", "--tasks", 2, "--out", "out")
+    assert run(*words).code == 0
+    with pytest.raises(UsageError, match="other settings"):
+        RunStore(Path("out"), {"policy": "another"}, {}, resume=True, overwrite=False)
+    assert run(*words, "--resume").code == 0
+
+
+def test_an_environment_with_fewer_tasks_is_named(refuses: Run, toy: str) -> None:
+    message = refuses("eval", "textcraft", toy, "--policy", "oracle", "--tasks", 50).err
+    assert f"that is {toy}, one of 2: ask for fewer, give --tasks a file of ids, or evaluate it by itself" in message
+    assert "one of" not in refuses("eval", toy, "--policy", "oracle", "--tasks", 50).err
 
 
 def test_files_of_others_survive_overwriting(run: Run, tmp_path: Path) -> None:

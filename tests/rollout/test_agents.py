@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -34,7 +35,7 @@ from agentgym_envs.rollout import (
     play_many_agents,
 )
 from agentgym_envs.rollout.agents import Dialogue, Reply
-from agentgym_envs.rollout.agents.context import shown
+from agentgym_envs.rollout.agents.context import SUMMARISE, shown
 from agentgym_envs.rollout.agents.conversation import Conversation
 from agentgym_envs.trajectory import Message, Trajectory
 from tests.rollout.families import FAMILIES
@@ -217,6 +218,27 @@ def test_where_room_is_short_the_turns_go_first_then_the_summary_then_the_plan(s
     assert messages[-1]["content"].endswith("3")
 
 
+class Generous(Narrow):
+    """One that is found to have more room once it has answered."""
+
+    async def ask(self, messages: list[Message], cap: int) -> Reply:
+        self.size *= 9
+        return await super().ask(messages, cap)
+
+
+def test_a_summary_is_shown_even_if_there_was_room_after_all() -> None:
+    turns = Conversation("", ["[first]", "1", "2", "3"], ["Well."] * 3)
+    size = sum(len(message["content"]) for message in turns.messages(ask=SUMMARISE)) + 5
+    messages = asyncio.run(shown(parse_context("summarise:9"), turns, Generous(size, "Three.")))
+    assert "Your summary of turns 1 to 3:\nThree" in messages[0]["content"] and turns.first == 1
+
+
+def test_without_room_for_the_question_nothing_is_given_up_for_a_summary() -> None:
+    turns = Conversation("", ["[first]", "1", "2", "3"], ["Well."] * 3)
+    messages = asyncio.run(shown(parse_context("summarise:9"), turns, Narrow(100, "Three.")))
+    assert len(messages) == 7 and turns.asked == 0
+
+
 def test_a_summary_is_written_before_the_room_runs_out() -> None:
     long = f"Thought: {'I count. ' * 10}\nAction: up"
     script = Script([*[long] * 8, "I am at 8.", long], usage=False)
@@ -299,6 +321,19 @@ def test_a_lesson_is_asked_for_where_the_budget_was_used_up() -> None:
     assert "there was no room for further answers" in script.told[9]
     assert "are not shown" in script.asked[9][1]["content"] and 4 < len(script.asked[9]) < len(script.asked[8])
     assert episode.trajectory.success
+
+
+def test_summaries_and_lessons_are_short() -> None:
+    script = Script([BAD, BAD, "I said down.", QUIT, "Say up.", GO, GO])
+    agent = replace(make_agent("reflect"), context=parse_context("summarise:1"))
+    assert play(agent, script).trajectory.success
+    assert script.caps == [512, 512, 256, 512, 256, 512, 512]
+    script = Script([QUIT, "Say up.", GO, GO], usage=False)
+    play(make_agent("reflect"), script, limits=Limits(max_tokens=400, max_turn_tokens=400))
+    assert script.caps[1] == 256
+    script = Script([GO, GO, "I am at 2.", GO], usage=False)
+    play(make_agent("react", "summarise:1"), script, "count/3", Limits(max_tokens=400, max_turn_tokens=400))
+    assert "write a summary" in script.told[2] and script.caps[2] == 100  # a quarter of the budget
 
 
 def test_turn_limit_and_a_success_without_points() -> None:

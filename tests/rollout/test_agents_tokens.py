@@ -29,7 +29,8 @@ from agentgym_envs.rollout import (
     play,
     play_agent,
 )
-from agentgym_envs.trajectory import Trajectory, Turn
+from agentgym_envs.rollout.agents.context import SUMMARISE
+from agentgym_envs.trajectory import Trajectory
 from tests.rollout.families import FAMILIES, spans
 from tests.toy import CountEnv
 
@@ -94,9 +95,7 @@ def test_a_full_context_is_trained_on_as_play_has_it(family: str, name: str, tex
 
 def without_notes(trajectory: Trajectory) -> Trajectory:
     """Without what an agent tells besides."""
-    meta = {name: value for name, value in trajectory.meta.items() if name != "agent"}
-    turns = [replace(t, info={k: v for k, v in t.info.items() if k != "tokens"}) for t in trajectory.turns]
-    return replace(trajectory, meta=meta, turns=tuple[Turn, ...](turns))
+    return replace(trajectory, meta={name: value for name, value in trajectory.meta.items() if name != "agent"})
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -154,6 +153,58 @@ def test_a_context_that_is_cut_goes_on_for_as_long_as_there_are_turns(
     long = [text[:40] for text in texts]
     episode = run("react", context, Writer(codec, long), codec, roomy)
     assert episode.trajectory.stop_reason != "token_limit"
+
+
+class Summariser:
+    """An engine that writes a summary where it is asked for one and counts on otherwise; remembers the prompts."""
+
+    def __init__(self, codec: ChatCodec, summary: str, thought: str = "I count.") -> None:
+        self._codec, self._summary, self._answer = codec, summary, f"Thought: {thought}\nAction: up"
+        self.read: list[str] = []
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
+        self.read.append(self._codec.decode(prompt_ids))
+        ids = self._codec.encode_answer(f"{self._summary} " if self.asked[-1] else self._answer)
+        return Generation(ids[: sampling.max_tokens], "stop" if len(ids) <= sampling.max_tokens else "length")
+
+    @property
+    def asked(self) -> list[bool]:
+        """Whether each call was for a summary."""
+        return [SUMMARISE in text.rpartition("\nuser\n")[2] for text in self.read]
+
+
+@given(
+    budget=st.integers(600, 2000),
+    answer=st.integers(40, 600),
+    turns=st.integers(3, 20),
+    words=st.integers(0, 60),
+)
+def test_a_summary_that_was_paid_for_is_shown_and_the_next_turn_asks_for_none(
+    budget: int, answer: int, turns: int, words: int
+) -> None:
+    codec = CODECS["qwen2.5"]
+    engine = Summariser(codec, "I counted up. " * words)
+    env, within = CountEnv(grammar="react"), Limits(max_turns=20, max_tokens=budget, max_turn_tokens=answer)
+    agent = make_agent("react", f"summarise:{turns}")
+    episode = asyncio.run(play_agent(env, agent, TokenModel(engine, codec), EpisodeSpec("count/9"), limits=within))
+    assert episode.trajectory.success
+    asked = [number for number, summary in enumerate(engine.asked) if summary]
+    for number in asked:
+        assert engine.asked[number + 1 : number + 3] in ([False], [False, False])
+        assert ("Your summary of" in engine.read[number + 1]) == (words > 0)
+        assert "not shown. Then you saw:)" in engine.read[number + 1]
+
+
+def test_a_summary_for_want_of_room_frees_half_of_the_budget() -> None:
+    codec = CODECS["qwen2.5"]
+    engine = Summariser(codec, "I counted up. " * 9, "I count. " * 20)
+    env, within = CountEnv(grammar="react"), Limits(max_turns=30, max_tokens=2000, max_turn_tokens=250)
+    agent, model = make_agent("react", "summarise:10"), TokenModel(engine, codec)
+    episode = asyncio.run(play_agent(env, agent, model, EpisodeSpec("count/9"), limits=within))
+    first = len(codec.encode_prompt(episode.trajectory.messages()[:2]))
+    assert engine.asked == [*[False] * 6, True, *[False] * 3] and episode.trajectory.success
+    (after,) = episode.segments[1:]  # 2000, less half of it and the question for the next summary, hold some turns
+    assert 0 < len(after.prompt_ids) - first < 1000 - 200 and "assistant\nThought: I count." in engine.read[7]
 
 
 def test_the_rewards_lie_on_the_actions_and_not_on_plans_lessons_or_summaries() -> None:

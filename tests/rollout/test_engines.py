@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -204,14 +205,27 @@ def ask(handler: Handler, sampling: Sampling = ASKED) -> Generation:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which are not waited for."""
+    """The pauses between tries, which are not waited for; those of servers in other threads are none of them."""
     seen: list[float] = []
+    real, own = asyncio.sleep, threading.get_ident()
 
-    async def sleep(seconds: float) -> None:
+    async def sleep(seconds: float, result: Any = None) -> Any:
+        if threading.get_ident() != own:
+            return await real(seconds, result)
         seen.append(seconds)
+        return result
 
     monkeypatch.setattr("agentgym_envs.rollout.engines.asyncio.sleep", sleep)
     return seen
+
+
+def test_other_threads_pause_as_ever(pauses: list[float]) -> None:
+    told: list[str] = []
+    thread = threading.Thread(target=lambda: told.append(asyncio.run(asyncio.sleep(0.01, "slept"))))
+    thread.start()
+    thread.join()
+    assert asyncio.run(asyncio.sleep(60, "not at all")) == "not at all"
+    assert told == ["slept"] and pauses == [60]
 
 
 def test_token_ids_go_in_and_come_out() -> None:
@@ -353,8 +367,9 @@ def chat(handler: Handler, tasks: Sequence[str] = ("count/2",)) -> Any:
     return soon(play_and_close())
 
 
-def message(content: str | None) -> httpx.Response:
-    return httpx.Response(200, json={"choices": [{"message": {"role": "assistant", "content": content}}]})
+def message(content: Any, **beside: Any) -> httpx.Response:
+    choice = {"message": {"role": "assistant", "content": content}}
+    return httpx.Response(200, json={"choices": [choice], **beside})
 
 
 def test_a_chat_server_reads_the_conversation() -> None:
@@ -379,6 +394,31 @@ def test_a_chat_server_reads_the_conversation() -> None:
 def test_an_empty_message_is_an_action_like_any_other() -> None:
     (trajectory,) = chat(lambda request: message(None))
     assert trajectory.actions == ["", "", ""] and trajectory.stop_reason == "turn_limit"
+
+
+def test_the_parts_of_a_message_are_joined() -> None:
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "u"}, {"type": "text", "text": "p"}]
+    (trajectory,) = chat(lambda request: message(parts))
+    assert trajectory.actions == ["up", "up"] and trajectory.success
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"), [({"usage": {"completion_tokens": 7}}, 7), ({}, None), ({"usage": 1}, None)]
+)
+def test_a_chat_server_tells_the_tokens_of_an_answer(usage: dict[str, Any], tokens: int | None) -> None:
+    (trajectory,) = chat(lambda request: message("up", **usage))
+    assert [(turn.info["finish"], turn.info["tokens"]) for turn in trajectory.turns] == [("stop", tokens)] * 2
+
+
+def test_the_tokens_of_an_engines_answers_are_noted() -> None:
+    (played,) = soon(many(UpEngine(), ["count/2"]))
+    assert [turn.info["tokens"] for turn in played.trajectory.turns] == [2, 2]
+
+
+@pytest.mark.parametrize("content", [["up"], [{"type": "image_url"}], [{"type": "text"}], {"text": "up"}, 5, True])
+def test_a_message_without_text_names_the_server(content: Any) -> None:
+    with pytest.raises(EngineError, match=f"{BASE}/chat/completions returned no message: "):
+        chat(lambda request: message(content))
 
 
 @pytest.mark.parametrize(

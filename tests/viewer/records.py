@@ -10,7 +10,7 @@ from agentgym_envs import Task, Trajectory, Turn
 from agentgym_envs.trajectory import TrajectoryWriter
 
 TEXT = st.text(st.characters(codec=None), max_size=20)  # half surrogates as well
-NUMBERS = st.floats(width=32) | st.integers(-5, 5)
+NUMBERS = st.floats(width=32, allow_nan=False, allow_infinity=False) | st.integers(-5, 5)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from agentgym_envs.viewer import export
+from agentgym_envs.errors import TrajectoryError
+from agentgym_envs.viewer import api, export
 from agentgym_envs.viewer.api import Viewer
 from agentgym_envs.viewer.export import export_html, page_with
+from agentgym_envs.viewer.index import Entry, read_episode
 from agentgym_envs.viewer.pages import PAGE, read_static
 
 from .records import record, save
@@ -130,3 +132,26 @@ def test_a_file_that_would_end_the_page_is_noticed(monkeypatch: pytest.MonkeyPat
 def test_data_stands_before_the_scripts_that_read_it() -> None:
     page = page_with('{"here": 1}')
     assert page.index('id="data"') < page.index("getElementById")
+
+
+def test_what_does_not_read_is_left_out_and_no_path_is_told(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(entry: Entry) -> Any:
+        if entry.id == 1:
+            raise TrajectoryError("/home/somebody/file: odd")
+        return read_episode(entry)
+
+    monkeypatch.setattr(api, "read_episode", read)
+    place = viewer.index.snapshot.files[0].path
+    place.with_name("bad.jsonl").write_text('{"env_id": 1}\n')
+    viewer.index._scan_again = 0.0
+    entries = viewer.index.refresh().entries
+    assert str(place.parent) in viewer.summary()["problems"][0]
+    left_out = list[str]()
+    text = export_html(viewer, entries, on_left_out=left_out.extend)
+    data = Page(text).data
+    assert [row["id"] for row in data["rows"]] == [0, 2, 3]
+    assert list(data["episodes"]) == list(data["panels"]) == ["0", "2", "3"]
+    assert data["summary"]["count"] == 3
+    assert data["summary"]["problems"] == left_out == ["episode 1 did not read and was left out"]
+    assert str(place.parent) not in text and "/home/somebody" not in text
+    assert [row["id"] for row in data["episodes"]["2"]["siblings"]] == []

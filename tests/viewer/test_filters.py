@@ -1,6 +1,7 @@
 """Lists: what is filtered, sorted and searched for, against doing it the long way."""
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,38 @@ def test_search_reads_logs_as_well(tmp_path: Path) -> None:
     snapshot, lists = Index([tmp_path]).refresh(), Lists()
     for text, numbers in (("VOILÀ", [0]), ("STAY", [1]), ("crafting", [0, 1])):
         assert [entry.id for entry in lists.select(snapshot, Query(text=text)).entries] == numbers
+
+
+def test_search_reads_earlier_tries_as_well(tmp_path: Path) -> None:
+    turn = {"observation": "A red door.", "action": "knock", "reward": 0.0, "info": {"x": "hidden"}}
+    tries: list[Any] = [{"turns": [turn, 3], "lesson": "Knock twice."}, 5, {"turns": 7}]
+    path = save(tmp_path / "t.jsonl", record("a", meta={"tries": tries}), record("b", meta={"tries": "red"}))
+    snapshot, lists = Index([path]).refresh(), Lists()
+    for text, numbers in (("RED DOOR", [0]), ("knock", [0]), ("twice", [0]), ("hidden", []), ("brief", [0, 1])):
+        assert [entry.id for entry in lists.select(snapshot, Query(text=text)).entries] == numbers
+
+
+def test_no_list_waits_for_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot, lists = Index([save(tmp_path / "t.jsonl", record("a"))]).refresh(), Lists()
+    begun, go_on, found = threading.Event(), threading.Event(), list[Any]()
+
+    def lines_of(left: list[Entry]) -> Iterator[Any]:
+        begun.set()
+        go_on.wait(60)
+        return iter(())
+
+    monkeypatch.setattr("agentgym_envs.viewer.filters.lines_of", lines_of)
+    search = threading.Thread(target=lambda: lists.select(snapshot, Query(text="x")))
+    other = threading.Thread(target=lambda: found.append(lists.select(snapshot, Query())))
+    search.start()
+    begun.wait(60)
+    other.start()
+    other.join(30)
+    before = list(found)
+    go_on.set()
+    search.join(60)
+    other.join(60)
+    assert len(before) == 1
 
 
 def test_a_search_that_takes_too_long_goes_on_when_asked_again(tmp_path: Path) -> None:

@@ -151,3 +151,27 @@ def test_many_read_while_one_writes(tmp_path: Path) -> None:
         thread.join(60)
     assert not faults
     assert len(tasks(index)) == count
+
+
+def test_another_file_that_ends_alike_is_another_file(tmp_path: Path) -> None:
+    path = save(tmp_path / "t.jsonl", record("a"), record("z", "x" * 5_000))
+    index = Index([path])
+    assert tasks(index) == [(0, "a"), (1, "z")]
+    path.write_bytes(path.read_bytes().replace(b'"a"', b'"b"', 1) + b"\n")
+    assert tasks(index) == [(2, "b"), (3, "z")]
+    path.write_bytes((record("b").to_json() + "\n").encode() + b" " * 9_000)
+    assert tasks(index) == [(4, "b")]
+
+
+def test_an_episode_is_given_where_it_lies_now(tmp_path: Path) -> None:
+    path = save(tmp_path / "t.jsonl", record("a"))
+    index = Index([path])
+    assert tasks(index) == [(0, "a")]
+    save(path, record("b"))
+    entry = index.get(0)
+    assert entry is not None and entry.facts.task == "a", "the file only grew"
+    assert len(index.snapshot.entries) == 1, "so nothing was read again"
+    path.unlink()
+    save(path, record("c"), record("d"), record("e"))
+    assert index.get(0) is None
+    assert [entry.facts.task for entry in index.snapshot.entries] == ["c", "d", "e"]

@@ -479,3 +479,11 @@ def test_the_colours_can_be_chosen_and_are_kept(browser: Any, address: str) -> N
         page.reload()
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 21, 25)"
         assert page.get_by_role("button", name="Dark colours").is_visible()
+
+
+def test_words_of_earlier_tries_are_found_in_an_exported_file(browser: Any, tmp_path: Path) -> None:
+    turn = {"observation": "A red door.", "action": "knock", "reward": 0.0, "info": {}}
+    made = record("t/1", meta={"tries": [{"turns": [turn], "lesson": "Knock twice."}]})
+    with opened(browser, save(tmp_path / "a.jsonl", made, record("t/2")), True, "#/") as page:
+        ask = "(q) => Viewer.api('episodes', {q}).then(({ total }) => total)"
+        assert [page.evaluate(ask, q) for q in ("RED DOOR", "twice", "brief", "gone")] == [1, 1, 2, 0]

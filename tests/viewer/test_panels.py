@@ -107,13 +107,22 @@ def unknown_task(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, task=replace(trajectory.task, id="babyai/Nowhere/1"))
 
 
+def no_seed(trajectory: Trajectory) -> Trajectory:
+    return replace(trajectory, seed=-1)
+
+
 def unknown_option(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, env_kwargs={"actions": "magic"})
 
 
 @pytest.mark.parametrize(
     ("spoil", "why"),
-    [(changed, "another version"), (unknown_task, "Nowhere"), (unknown_option, "actions must be one of")],
+    [
+        (changed, "another version"),
+        (unknown_task, "Nowhere"),
+        (unknown_option, "actions must be one of"),
+        (no_seed, "cannot be played again here"),
+    ],
 )
 def test_what_cannot_be_played_again_is_shown_from_the_record(spoil: Any, why: str) -> None:
     trajectory, _ = play("AgentGym/BabyAI-v0", nothing, levels="GoToRedBallGrey")

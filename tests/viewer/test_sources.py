@@ -1,11 +1,14 @@
 """Which files hold episodes, and what they are called."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from agentgym_envs.viewer import sources
+from agentgym_envs.viewer.api import Viewer
+from agentgym_envs.viewer.follow import Tail
 from agentgym_envs.viewer.sources import find_sources, is_trajectories
 
 from .records import logged, record, save, save_log
@@ -115,3 +118,33 @@ def test_a_home_directory_is_not_read_to_its_end(tmp_path: Path, monkeypatch: py
     search = find_sources([tmp_path])
     assert [path.name for path, _ in search.files] == [f"{number}.jsonl" for number in range(5)]
     assert "5 files" in search.problems[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_pipes_are_passed_over(tmp_path: Path) -> None:
+    """To open one would wait for somebody to write."""
+    save(tmp_path / "t.jsonl", record())
+    (tmp_path / "step1").mkdir()
+    for name in ("pipe.jsonl", "metrics.jsonl", "t.tokens.jsonl", "step1/0.json"):
+        os.mkfifo(tmp_path / name)
+    seen = list[object]()
+
+    def look() -> None:
+        viewer = Viewer([tmp_path, tmp_path / "pipe.jsonl"])
+        summary = viewer.summary()
+        seen.extend((summary["count"], len(summary["problems"]), viewer.tokens(0)["segments"]))
+        seen.append(viewer.training()["runs"] != [])
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert seen == [1, 1, [], True]
+
+
+def test_a_file_that_becomes_a_pipe_is_gone(tmp_path: Path) -> None:
+    path = save(tmp_path / "t.jsonl", record())
+    tail = Tail(path)
+    assert tail.look() == "grown"
+    path.unlink()
+    path.mkdir()  # as a pipe, no regular file
+    assert (tail.look(), tail.holds()) == ("gone", False)

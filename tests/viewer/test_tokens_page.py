@@ -172,6 +172,27 @@ def test_a_long_episode_is_drawn_whole_and_only_laid_out_where_it_is_seen(
         assert page.evaluate("getComputedStyle(document.querySelector('.block')).contentVisibility") == "auto"
 
 
+def test_a_turn_that_is_chosen_is_brought_into_sight(open_tokens: Any) -> None:
+    with open_tokens(3) as page:
+        page.locator(".run.answer").first.wait_for()
+        page.keyboard.press("End")
+        page.keyboard.press("ArrowLeft")
+        seen = """() => {
+            const last = [...document.querySelectorAll(".run.answer")].pop();
+            const { top } = last.getBoundingClientRect();
+            return last.classList.contains("now") && top > 0 && top < innerHeight;
+        }"""
+        for _ in range(200):
+            if page.evaluate(seen):
+                break
+            page.wait_for_timeout(50)
+        assert page.evaluate(seen) and page.locator(".run.answer.now").count() == 1
+    with open_tokens(2) as page:  # as many answers as of two episodes: none is known to be a turn's
+        page.locator(".run.answer").first.wait_for()
+        page.keyboard.press("ArrowRight")
+        assert page.locator(".run.answer.now").count() == 0
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone_and_is_legible(scheme: str, open_tokens: Any) -> None:
     with open_tokens(0, viewport={"width": 390, "height": 800}, color_scheme=scheme) as page:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from agentgym_envs.rollout import EpisodeSpec
 
 
+_REMEDY = "ask for fewer, give --tasks a file of ids, or evaluate it by itself"
+
+
 @dataclass(slots=True)
 class Plan:
     """What is to be played.
@@ -66,7 +69,12 @@ def make_plan(settings: Settings, *, skip_unknown: bool) -> Plan:
 
 def _tasks(env_id: str, settings: Settings, table: TaskSet, known: set[str]) -> list[Task]:
     if not isinstance(settings.tasks, TaskFile):
-        return choose_tasks(table, settings.tasks, split=settings.split, groups=settings.groups, seed=settings.seed)
+        try:
+            return choose_tasks(table, settings.tasks, split=settings.split, groups=settings.groups, seed=settings.seed)
+        except UsageError as error:
+            if len(settings.env) > 1:
+                error.add_note(f"that is {env_id}, one of {len(settings.env)}: {_REMEDY}")
+            raise
     found = settings.tasks.find(env_id, settings.env_args, table)
     known |= set(found)
     return list({task.id: task for task in found.values()}.values())

@@ -21,7 +21,7 @@ class Column(NamedTuple):
 def columns(evaluation: Evaluation) -> list[Column]:
     """The columns that say something here: no score that is always the success, no tokens that nobody counted."""
     rows = (*evaluation.groups, evaluation.overall)
-    k = evaluation.overall.samples
+    k = evaluation.overall.common_k
     found = [
         Column("tasks", "tasks", lambda row: f"{row.tasks:,}"),
         Column("episodes", "episodes", lambda row: f"{row.episodes:,}"),
@@ -36,7 +36,7 @@ def columns(evaluation: Evaluation) -> list[Column]:
         ]
     found.append(Column("turns", "turns", lambda row: NONE if row.turns is None else f"{row.turns:.1f}"))
     if any(row.tokens is not None for row in rows):
-        found.append(Column("tokens", "tokens", lambda row: NONE if row.tokens is None else f"{row.tokens.mean:,.0f}"))
+        found.append(Column("tokens", "tokens", lambda row: NONE if row.tokens is None else f"{row.tokens:,.0f}"))
     found.append(Column("invalid", "invalid", lambda row: share(row.invalid_actions)))
     return found
 

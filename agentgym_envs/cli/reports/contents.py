@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
 import agentgym_envs
+from agentgym_envs.cli.reports.retries import retries_notes
 from agentgym_envs.evaluate import Evaluation, SuiteTable, evaluate, suite_table
 from agentgym_envs.trajectory import Trajectory
 
@@ -68,6 +69,7 @@ class Report:
                 f"{left_out} episodes say nothing of the policy (the environment failed, or no turn was taken) and "
                 "are left out of every rate; --resume plays them again."
             )
+        found += [*self._samples_note(), *retries_notes(self.episodes)]
         if again := self.result.get("replayed"):
             found.append(f"{again} times an episode was played again, as the environment had failed in it.")
         if skipped := self.result.get("skipped_tasks"):
@@ -75,6 +77,15 @@ class Report:
         if self.result.get("complete") is False:
             found.append("The run is not complete; these are the episodes so far.")
         return found
+
+    def _samples_note(self) -> Iterator[str]:
+        row = self.evaluation.overall
+        if 0 < row.common_k < row.samples:
+            shown = f"pass@k and pass^k are shown for k = {row.common_k}" if row.common_k > 1 else "no pass@k is shown"
+            yield (
+                f"Tasks have {row.common_k} to {row.samples} usable episodes; {shown}, as every task enters it. "
+                "`agentgym report --json` has all k, each with the number of tasks that are left out."
+            )
 
 
 def _player(meta: Mapping[str, Any]) -> str:

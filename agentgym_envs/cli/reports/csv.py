@@ -35,7 +35,7 @@ def _values(row: Metrics) -> _Values:
     yield from _estimate("success", row.success)
     yield from _estimate("score", row.score)
     yield from _estimate_or_value("turns", row.turns_estimate, row.turns)
-    yield from _estimate("tokens", row.tokens)
+    yield from _estimate_or_value("tokens", row.tokens_estimate, row.tokens)
     yield from _estimate_or_value("invalid_actions", row.invalid_actions_estimate, row.invalid_actions)
     for name, by_k in (("avg@", row.avg_at_k), ("pass@", row.pass_at_k), ("pass^", row.pass_hat_k)):
         for k, estimate in by_k.items():

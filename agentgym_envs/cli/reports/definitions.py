@@ -8,7 +8,7 @@ from agentgym_envs.evaluate import Evaluation
 def definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Names and meanings of the metrics that this report shows."""
     found = list(_ALWAYS)
-    if evaluation.overall.samples > 1:
+    if evaluation.overall.common_k > 1:
         found += _SAMPLES
     if any(row.tokens is not None for row in evaluation.environments):
         found.append(("tokens", "What the policy wrote in an episode, in tokens, where they were counted."))

@@ -33,7 +33,7 @@ def figures(report: Report) -> list[Figure]:
     found = [*_success(report), _by_turn(report, usable), _turns(usable)]
     if any(episode.score not in (0, 1) for episode in usable):
         found.append(_scores(usable))
-    if report.evaluation.overall.samples > 1:
+    if report.evaluation.overall.common_k > 1:
         found.append(_by_samples(report.evaluation.overall))
     return [*found, _stops(report)]
 
@@ -120,13 +120,14 @@ def _scores(usable: Sequence[Trajectory]) -> Figure:
 
 
 def _by_samples(overall: Metrics) -> Figure:
-    lines = [plots.Line("pass@k", _points(overall.pass_at_k)), plots.Line("pass^k", _points(overall.pass_hat_k))]
+    k = overall.common_k  # beyond it the points would be of other tasks
+    lines = [plots.Line("pass@k", _points(overall.pass_at_k, k)), plots.Line("pass^k", _points(overall.pass_hat_k, k))]
     plot = plots.curves("samples", "Success against samples", "k, episodes of a task", lines, steps=False)
     return Figure("The chance that one of k episodes of a task succeeds (pass@k), and that all do (pass^k).", plot)
 
 
-def _points(by_k: Mapping[int, Estimate]) -> list[plots.Point]:
-    return [plots.Point(k, found.mean, found.low, found.high) for k, found in sorted(by_k.items())]
+def _points(by_k: Mapping[int, Estimate], most: int) -> list[plots.Point]:
+    return [plots.Point(k, found.mean, found.low, found.high) for k, found in sorted(by_k.items()) if k <= most]
 
 
 def _stops(report: Report) -> Figure:

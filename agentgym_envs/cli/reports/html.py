@@ -65,7 +65,7 @@ def _top(report: Report) -> Markup:
 
 def _headlines(row: Metrics) -> list[Markup]:
     """The first numbers that a reader wants, each with its interval."""
-    k = row.samples
+    k = row.common_k
     found = [_headline("Success", _share(row.success), _shares(row.success))]
     if row.score is not None and row.score != row.success:
         found.append(_headline("Score", f"{row.score.mean:.3f}", f"{row.score.low:.3f} to {row.score.high:.3f}"))
@@ -75,7 +75,7 @@ def _headlines(row: Metrics) -> list[Markup]:
     if row.turns is not None:
         found.append(_headline("Turns", f"{row.turns:.1f}", _plain(row.turns_estimate, "{:.1f}")))
     if row.tokens is not None:
-        found.append(_headline("Tokens", f"{row.tokens.mean:,.0f}", _plain(row.tokens, "{:,.0f}")))
+        found.append(_headline("Tokens", f"{row.tokens:,.0f}", _plain(row.tokens_estimate, "{:,.0f}")))
     if row.invalid_actions is not None:
         found.append(_headline("Invalid", f"{100 * row.invalid_actions:.1f}%", _shares(row.invalid_actions_estimate)))
     return found

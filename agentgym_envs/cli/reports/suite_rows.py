@@ -13,8 +13,8 @@ MARK = "†"
 """Follows the name of a row whose tasks stand in for others."""
 ABOUT_REPORTED = (
     "Figures marked as reported are those of the AgentGym-RL paper (arXiv 2509.08755), in percent, ~ where read off a "
-    "chart: other episodes, prompts and limits, and one sample of 50 to 400 tasks, so that they are uncertain by 2 to "
-    "7 points."
+    "chart: other episodes, prompts and limits, and one sample a task, so that they have errors of their own, in "
+    "points: "
 )
 
 
@@ -56,7 +56,13 @@ def suite_notes(table: SuiteTable) -> list[str]:
         notes.append(f"{count} episodes of {env_id} belong to no row.")
     if table.left_out:
         notes.append(f"{table.left_out} episodes of stand-ins are left out, as there are some of the real tasks.")
-    return [*notes, ABOUT_REPORTED]
+    return [*notes, f"{ABOUT_REPORTED}{_noise(REPORTED[0])}."]
+
+
+def _noise(model: Reported) -> str:
+    """The standard errors of the figures of a model, which those of the others are close to."""
+    errors = ", ".join(f"{name} {model.standard_error(name):.1f}" for name in model.scenarios)
+    return f"{errors} (standard errors, of {model.model})"
 
 
 def _cells(row: Metrics | None) -> tuple[str, ...]:

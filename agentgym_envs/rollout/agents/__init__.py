@@ -1,9 +1,10 @@
 """Agents: how a model reasons in a multi-turn episode, apart from the model and from the environment."""
 
 from agentgym_envs.rollout.agents.context import Context, parse_context
-from agentgym_envs.rollout.agents.models import ChatModel, Dialogue, Model, Reply, TokenModel
+from agentgym_envs.rollout.agents.models import ChatModel, Dialogue, Model, TokenModel
 from agentgym_envs.rollout.agents.play import AgentEpisode, Try, play_agent, play_many_agents
 from agentgym_envs.rollout.agents.styles import AGENTS, Agent, make_agent
+from agentgym_envs.rollout.policies import Reply
 
 __all__ = [
     "AGENTS",

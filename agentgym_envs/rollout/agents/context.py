@@ -58,9 +58,8 @@ async def shown(context: Context, conversation: Conversation, dialogue: Dialogue
     played = len(conversation.answers)
     if context.kind == "last":
         conversation.first = max(conversation.first, played - context.turns)
-    elif played - conversation.first >= 2 * context.turns or _short(conversation, dialogue):
-        await _summarise(conversation, dialogue)
-        conversation.first = max(conversation.first, played - context.turns)
+    else:
+        await _keep_summary(context, conversation, dialogue)
     conversation.first = shortened(conversation, dialogue, answer_room(dialogue.limits))
     if dialogue.room(conversation.messages()) < 1:
         conversation.summary = ""
@@ -83,10 +82,32 @@ def shortened(conversation: Conversation, dialogue: Dialogue, room: int, ask: st
     return played
 
 
+async def _keep_summary(context: Context, conversation: Conversation, dialogue: Dialogue) -> None:
+    """Have a summary written where one is due, and leave out what it stands for.
+
+    If the reason is the room, enough is left out for the next turns to need none: half of the budget is freed.
+    """
+    played = len(conversation.answers)
+    short = _short(conversation, dialogue)
+    if not short and played - conversation.first < 2 * context.turns:
+        return
+    asked = await _summarise(conversation, dialogue)
+    conversation.first = max(conversation.first, played - context.turns)
+    if short and asked:
+        conversation.first += 1  # whatever the room is now: with all turns, the summary would not be shown
+        free = max(dialogue.limits.max_tokens // 2, note_room(dialogue.limits) + 2 * answer_room(dialogue.limits))
+        conversation.first = shortened(conversation, dialogue, free, SUMMARISE)
+
+
 def _short(conversation: Conversation, dialogue: Dialogue) -> bool:
-    """Whether one more turn might leave no room to ask for a summary of all that is shown."""
+    """Whether one more turn might leave no room to ask for a summary of all that is shown.
+
+    Never in two turns in a row: where even that much does not help, a summary for every action would not either.
+    """
+    if len(conversation.answers) < conversation.asked + 2:
+        return False
     room = dialogue.room(conversation.messages(ask=SUMMARISE))
-    return bool(conversation.answers) and room < note_room(dialogue.limits) + answer_room(dialogue.limits)
+    return room < note_room(dialogue.limits) + answer_room(dialogue.limits)
 
 
 def note_room(limits: Limits) -> int:
@@ -94,10 +115,15 @@ def note_room(limits: Limits) -> int:
     return min(NOTE_TOKENS, answer_room(limits))
 
 
-async def _summarise(conversation: Conversation, dialogue: Dialogue) -> None:
-    """Have the model write its summary anew. One that is empty, or has no room, leaves the last one as it is."""
-    first = shortened(conversation, dialogue, note_room(dialogue.limits), SUMMARISE)
-    reply = await dialogue.reply(conversation.messages(first, ask=SUMMARISE), NOTE_TOKENS)
-    if reply and reply.text.strip():
-        conversation.summary, conversation.summarised = reply.text.strip(), len(conversation.answers)
+async def _summarise(conversation: Conversation, dialogue: Dialogue) -> bool:
+    """Have the model write its summary anew; whether there was room to ask. An empty one leaves the last as it is."""
+    cap = note_room(dialogue.limits)
+    first = shortened(conversation, dialogue, cap, SUMMARISE)
+    reply = await dialogue.reply(conversation.messages(first, ask=SUMMARISE), cap)
+    if reply is None:
+        return False
+    conversation.asked = len(conversation.answers)
+    if text := reply.text.strip():
+        conversation.summary, conversation.summarised = text, conversation.asked
         conversation.summaries += 1
+    return True

@@ -13,7 +13,7 @@ class Conversation:
 
     `observations` has one more entry than `answers` while an answer is waited for. Turns are counted from 0; those
     before `first` are not shown any more. `plan` was written before turn `planned`, `summary` covers the turns before
-    `summarised`, `summaries` counts how often one was written.
+    `summarised`, `summaries` counts how often one was written; before turn `asked` one was asked for last.
     """
 
     system: str
@@ -27,6 +27,7 @@ class Conversation:
     summary: str = ""
     summarised: int = 0
     summaries: int = 0
+    asked: int = 0
 
     def messages(self, first: int | None = None, *, ask: str = "") -> list[Message]:
         """The messages to answer, with the turns from `first` on; `ask` stands behind the newest observation.

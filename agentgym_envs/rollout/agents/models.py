@@ -11,26 +11,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, Engine, Sampling
 from agentgym_envs.rollout.play import Limits, sample_answer
-from agentgym_envs.rollout.policies import ChatServer
+from agentgym_envs.rollout.policies import ChatServer, Reply
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory
 
 _TOKENS_A_CHARACTER = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a model answered; the tokens that it read and wrote, None if nobody counted them."""
-
-    text: str
-    finish: Literal["stop", "length"]
-    prompt_tokens: int | None
-    answer_tokens: int | None
 
 
 @dataclass(slots=True)
@@ -215,10 +205,10 @@ class _ChatDialogue(Dialogue):
     async def ask(self, messages: list[Message], cap: int) -> Reply:
         size = _characters(messages)
         self._first = size if self._first is None else self._first
-        answer = await self._server.answer(messages, cap)
-        if answer.prompt_tokens and size:
-            self._rate = answer.prompt_tokens / size
-        return Reply(answer.text, answer.finish, answer.prompt_tokens, answer.answer_tokens)
+        reply = await self._server.answer(messages, cap)
+        if reply.prompt_tokens and size:
+            self._rate = reply.prompt_tokens / size
+        return reply
 
 
 def _characters(messages: Sequence[Message]) -> int:

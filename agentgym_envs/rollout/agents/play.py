@@ -19,7 +19,8 @@ from agentgym_envs.rollout.agents.styles import (
     revised_plan,
     system_message,
 )
-from agentgym_envs.rollout.play import Answer, EpisodeSpec, Limits, run_episode, run_many
+from agentgym_envs.rollout.play import EpisodeSpec, Limits, run_episode, run_many
+from agentgym_envs.rollout.policies import Answer
 from agentgym_envs.rollout.tokens import TokenTrajectory
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.vector.lanes import Env, Lane, LanePool, MakeEnvs
@@ -122,7 +123,7 @@ class _Try:
         if self._agent.plans and (plan := revised_plan(reply.text, text_env(self._lane.last_env).grammar)):
             said.plan, said.planned = plan, len(said.answers)
         said.answers.append(reply.text)
-        return Answer(reply.text, {"finish": reply.finish, "tokens": reply.answer_tokens})
+        return reply.answer
 
     def record(self, trajectory: Trajectory) -> Trajectory:
         """The trajectory with the system message that was sent."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import TypeVar
 
 from agentgym_envs.core import ENV_FAILED, TextEnv, describe, text_env
@@ -34,18 +35,15 @@ def replay(trajectory: Trajectory, look: Callable[[TextEnv, str | None], _T], *,
         seconds: how long it may take from the first observation on.
 
     Raises:
-        CannotReplay: the environment cannot be made or takes too long, or what it tells is not what was recorded.
+        CannotReplay: the environment cannot be made, fails or takes too long, or tells something else than recorded.
     """
     try:
-        env = _make(trajectory)
-    except (AgentGymError, ImportError, TypeError, OSError) as error:
+        with closing(_make(trajectory)) as env:
+            return _play(env, trajectory, look, seconds)
+    except CannotReplay:
+        raise
+    except Exception as error:  # a record may ask of an environment what nobody ever asked of it
         raise CannotReplay(f"The episode cannot be played again here ({_reason(error)}).") from error
-    try:
-        return _play(env, trajectory, look, seconds)
-    except AgentGymError as error:
-        raise CannotReplay(f"The episode cannot be played again here ({_reason(error)}).") from error
-    finally:
-        env.close()
 
 
 def _make(trajectory: Trajectory) -> TextEnv:

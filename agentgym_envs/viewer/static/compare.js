@@ -1,10 +1,8 @@
 /* Two episodes of one task side by side, turn by turn. */
 (function () {
   "use strict";
-  const { el, fill, icon } = Viewer;
+  const { el, fill, steps } = Viewer;
   const SEEN = 900;
-  const LEFT = "M10 3L5 8l5 5";
-  const RIGHT = "M6 3l5 5-5 5";
   let view = null;
 
   const page = { title: "Comparison" };
@@ -62,7 +60,7 @@
     fill(
       root,
       head(),
-      el("div", { class: "controls card" }, steps(), jump()),
+      el("div", { class: "controls card" }, steps.bar(view.where, (by) => choose(view.index + by, true)), jump()),
       el("div", { class: "pair heads" }, details.map(summary)),
       el("div", { class: "pairs" }, view.rows),
     );
@@ -74,11 +72,7 @@
     return el(
       "header",
       { class: "episode-head" },
-      el(
-        "div",
-        { class: "crumbs" },
-        el("a", { class: "button small bare", href: `#/episode/${one.row.id}` }, icon(LEFT), `Episode ${one.row.id}`),
-      ),
+      el("div", { class: "crumbs" }, steps.crumb(`#/episode/${one.row.id}`, `Episode ${one.row.id}`)),
       el("h1", {}, Viewer.text(one.row.goal || one.row.task, { limit: 300 })),
       same
         ? null
@@ -87,28 +81,6 @@
             { class: "problem" },
             "These two are not of the same task, so their turns may have little in common.",
           ),
-    );
-  }
-
-  function steps() {
-    const button = (name, path, key, by) =>
-      el(
-        "button",
-        {
-          class: "button bare icon-only",
-          type: "button",
-          "aria-label": name,
-          title: `${name} (${key})`,
-          on: { click: () => choose(view.index + by, true) },
-        },
-        icon(path),
-      );
-    return el(
-      "div",
-      { class: "steps" },
-      button("Turn before", LEFT, "←", -1),
-      button("Turn after", RIGHT, "→", 1),
-      view.where,
     );
   }
 
@@ -123,21 +95,12 @@
 
   function summary(detail, side) {
     const { row } = detail;
-    const facts = [row.policy, row.step === null ? "" : `step ${row.step}`, row.source, `seed ${row.seed}`]
-      .filter(Boolean)
-      .join(" · ");
     return el(
       "div",
       { class: "cell card head", "data-side": "AB"[side] },
       el("h2", {}, el("a", { href: `#/episode/${row.id}` }, `${"AB"[side]}: episode ${row.id}`)),
-      el(
-        "p",
-        { class: "verdict" },
-        Viewer.words.outcome(row),
-        Viewer.words.score(row.score),
-        el("span", { class: "num" }, Viewer.plural(row.turns, "turn")),
-      ),
-      el("p", { class: "dim" }, Viewer.line(facts, 160)),
+      steps.verdict(row),
+      el("p", { class: "dim" }, Viewer.line(steps.player(row, row.source), 160)),
     );
   }
 
@@ -181,15 +144,11 @@
     );
     if (!scroll) return;
     Viewer.keepAddress(`compare/${view.ids[0]}/${view.ids[1]}`, { turn: view.index ? view.index + 1 : "" });
-    const lid = document.querySelector(".top").offsetHeight + view.root.querySelector(".controls").offsetHeight + 12;
-    window.scrollTo({
-      top: rows[view.index].getBoundingClientRect().top + scrollY - lid,
-      behavior: Viewer.calm() ? "auto" : "smooth",
-    });
+    steps.show(rows[view.index], view.root.querySelector(".controls"));
   }
 
   function onKey(event) {
-    if (Viewer.typing(event) || document.getElementById("help").open) return;
+    if (!steps.heard(event)) return;
     const to = {
       ArrowRight: view.index + 1,
       j: view.index + 1,

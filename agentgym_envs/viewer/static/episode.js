@@ -1,11 +1,9 @@
 /* One episode, turn by turn. */
 (function () {
   "use strict";
-  const { el, fill, chip, icon } = Viewer;
+  const { el, fill, chip, icon, steps } = Viewer;
   const PLAY_MS = 900;
   const MANY = 80; // turns, from which on those out of sight are not laid out
-  const LEFT = "M10 3L5 8l5 5";
-  const RIGHT = "M6 3l5 5-5 5";
   const RUN = "M5 3l8 5-8 5z";
   const HALT = "M5.5 3v10M10.5 3v10";
   const NARROW = matchMedia("(max-width: 1000px)"); // the panel then stands under the current turn
@@ -82,17 +80,13 @@
       el(
         "div",
         { class: "crumbs" },
-        el("a", { class: "button small bare", href: Viewer.pages.list.address() }, icon(LEFT), "Episodes"),
+        steps.crumb(Viewer.pages.list.address(), "Episodes"),
         el("span", { class: "dim num" }, `#${row.id}`),
         neighbours(row),
       ),
       el("h1", {}, Viewer.text(row.goal || row.task, { limit: 300, find: view.find })),
-      el(
-        "p",
-        { class: "verdict" },
-        Viewer.words.outcome(row),
-        Viewer.words.score(row.score),
-        el("span", { class: "num" }, Viewer.plural(row.turns, "turn")),
+      steps.verdict(
+        row,
         row.invalid > 0 && chip(`${row.invalid} invalid`, "warn"),
         el("span", { class: "dim" }, Viewer.words.why(row, detail.meta)),
       ),
@@ -150,7 +144,7 @@
         },
         icon(path),
       );
-    return el("span", { class: "around" }, step(-1, "Previous", LEFT, "["), step(1, "Next", RIGHT, "]"));
+    return el("span", { class: "around" }, step(-1, "Previous", steps.LEFT, "["), step(1, "Next", steps.RIGHT, "]"));
   }
 
   async function toNeighbour(id, by) {
@@ -183,33 +177,10 @@
   }
 
   function drawControls() {
-    const button = (name, path, key, to) =>
-      el(
-        "button",
-        {
-          class: "button bare icon-only",
-          type: "button",
-          "aria-label": name,
-          title: `${name} (${key})`,
-          on: { click: to },
-        },
-        icon(path),
-      );
     view.strip = Viewer.timeline(turns(), (index) => choose(index, true));
-    view.play = button("Play", RUN, "space", toggle);
+    view.play = steps.button("Play", RUN, "space", toggle);
     view.where = el("span", { class: "where num", role: "status" });
-    fill(
-      view.controls,
-      el(
-        "div",
-        { class: "steps" },
-        button("Turn before", LEFT, "←", () => choose(view.index - 1, true)),
-        view.play,
-        button("Turn after", RIGHT, "→", () => choose(view.index + 1, true)),
-        view.where,
-      ),
-      view.strip.root,
-    );
+    fill(view.controls, steps.bar(view.where, (by) => choose(view.index + by, true), view.play), view.strip.root);
   }
 
   function tabs() {
@@ -311,7 +282,9 @@
     } catch (error) {
       shown = el("p", { class: "empty" }, error.message);
     }
-    if (view === mine && mine.tab === "tokens") fill(mine.main, shown);
+    if (view !== mine || mine.tab !== "tokens") return;
+    fill(mine.main, shown);
+    mark(mine.index > 0);
   }
 
   async function loadPanels(mine) {
@@ -375,19 +348,21 @@
     Viewer.keepAddress(`episode/${detail.row.id}`, { turn: index ? index + 1 : "", tab: tab === "turns" ? "" : tab });
   }
 
+  /* The answers of the tokens, if there is one a turn. They are looked up anew, as they may have been drawn anew. */
+  function answers() {
+    const found = [...view.main.querySelectorAll(".run.answer")];
+    return found.length === turns().length ? found : [];
+  }
+
   function mark(scroll) {
-    view.items.forEach((item, i) => {
+    const items = view.tab === "tokens" ? answers() : view.items;
+    items.forEach((item, i) => {
       item.classList.toggle("now", i === view.index);
       item.setAttribute("aria-current", i === view.index ? "step" : "false");
     });
-    const item = view.items[view.index];
+    const item = items[view.index];
     if (!item || !scroll) return;
-    const lid = document.querySelector(".top").offsetHeight + view.controls.offsetHeight + 12;
-    const top = item.getBoundingClientRect().top + scrollY - lid;
-    window.scrollTo({
-      top: view.index === 0 ? Math.min(top, scrollY) : top,
-      behavior: Viewer.calm() || view.playing ? "auto" : "smooth",
-    });
+    steps.show(item, view.controls, { first: view.index === 0, jump: Boolean(view.playing) });
   }
 
   function toggle() {
@@ -423,10 +398,7 @@
         el(
           "span",
           { class: "dim" },
-          Viewer.line(
-            [row.policy, row.step === null ? "" : `step ${row.step}`, `seed ${row.seed}`].filter(Boolean).join(" · "),
-            80,
-          ),
+          Viewer.line(steps.player(row), 80),
         ),
         el(
           "a",
@@ -459,7 +431,7 @@
   };
 
   function onKey(event) {
-    if (Viewer.typing(event) || document.getElementById("help").open || !KEYS[event.key]) return;
+    if (!steps.heard(event) || !KEYS[event.key]) return;
     if (event.key === " " && event.target.matches("button, a, summary")) return;
     if (event.key !== " ") halt();
     event.preventDefault();

@@ -13,7 +13,10 @@
   function textOf(detail) {
     const { row } = detail;
     const told = [row.goal, row.task, detail.instructions, detail.final_observation, detail.error || ""];
-    for (const turn of detail.turns) told.push(turn.observation, turn.action);
+    for (const made of [detail, ...detail.tries]) {
+      told.push(made.lesson || "");
+      for (const turn of made.turns) told.push(turn.observation, turn.action);
+    }
     return told.map((text) => text.toLowerCase());
   }
 
