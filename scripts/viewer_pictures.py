@@ -46,7 +46,7 @@ def places(address: str) -> dict[str, str]:
     def longest(**query: str) -> int:
         return int(rows(sort="turns", desc="1", limit="1", **query)[0]["id"])
 
-    tokens = next(row["id"] for row in rows(limit="1000", sort="score", desc="1") if row["has_tokens"])
+    tokens = next(row["id"] for row in rows(limit="500", sort="score", desc="1", source="tiny") if row["has_tokens"])
     return {
         "list": "",
         "episode": f"episode/{longest(env='AgentGym/TextCraft-v0', source='textcraft-random')}?turn=5",

@@ -20,7 +20,7 @@ from agentgym_envs.core import TRANSPORT_OPTIONS
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.hosting import host
 from agentgym_envs.registration import env_class, env_ids
-from agentgym_envs.task import Task, TaskSet
+from agentgym_envs.task import SPLITS, Task, TaskSet
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -142,6 +142,8 @@ def choose_tasks(
     """The tasks that --tasks, --split, --groups and --seed ask for. Raises UsageError."""
     if count is None and tasks.counts() is None:
         raise UsageError(f"{tasks.name!r} has tasks without end; say how many you want: --tasks 300, for example")
+    if split not in (*SPLITS, "all"):
+        raise UsageError(f"there is no split {split!r}; choose one of {', '.join(SPLITS)}, all")
     return tasks.take(count, split=split_of(split), groups=groups, seed=seed)
 
 

@@ -120,8 +120,12 @@ def _compare(base: Run, other: Run, value: str, partial: bool) -> Comparison:
 
 def _differences(base: Run, other: Run) -> list[str]:
     """In which conditions two runs differ that decide what a figure means."""
-    found = [*_differing_settings(base, other), *_retrying(base, other)]
-    old, new = _conditions(base), _conditions(other)
+    retrying, agents = _retrying(base, other), (_agent(base), _agent(other))
+    names = _SETTINGS if retrying else (*_SETTINGS, "tries")  # which are told once
+    found = [*_differing_settings(base, other, names), *retrying]
+    if differing := agents[0] != agents[1]:
+        found.insert(0, f"agent: {agents[0]} -> {agents[1]}")
+    old, new = (_conditions(run, _grammar_of(run) if differing else None) for run in (base, other))
     for env_id in sorted(old.keys() & new.keys()):
         for condition, before, after in zip(_CONDITIONS, old[env_id], new[env_id], strict=True):
             if before and after and before != after:
@@ -131,7 +135,32 @@ def _differences(base: Run, other: Run) -> list[str]:
     return found
 
 
-def _differing_settings(base: Run, other: Run) -> list[str]:
+def _agents(run: Run) -> list[dict[str, Any]]:
+    """The agents that played a run, as its settings or its episodes tell; those without a name are none."""
+    told = [run.settings.get("agent"), *(episode.meta.get("agent") for episode in run.episodes)]
+    return [agent for agent in map(_object, told) if isinstance(agent.get("name"), str)]
+
+
+def _agent(run: Run) -> str:
+    """The agents of a run in words, with what they show the model if that is not all."""
+    found = {
+        agent["name"] + (f" ({agent['context']})" if agent.get("context", "full") != "full" else "")
+        for agent in _agents(run)
+    }
+    return " and ".join(sorted(found)) or "none"
+
+
+def _grammar_of(run: Run) -> str | None:
+    """The form of answers that the agent of a run sets unless another was asked for; None without an agent."""
+    from agentgym_envs.rollout import make_agent
+
+    try:
+        return next((make_agent(agent["name"]).grammar for agent in _agents(run)), None)
+    except UsageError:  # an agent of another version, or another's
+        return None
+
+
+def _differing_settings(base: Run, other: Run, names: Sequence[str]) -> list[str]:
     """The settings in which two runs of eval differ, of those that say how much an answer or an agent may take."""
     old, new = (
         {name: run.settings[name] for name in _SETTINGS if name in run.settings}
@@ -142,7 +171,7 @@ def _differing_settings(base: Run, other: Run) -> list[str]:
         return []
     return [
         f"{name} is {old[name]} in {base.name}, {new[name]} in {other.name}"
-        for name in (*_SETTINGS, "tries")
+        for name in names
         if name in old and name in new and old[name] != new[name]
     ]
 
@@ -157,14 +186,16 @@ def _retrying(base: Run, other: Run) -> list[str]:
     ]
 
 
-def _conditions(run: Run) -> dict[str, tuple[set[str], ...]]:
+def _conditions(run: Run, grammar: str | None) -> dict[str, tuple[set[str], ...]]:
+    """By environment what `_CONDITIONS` names; `grammar` is told with the agent, so not among the arguments."""
     found: dict[str, tuple[set[str], ...]] = {}
     digests = _object(run.settings.get("task_digests"))
     for episode in run.episodes:
         split, turns, arguments, digest = found.setdefault(episode.env_id, (set(), set(), set(), set()))
         split.add(episode.task.split)
         turns.add(str(episode.meta.get("max_turns", "unknown")))
-        arguments.add(json.dumps(dict(episode.env_kwargs), sort_keys=True))
+        own = {key: v for key, v in episode.env_kwargs.items() if grammar is None or (key, v) != ("grammar", grammar)}
+        arguments.add(json.dumps(own, sort_keys=True))
         digest.update({str(digests[episode.env_id])[:12]} if episode.env_id in digests else ())
     return found
 

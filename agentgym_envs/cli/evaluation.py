@@ -7,11 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.cli.common import (
-    EnvArgs,
-    Json,
-    MaxTurns,
-    Overwrite,
-    Split,
     find_env,
     names_of,
     parse_env_args,
@@ -20,6 +15,7 @@ from agentgym_envs.cli.common import (
 )
 from agentgym_envs.cli.evaluating import options as opt
 from agentgym_envs.cli.evaluating.agents import choose_agent, recorded_agent
+from agentgym_envs.cli.evaluating.notes import notes
 from agentgym_envs.cli.evaluating.planning import Plan, make_plan
 from agentgym_envs.cli.evaluating.running import keeping, play
 from agentgym_envs.cli.evaluating.settings import Settings
@@ -42,25 +38,25 @@ def eval_command(
     base_url: opt.BaseUrl = None,
     api_key_env: opt.KeyEnv = "OPENAI_API_KEY",
     chat_template: opt.Template = None,
-    split: Split = "test",
+    split: opt.SplitName = None,
     groups: opt.Groups = None,
     tasks: opt.Tasks = None,
     skip_unknown: opt.SkipUnknown = False,
     samples: opt.Samples = 1,
-    max_turns: MaxTurns = 30,
+    max_turns: opt.LimitOfTurns = 30,
     max_tokens: opt.MaxTokens = 8192,
     max_turn_tokens: opt.TurnTokens = 512,
     temperature: opt.Temperature = 1.0,
     concurrency: opt.Concurrency = 32,
     retries: opt.Retries = 2,
     seed: opt.Seed = 0,
-    env_arg: EnvArgs = None,
+    env_arg: opt.EnvArgs = None,
     out: opt.Out = None,
     tokens: opt.Tokens = False,
     resume: opt.Resume = False,
-    overwrite: Overwrite = False,
+    overwrite: opt.Overwrite = False,
     suite: opt.Suite = False,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Evaluate a policy: success, score and turns per group of tasks, with 95 % intervals over tasks.
 
@@ -76,7 +72,7 @@ def eval_command(
         agent=recorded_agent(guide),
         base_url=base_url,
         chat_template=None if chat_template is None else _read(chat_template),
-        split=split,
+        split=split or "test",
         groups=names_of(groups),
         tasks=_tasks(tasks, groups),
         samples=samples,
@@ -89,7 +85,7 @@ def eval_command(
     plan = make_plan(settings, skip_unknown=skip_unknown)
     store = _store(settings, plan, out, resume, overwrite, tokens)
     player = PolicyOptions(temperature, max_turn_tokens, base_url, api_key_env, settings.chat_template, seed, tokens)
-    with keeping(plan, store):
+    with keeping(plan, store, notes(settings, plan, split_given=split is not None)):
         play(plan, store, lambda: make_player(policy, player, guide), concurrency, retries)
         _report(store, plan, suite, as_json)
 

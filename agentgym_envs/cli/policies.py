@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 
 _TEXT = ("oracle", "random", "replay")
 """Policies that are no models: they reason in no way, and write in whatever grammar the environment has."""
+
+
+_NAMES = {
+    "oracle": "oracle",
+    "random": "random",
+    "replay": "replay:FILE",
+    "openai": "openai:MODEL",
+    "hf": "hf:MODEL_PATH",
+}
+"""What may stand before the colon, and the whole of it."""
 
 
 class Played(NamedTuple):
@@ -101,8 +112,10 @@ def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None)
     if name == "openai" and argument:
         return _chat_player(argument, options, agent)
     if not argument or name in ("oracle", "random"):
+        near = difflib.get_close_matches(name.lower(), _NAMES, n=1)
+        hint = f"did you mean {_NAMES[near[0]]}? " if near and _NAMES[near[0]] != policy else ""
         raise UsageError(
-            f"--policy {policy!r} is none; choose oracle, random, replay:FILE, openai:MODEL or hf:MODEL_PATH"
+            f"{policy!r} is no policy; {hint}choose oracle, random, replay:FILE, openai:MODEL or hf:MODEL_PATH"
         )
     return _engine_player(name, argument, options, agent)
 
@@ -189,6 +202,8 @@ def _chat_player(name: str, options: PolicyOptions, agent: Agent | None) -> Play
         raise UsageError(
             "--policy openai:MODEL needs the address of the server: --base-url http://127.0.0.1:8000/v1, for example"
         )
+    if not options.base_url.startswith(("http://", "https://")):
+        raise UsageError(f"--base-url must begin with http:// or https://, and {options.base_url!r} does not")
     key, temperature = os.environ.get(options.api_key_env), options.temperature
     if agent is not None:
         from agentgym_envs.rollout import ChatModel

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentgym_envs.cli.common import Json, print_json, stdout
-from agentgym_envs.cli.evaluating.options import Suite
+from agentgym_envs.cli.common import print_json, stdout
+from agentgym_envs.cli.evaluating.options import OUTPUT, Json, Suite
 from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes, replace_text
 from agentgym_envs.errors import UsageError
 
@@ -20,12 +20,21 @@ if TYPE_CHECKING:
 Paths = Annotated[
     list[Path], typer.Argument(metavar="RUN...", help="The folder of a run, or files of trajectories (JSONL).")
 ]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page, with plots.")]
-Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write every value with its interval.")]
-Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write tables for a text.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", rich_help_panel=OUTPUT, metavar="FILE", help="Write a page, with plots.")
+]
+Csv = Annotated[
+    Path | None,
+    typer.Option("--csv", rich_help_panel=OUTPUT, metavar="FILE", help="Write every value with its interval."),
+]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", rich_help_panel=OUTPUT, metavar="FILE", help="Write tables for a text.")
+]
 
 _KINDS = {"settings": dict, "versions": dict, "group_order": list, "skipped_tasks": list, "replayed": int}
 """What a report reads of `eval.json`."""
+_FEW = 3
+"""So many runs are named in an error."""
 
 
 def report_command(
@@ -74,6 +83,7 @@ def _read(paths: Sequence[Path], suite: bool) -> Report:
     files = [path / TRAJECTORIES for path in folders] or list({path.resolve(): path for path in paths}.values())
     for path in files:
         if not path.is_file():
+            _refuse_folder_of_runs(folders)
             raise UsageError(
                 f"there are no trajectories in {path}, which is not a file; name a run's folder or a JSONL"
             )
@@ -82,6 +92,16 @@ def _read(paths: Sequence[Path], suite: bool) -> Report:
         raise UsageError(f"{', '.join(map(str, paths))} holds no episode, so there is nothing to report")
     result = _result(folders[0]) if folders else {}
     return make_report(episodes, result.get("group_order") or (), result, suite=suite)
+
+
+def _refuse_folder_of_runs(folders: Sequence[Path]) -> None:
+    """Raises UsageError if the folder that was named holds those of runs, and names some."""
+    runs = sorted(record.parent.as_posix() for folder in folders for record in folder.glob(f"*/{TRAJECTORIES}"))
+    if runs:
+        more = f" … {len(runs)} in all" if len(runs) > _FEW else ""
+        raise UsageError(
+            f"{folders[0]} is no run, but holds the folders of some: {', '.join(runs[:_FEW])}{more}; name one of them"
+        )
 
 
 def _result(folder: Path) -> Mapping[str, Any]:

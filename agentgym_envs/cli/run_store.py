@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SCHEMA = 1
 TRAJECTORIES, RESULT = "trajectories.jsonl", "eval.json"
+REPORTS = ("report.html", "report.md", "metrics.csv")
+"""The files of a report, which tell of the trajectories beside them."""
 EpisodeKey = tuple[str, str, int]
 
 
@@ -168,7 +170,7 @@ class RunStore:
         self._lock = _locked(record)
         if overwrite:
             self._lock.truncate(0)  # and not removed, as another would lock a file of the same name
-            for path in (result, tokens_path(record)):
+            for path in (result, tokens_path(record), *(directory / name for name in REPORTS)):
                 path.unlink(missing_ok=True)
         if found:
             _check_same(directory, result, self._settings)
@@ -180,9 +182,12 @@ class RunStore:
 
 
 def _locked(path: Path) -> BinaryIO:
-    """The file, made if there is none, and locked while it is open. Raises UsageError if another program has it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = open(path, "ab")  # noqa: SIM115 (closed by close)
+    """The file, made if there is none, and locked while it is open. Raises UsageError if that cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(path, "ab")  # noqa: SIM115 (closed by close)
+    except OSError as error:
+        raise UsageError(f"cannot write to --out {path.parent}: {error.strerror}; choose another") from None
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock
 

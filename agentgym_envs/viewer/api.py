@@ -89,7 +89,7 @@ class Viewer:
         return training_of(snapshot.runs, snapshot.entries)
 
     def _siblings(self, entry: Entry) -> list[Entry]:
-        """Other episodes of the same task, those that are nearest in order if they are many."""
+        """Other episodes of the task, those of the same seed first; the nearest in order if they are many."""
         snapshot = self.index.snapshot
         version, tasks = self._tasks
         if version != snapshot.version:
@@ -98,8 +98,8 @@ class Viewer:
                 tasks.setdefault(_task_key(other), []).append(other)
             self._tasks = (snapshot.version, tasks)
         found = [other for other in tasks.get(_task_key(entry), ()) if other.id != entry.id]
-        nearest = sorted(found, key=lambda other: abs(other.id - entry.id))[:MOST_SIBLINGS]
-        return sorted(nearest, key=lambda other: other.id)
+        found.sort(key=lambda other: (other.facts.seed != entry.facts.seed, abs(other.id - entry.id)))
+        return sorted(found[:MOST_SIBLINGS], key=lambda other: (other.facts.seed != entry.facts.seed, other.id))
 
     def _now(self) -> Snapshot:
         return self.index.refresh(REFRESH_SECONDS)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentgym_envs.rollout import make_agent
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
 
 from ..episodes import episode, several
@@ -168,6 +169,21 @@ def test_what_answers_may_take_is_told_where_it_differs(run: Run) -> None:
     ]
     assert run("compare", old, old).err == ""
     assert run("compare", old, "new/trajectories.jsonl").err == ""  # of a file, no settings are known
+
+
+def test_what_an_agent_sets_is_told_with_it_and_once(run: Run) -> None:
+    def played(name: str, agent: str | None, grammar: str | None, context: str = "full") -> str:
+        meta = {} if agent is None else {"agent": {"name": agent, "context": context}}
+        kwargs = {} if grammar is None else {"grammar": grammar}
+        return record(f"{name}.jsonl", [episode("t/1", 1, env_kwargs=kwargs, meta=meta)])
+
+    plain, act = played("plain", None, None), played("act", "act", "bare")
+    react, other = played("react", "react", "react", "last:2"), played("other", "react", "tag")
+    assert make_agent("act").grammar == "bare"
+    told = "not the same conditions: agent:"
+    assert run("compare", plain, react).err == f"{told} none -> react (last:2)\n"
+    assert run("compare", act, react).err == f"{told} act -> react (last:2)\n"
+    assert 'arguments is {} in act.jsonl, {"grammar": "tag"}' in run("compare", act, other).err
 
 
 def test_an_agent_that_tries_again_is_told(run: Run) -> None:

@@ -19,6 +19,7 @@ from agentgym_envs.rollout import BatchEngine, ChatPolicy, Generation, OraclePol
 from agentgym_envs.trajectory import Trajectory, read_trajectories
 
 from .conftest import Run, command, environment
+from .letters import Codec
 
 
 def records(directory: str | Path = "out") -> list[Trajectory]:
@@ -86,8 +87,8 @@ def test_a_score_that_is_not_success_gets_a_column(run: Run, toy: str) -> None:
 
 def test_two_environments(run: Run, toy: str) -> None:
     metrics = run("eval", toy, "textcraft", "textcraft", "--policy", "oracle", "--tasks", 1, "--split", "validation")
-    assert "AgentGym/TextCraft-v0" in metrics.out
-    assert toy in metrics.out
+    assert "TextCraft" in metrics.out
+    assert "CliCount" in metrics.out
     words = ("--policy", "oracle", "--tasks", 1, "--split", "validation", "--json")
     metrics = run("eval", toy, "textcraft", *words).json["metrics"]
     assert (len(metrics["environments"]), metrics["overall"]["tasks"], metrics["overall"]["env_id"]) == (2, 2, None)
@@ -147,6 +148,21 @@ def test_files_of_others_survive_overwriting(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "out/notes.txt").read_text() == "mine"
 
 
+def test_the_reports_of_a_run_go_with_it(run: Run, tmp_path: Path) -> None:
+    words = ("eval", "textcraft", "--tasks", 2, "--out", "out", "--policy")
+    assert run(*words, "oracle").code == 0
+    assert (tmp_path / "out/report.html").exists()
+    # There is no server, so that the new run ends before it has reports.
+    assert run(*words, "openai:bot", "--base-url", "http://127.0.0.1:9/v1", "--overwrite").code != 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["eval.json", "trajectories.jsonl"]
+
+
+def test_a_place_that_cannot_be_written_to_is_told(refuses: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    err = refuses("eval", "textcraft", "--policy", "oracle", "--tasks", 1, "--out", "file/out").err
+    assert "cannot write to --out file/out: Not a directory" in err
+
+
 def test_a_malformed_record_is_named(refuses: Run, run: Run, tmp_path: Path) -> None:
     words = ("eval", "textcraft", "--policy", "oracle", "--tasks", 2, "--out", "out")
     assert run(*words).code == 0
@@ -178,7 +194,7 @@ def test_failures_of_the_machine_are_counted_apart(run: Run, toy: str) -> None:
     overall = result()["metrics"]["overall"]
     assert (overall["tasks"], overall["excluded"], overall["success"]["mean"]) == (1, 1, 1)
     assert overall["stop_reasons"] == {"env_error": 1, "success": 1}
-    assert "1 episodes say nothing of the policy" in outcome.out
+    assert "1 episode says nothing of the policy" in outcome.out
 
 
 def interrupt_after(directory: Path, episodes: int, process: subprocess.Popen) -> None:
@@ -250,7 +266,13 @@ def test_policies_that_cannot_be(refuses: Run, tmp_path: Path, toy: str) -> None
         return refuses("eval", "textcraft", "--policy", policy, *words).err
 
     for policy in ("clever", "oracle:x", "replay", "hf:", ""):
+        assert "is no policy" in err(policy)
         assert "choose oracle, random" in err(policy)
+    assert "did you mean oracle?" in err("orcale")
+    assert "did you mean openai:MODEL?" in err("openai")
+    assert "did you mean" not in err("clever")
+    assert "must begin with http" in err("openai:bot", "--base-url", "127.0.0.1:8000/v1")
+    assert "train, validation, test, all" in err("oracle", "--split", "tset")
     assert "not a file" in err("replay:nowhere.jsonl")
     assert "no episode in empty.jsonl" in err("replay:empty.jsonl")
     assert "bad.jsonl:1" in err("replay:bad.jsonl")
@@ -324,22 +346,6 @@ def test_a_server_that_fails_ends_the_run_and_loses_nothing(
     monkeypatch.setattr(Model, "fails", False)
     assert run(*words, "--out", "out", "--resume").code == 0
     assert len(records()) == 6
-
-
-class Codec:
-    """One letter is one token."""
-
-    stop_ids: ClassVar[frozenset[int]] = frozenset({10})
-    turn_end_id = 10
-
-    def encode_prompt(self, messages: Any) -> list[int]:
-        return [ord(letter) for message in messages for letter in message["content"]]
-
-    def encode_observation(self, text: str) -> list[int]:
-        return [ord(letter) for letter in text]
-
-    def decode(self, ids: list[int]) -> str:
-        return "".join(map(chr, ids)).strip()
 
 
 class Counter(BatchEngine):

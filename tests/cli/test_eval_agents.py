@@ -22,6 +22,7 @@ from agentgym_envs.trajectory import Trajectory, line_mark, read_trajectories
 from tests.toy import CountEnv
 
 from .conftest import Run, command, environment
+from .letters import Codec
 
 
 def records(directory: str = "out") -> list[Trajectory]:
@@ -100,29 +101,12 @@ def test_options_of_agents_that_mean_nothing_are_refused(refuses: Run, toy: str)
 
 def test_of_an_agent_an_oracle_takes_the_form_of_answers_alone(run: Run, toy: str) -> None:
     words = ("eval", toy, "--policy", "oracle", "--split", "train", "--agent", "react")
-    assert run(*words, "--out", "out").code == 0
+    outcome = run(*words, "--out", "out")
+    assert outcome.code == 0
+    assert "--agent react sets the form of the answers only" in outcome.err
     assert {turn.action for t in records() for turn in t.turns} == {"Thought: \nAction: up"}
     assert run(*words, "--env-arg", "grammar=tag", "--out", "tag").code == 0
     assert {turn.action for t in records("tag") for turn in t.turns} == {"<action>up</action>"}
-
-
-class Codec:
-    """One letter is one token."""
-
-    stop_ids: ClassVar[frozenset[int]] = frozenset({10})
-    turn_end_id = 10
-
-    def encode_prompt(self, messages: Any) -> list[int]:
-        return [ord(letter) for message in messages for letter in message["content"]]
-
-    def encode_observation(self, text: str) -> list[int]:
-        return [ord(letter) for letter in text]
-
-    def decode(self, ids: list[int]) -> str:
-        return "".join(map(chr, ids)).strip()
-
-    def pieces(self, ids: list[int]) -> list[str]:
-        return list(map(chr, ids))
 
 
 class Counter(BatchEngine):

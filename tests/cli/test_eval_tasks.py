@@ -97,10 +97,21 @@ def test_what_nobody_knows_is_named_or_skipped(run: Run, refuses: Run) -> None:
     assert json.loads(Path("out/eval.json").read_text())["skipped_tasks"] == ["babyai_1", "a", "b", "c"]
 
 
+def test_what_a_file_makes_of_no_effect_is_told(run: Run, toy: str) -> None:
+    items = write("items", "count/3\n")
+    words = ("eval", toy, "--policy", "oracle", "--tasks", items)
+    assert run(*words).err == ""
+    assert run(*words, "--split", "test").err.startswith("note: --split test has no effect")
+    assert run(*words[:-2], "--split", "train").err == ""
+    told = run("eval", toy, "textcraft", *words[2:]).err
+    assert told == f"note: {TEXTCRAFT} is not played, as the file of tasks names none of its tasks\n"
+
+
 def test_files_that_are_none(refuses: Run) -> None:
     def err(*words: object) -> str:
         return refuses("eval", "textcraft", "--policy", "oracle", *words).err
 
+    assert "1 of the 1 task that one names is none of" in err("--tasks", write("one", "a"))
     assert "neither" in err("--tasks", "nowhere.txt")
     assert "cannot be read" in err("--tasks", ".")
     assert "names no task" in err("--tasks", write("empty", "\n \n"))

@@ -7,6 +7,7 @@ import math
 import random
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -231,7 +232,32 @@ def test_the_tables_fit_a_terminal(width: int) -> None:
     assert not [line for line in suite if "…" in line]
     names = {line.strip().partition("  ")[0].rstrip("†") for line in suite}
     assert names >= {row.name for scenario in SUITE for row in scenario.rows}
-    assert "reported" in "\n".join(suite)
+    [above] = [line for line in suite if line.strip() == "reported by the paper"]
+    assert suite.index(above) == 1
+    assert len(above) <= max(map(len, suite))
+
+
+def test_a_column_is_dropped_before_a_name_is_broken() -> None:
+    name, envs = "go-to-a-red-ball", ("AgentGym/SciWorld-v0", "AgentGym/TextCraft-v0")
+    found = [episode(env, f"t{i}", name, i / 9, tokens=9) for i in range(9) for env in envs]
+
+    def shown(width: int) -> str:
+        out = io.StringIO()
+        print_report(Console(file=out, width=width, highlight=False), make_report(found))
+        return out.getvalue()
+
+    for width in (80, 120):
+        assert name in shown(width)
+        assert "SciWorld " in shown(width)
+        assert "AgentGym/" not in shown(width)
+    assert "episodes " in shown(120).partition("ended by")[0]
+    assert "episodes " not in shown(80).partition("ended by")[0]
+
+
+def test_names_that_two_environments_would_share_stay_whole() -> None:
+    out = io.StringIO()
+    print_report(Console(file=out, width=100), make_report([episode("My/A-v0"), episode("Toy/A-v0")]))
+    assert "My/A-v0" in out.getvalue()
 
 
 def test_the_table_of_27_tasks_comes_with_several_scenarios_or_when_asked_for() -> None:
@@ -292,6 +318,19 @@ def test_curves_stay_in_their_picture(first: int, moves: list[tuple[int, float]]
     assert_inside(plots.curves("x", "t", "turns", lines, steps=steps))
 
 
+def test_bands_are_drawn_of_few_lines() -> None:
+    for count, bands in ((1, 1), (2, 2), (3, 0)):
+        drawn = plots.curves("x", "t", "turns", [plots.Line("a", [plots.Point(1, 0.5, 0, 1)])] * count, steps=True)
+        assert drawn.count("<polygon") == bands
+
+
+def test_the_page_says_that_its_turns_are_of_the_last_try() -> None:
+    once = episode()
+    again = replace(once, meta={"policy": "bot", "agent": {"name": "reflect", "tries": 2}, "tries": [{}]})
+    assert "(of its last try)" not in to_html(make_report([once] * 2))
+    assert to_html(make_report([once, again])).count("(of its last try)") == 2
+
+
 def assert_inside(svg: str) -> None:
     root = ET.fromstring(svg)
     wide, high = map(float, root.attrib["viewBox"].split()[2:])
@@ -344,6 +383,10 @@ def test_reports_that_cannot_be(run: Run, refuses: Run, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert "not a file" in refuses("report", "nowhere").err
     assert "not a file" in refuses("report", "folder").err
+    for name in "dabc":
+        (tmp_path / "folder" / name).mkdir()
+        (tmp_path / "folder" / name / "trajectories.jsonl").touch()
+    assert "folders of some: folder/a, folder/b, folder/c … 4 in all" in refuses("report", "folder").err
     assert "no episode" in refuses("report", "empty.jsonl").err
     assert "compare" in refuses("report", "folder", "empty.jsonl").err
     assert run("eval", "textcraft", "--policy", "oracle", "--tasks", 2, "--out", "out").code == 0

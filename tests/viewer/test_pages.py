@@ -155,6 +155,7 @@ def test_filters_narrow_the_list_and_live_in_the_address(browser: Any, address: 
         until(page, "document.querySelectorAll('.row').length === 9")
 
 
+@pytest.mark.slow
 def test_headers_sort(browser: Any, address: str) -> None:
     with shown(browser, address) as page:
         header = page.get_by_role("columnheader", name="Score")
@@ -253,6 +254,7 @@ def test_a_turn_tells_thought_action_reward_and_what_went_wrong(browser: Any, ad
         assert page.locator(".turn").count() == 1 and status(page) == "End of 0 turns"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
 def test_the_panel_follows_the_turn(browser: Any, textcraft: Path, options: dict[str, Any]) -> None:
     with serving(textcraft) as place, shown(browser, place, "#/episode/0", **options) as page:
@@ -290,6 +292,7 @@ def test_two_episodes_of_a_task_are_compared(browser: Any, address: str) -> None
         assert status(page) == "End"
 
 
+@pytest.mark.slow
 def test_earlier_tries_are_shown(browser: Any, tmp_path: Path) -> None:
     tried = {"turns": [{"observation": "Begin.", "action": "jump", "reward": 0.0, "info": {}}], "score": 0.0}
     tries = [{**tried, "success": False, "stop_reason": "failure", "lesson": "Do not jump."}]
@@ -301,6 +304,7 @@ def test_earlier_tries_are_shown(browser: Any, tmp_path: Path) -> None:
         assert "Do not jump." in page.get_by_role("article", name="End").inner_text()
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_said(browser: Any, address: str, tmp_path: Path) -> None:
     with page_of(browser, address + "#/nowhere") as page:
         page.wait_for_selector("text=There is no page “nowhere”.")
@@ -309,6 +313,7 @@ def test_what_is_not_there_is_said(browser: Any, address: str, tmp_path: Path) -
         assert page.locator(".problem").is_visible() or page.locator(".empty").is_visible()
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_is_followed(browser: Any, tmp_path: Path) -> None:
     path = save(tmp_path / "run.jsonl", *episodes())
     with serving(path) as place, shown(browser, place) as page:
@@ -317,6 +322,7 @@ def test_a_file_that_grows_is_followed(browser: Any, tmp_path: Path) -> None:
         assert page.locator(".live").inner_text() == "Following 10 episodes"
 
 
+@pytest.mark.slow
 def test_ten_thousand_rows_keep_the_page_small(browser: Any, tmp_path: Path) -> None:
     line = record("t/1", "look").to_json()
     path = tmp_path / "many.jsonl"
@@ -341,6 +347,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize("exported", [False, True], ids=["served", "exported"])
 def test_hostile_text_is_text(browser: Any, tmp_path: Path, kind: str, exported: bool) -> None:
@@ -365,6 +372,7 @@ def test_hostile_text_is_text(browser: Any, tmp_path: Path, kind: str, exported:
         page.wait_for_selector(".row .goal")
 
 
+@pytest.mark.slow
 def test_long_observations_are_folded(browser: Any, tmp_path: Path) -> None:
     lines = [f"line {n}" for n in range(100)]
     made = record("t/1", "\n".join(lines), "\n".join(lines[:30]))
@@ -397,6 +405,7 @@ def both(browser: Any, folder: Path) -> Iterator[list[Any]]:
         yield [file, served]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [
@@ -441,6 +450,7 @@ def test_an_exported_file_is_the_whole_viewer(browser: Any, folder: Path) -> Non
 PAGES = ["#/", "#/episode/4?turn=2", "#/episode/8", "#/episode/4?tab=raw", "#/compare/4/5"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", PAGES)
 def test_every_control_has_a_name(browser: Any, address: str, where: str) -> None:
     with shown(browser, address, where) as page:
@@ -457,12 +467,14 @@ def test_every_control_has_a_name(browser: Any, address: str, where: str) -> Non
         assert page.locator("h1").count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", PAGES)
 def test_a_phone_shows_it_without_scrolling_sideways(browser: Any, address: str, where: str) -> None:
     with shown(browser, address, where, **PHONE) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colours_can_be_read(browser: Any, address: str, scheme: str) -> None:
     with shown(browser, address, color_scheme=scheme) as page:
@@ -481,6 +493,7 @@ def test_the_colours_can_be_chosen_and_are_kept(browser: Any, address: str) -> N
         assert page.get_by_role("button", name="Dark colours").is_visible()
 
 
+@pytest.mark.slow
 def test_words_of_earlier_tries_are_found_in_an_exported_file(browser: Any, tmp_path: Path) -> None:
     turn = {"observation": "A red door.", "action": "knock", "reward": 0.0, "info": {}}
     made = record("t/1", meta={"tries": [{"turns": [turn], "lesson": "Knock twice."}]})

@@ -109,6 +109,7 @@ def test_values_are_told_and_lead_to_the_episodes(browser: Any, run: Path) -> No
     with serving(run) as address, open_page(browser, address) as page:
         plot = page.get_by_role("slider", name="Success: step")
         plot.focus()
+        assert "Those of step 5 are recorded as step 4" in page.locator(".training-note").inner_text()
         page.keyboard.press("Home")
         for _ in range(4):
             page.keyboard.press("ArrowRight")

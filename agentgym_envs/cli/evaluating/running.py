@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -16,9 +16,14 @@ Advance = Callable[[], None]
 
 
 @contextmanager
-def keeping(plan: Plan, store: RunStore) -> Iterator[None]:
-    """Whatever stops what is done inside, what was played is kept, and named in the message."""
+def keeping(plan: Plan, store: RunStore, notes: Iterable[str]) -> Iterator[None]:
+    """Whatever stops what is done inside, what was played is kept, and named in the message.
+
+    `notes` are told on stderr before.
+    """
     try:
+        for note in notes:
+            stderr().print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
         yield
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {store.kept(plan.episodes)}") from None

@@ -49,8 +49,9 @@ class TaskFile:
                 "; searchqa_N needs the published questions (--env-arg questions=flashrag), webarena_N the "
                 "original sites (an environment of WebArenaOfficial)"
             )
+        tasks, are = "task" if len(self.names) == 1 else "tasks", "is" if len(unknown) == 1 else "are"
         return UsageError(
-            f"{len(unknown)} of the {len(self.names)} tasks that {self.path} names are none of {', '.join(envs)}: "
+            f"{len(unknown)} of the {len(self.names)} {tasks} that {self.path} names {are} none of {', '.join(envs)}: "
             f"{few}{hint}; mend the file, or leave them out with --skip-unknown"
         )
 

@@ -65,15 +65,18 @@ class Report:
         """What a reader must know beside the numbers: what was left out, and what was played again."""
         found = []
         if left_out := self.evaluation.overall.excluded:
+            say, are, them = ("says", "is", "it") if left_out == 1 else ("say", "are", "them")
             found.append(
-                f"{left_out} episodes say nothing of the policy (the environment failed, or no turn was taken) and "
-                "are left out of every rate; --resume plays them again."
+                f"{_count(left_out, 'episode')} {say} nothing of the policy (the environment failed, or no turn was "
+                f"taken) and {are} left out of every rate; --resume plays {them} again."
             )
         found += [*self._samples_note(), *retries_notes(self.episodes)]
         if again := self.result.get("replayed"):
-            found.append(f"{again} times an episode was played again, as the environment had failed in it.")
+            found.append(f"{_count(again, 'time')} an episode was played again, as the environment had failed in it.")
         if skipped := self.result.get("skipped_tasks"):
-            found.append(f"{len(skipped)} ids in the file of tasks were skipped, as no environment knows them.")
+            were, them = ("was", "it") if len(skipped) == 1 else ("were", "them")
+            names = _count(len(skipped), "id")
+            found.append(f"{names} in the file of tasks {were} skipped, as no environment knows {them}.")
         if self.result.get("complete") is False:
             found.append("The run is not complete; these are the episodes so far.")
         return found
@@ -91,6 +94,10 @@ class Report:
 def _player(meta: Mapping[str, Any]) -> str:
     policy, agent = str(meta.get("policy", "a policy")), meta.get("agent")
     return f"{policy}, {agent['name']}" if isinstance(agent, dict) and "name" in agent else policy
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _words(value: object) -> str:

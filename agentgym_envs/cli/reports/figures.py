@@ -10,6 +10,7 @@ from agentgym_envs.cli.reports import plots
 from agentgym_envs.cli.reports.columns import blocks
 from agentgym_envs.cli.reports.contents import Report
 from agentgym_envs.cli.reports.markup import Markup
+from agentgym_envs.cli.reports.retries import tries_of
 from agentgym_envs.evaluate import Estimate, Metrics, interval
 from agentgym_envs.trajectory import Trajectory
 
@@ -75,7 +76,9 @@ def _by_turn(report: Report, usable: Sequence[Trajectory]) -> Figure:
         [line for line in lines if line.points] or [_solved_by("all", usable, last)],
         steps=True,
     )
-    return Figure("Share of episodes solved in at most so many turns, as a mean over tasks with its interval.", plot)
+    around = " with its interval" if len(envs) <= plots.MOST_BANDS else ""
+    told = f"Share of episodes solved in at most so many turns{_last_try(usable)}, as a mean over tasks{around}."
+    return Figure(told, plot)
 
 
 def _solved_by(name: str, episodes: Sequence[Trajectory], last: int) -> plots.Line:
@@ -104,7 +107,7 @@ def _turns(usable: Sequence[Trajectory]) -> Figure:
         label = f"{first}" if place % max(1, -(-last // wide) // 8) == 0 else ""
         bins.append(plots.Bin(label, counted[place, True], counted[place, False], f"{text} turns"))
     plot = plots.histogram("turns", "Turns of an episode", "turns of an episode", bins)
-    return Figure("Turns of an episode: solved ones below, the others above.", plot)
+    return Figure(f"Turns of an episode{_last_try(usable)}: solved ones below, the others above.", plot)
 
 
 def _scores(usable: Sequence[Trajectory]) -> Figure:
@@ -133,6 +136,10 @@ def _points(by_k: Mapping[int, Estimate], most: int) -> list[plots.Point]:
 def _stops(report: Report) -> Figure:
     found = sorted(report.evaluation.overall.stop_reasons.items(), key=lambda item: -item[1])
     return Figure("How the episodes ended.", plots.counts("stops", "How the episodes ended", found))
+
+
+def _last_try(episodes: Sequence[Trajectory]) -> str:
+    return " (of its last try)" if tries_of(episodes) > 1 else ""
 
 
 def _place(value: int, wide: int) -> int:

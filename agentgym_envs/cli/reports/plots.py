@@ -17,6 +17,8 @@ _LETTER, _ROW, _NAMES = 6.6, 22.0, 24
 _BASE, _PLOT = 26.0, 150.0
 """Room below the axis for its labels, and height of a plot with a vertical axis."""
 _QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+MOST_BANDS = 2
+"""Of more lines the bands would hide each other, so there are none."""
 _Place = Callable[[float, float], tuple[float, float]]
 
 
@@ -57,7 +59,7 @@ class Line(NamedTuple):
 
 def intervals(name: str, title: str, rows: Sequence[Row]) -> Markup:
     """A dot and its interval for each row, over an axis of 0 to 100 %."""
-    left, right = _label_room([row.label for row in rows]), WIDTH - 54
+    left, right = _label_room([row.label for row in rows]), WIDTH - 62
     height = _ROW * len(rows) + _BASE
     ticks = join(*(_vertical_tick(left + share * (right - left), height - _BASE, share) for share in _QUARTERS))
     drawn = join(*(_interval(place, row, left, right) for place, row in enumerate(rows)))
@@ -77,7 +79,7 @@ def histogram(name: str, title: str, x_label: str, bins: Sequence[Bin]) -> Marku
 
 def counts(name: str, title: str, rows: Sequence[tuple[str, int]]) -> Markup:
     """A bar for each count, with its share of all."""
-    left, right, total = _label_room([label for label, _ in rows]), WIDTH - 96, sum(count for _, count in rows) or 1
+    left, right, total = _label_room([label for label, _ in rows]), WIDTH - 104, sum(count for _, count in rows) or 1
     most = max((count for _, count in rows), default=0) or 1
     parts = []
     for place, (label, count) in enumerate(rows):
@@ -93,7 +95,7 @@ def counts(name: str, title: str, rows: Sequence[tuple[str, int]]) -> Markup:
 
 
 def curves(name: str, title: str, x_label: str, lines: Sequence[Line], *, steps: bool) -> Markup:
-    """Shares over whole numbers, with a band for each interval, and the lines' names below.
+    """Shares over whole numbers, with a band for each interval unless there are many, and the lines' names below.
 
     With `steps` a share holds until the next number.
     """
@@ -106,7 +108,7 @@ def curves(name: str, title: str, x_label: str, lines: Sequence[Line], *, steps:
 
     grid = join(*(_share_tick(place(first, share)[1], left, right, share) for share in _QUARTERS))
     marks = join(*(_x_tick(place(x, 0)[0], x) for x in _whole_ticks(first, last)))
-    drawn = join(*(_curve(number, line, place, steps) for number, line in enumerate(lines, 1)))
+    drawn = join(*(_curve(n, line, place, steps, len(lines) <= MOST_BANDS) for n, line in enumerate(lines, 1)))
     legend = join(*(_legend(number, line, height) for number, line in enumerate(lines))) if len(lines) > 1 else None
     told = "; ".join(f"{line.name}: {_percent(line.points[-1].y)} at {line.points[-1].x}" for line in lines)
     caption = _caption(x_label, (left + right) / 2, _PLOT + _BASE + 12)
@@ -151,14 +153,14 @@ def _bar(x: float, step: float, b: Bin, top: int) -> Markup:
     )
 
 
-def _curve(number: int, line: Line, place: _Place, steps: bool) -> Markup:
+def _curve(number: int, line: Line, place: _Place, steps: bool, banded: bool) -> Markup:
     points = list(line.points)
     if steps:
         held = [before._replace(x=after.x) for before, after in pairwise(points)]
         points = [point for pair in zip(points, [*held, points[-1]], strict=True) for point in pair]
     band = [place(p.x, p.high) for p in points] + [place(p.x, p.low) for p in reversed(points)]
     return join(
-        el("polygon", points=_pairs(band), class_=f"area c{number}"),
+        el("polygon", points=_pairs(band), class_=f"area c{number}") if banded else None,
         el("polyline", points=_pairs([place(p.x, p.y) for p in points]), class_=f"line c{number}"),
     )
 

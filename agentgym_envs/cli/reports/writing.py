@@ -9,16 +9,12 @@ from agentgym_envs.cli.reports.contents import Report
 from agentgym_envs.cli.reports.csv import to_csv
 from agentgym_envs.cli.reports.html import to_html
 from agentgym_envs.cli.reports.markdown import to_markdown
-from agentgym_envs.cli.run_store import replace_text
+from agentgym_envs.cli.run_store import REPORTS, replace_text
 
-_FILES: dict[str, Callable[[Report], str]] = {
-    "report.html": to_html,
-    "report.md": to_markdown,
-    "metrics.csv": to_csv,
-}
+_FORMS: tuple[Callable[[Report], str], ...] = (to_html, to_markdown, to_csv)
 
 
 def write_all(directory: Path, report: Report) -> None:
     """Write report.html, report.md and metrics.csv, beside trajectories and `eval.json`. Raises OSError."""
-    for name, render in _FILES.items():
+    for name, render in zip(REPORTS, _FORMS, strict=True):
         replace_text(directory / name, render(report))

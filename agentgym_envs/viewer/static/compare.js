@@ -81,6 +81,9 @@
             { class: "problem" },
             "These two are not of the same task, so their turns may have little in common.",
           ),
+      same && one.row.seed !== other.row.seed
+        ? el("p", { class: "dim" }, "They have another seed, so perhaps another start.")
+        : null,
     );
   }
 

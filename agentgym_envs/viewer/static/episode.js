@@ -92,7 +92,13 @@
       ),
       detail.error ? el("div", { class: "problem mono" }, Viewer.text(detail.error, { limit: 800 })) : null,
       facts(row),
-      el("div", { class: "folds" }, fold("Instructions", detail.instructions), fold("Record", record(detail))),
+      el(
+        "div",
+        { class: "folds" },
+        fold("Instructions", detail.instructions),
+        made(detail.meta.agent),
+        fold("Record", record(detail)),
+      ),
     );
   }
 
@@ -103,7 +109,7 @@
       ["Split", row.split],
       ["Task", row.task],
       ["Seed", row.seed],
-      ["Policy", row.policy],
+      ["Policy", Viewer.words.policy(row)],
       ["Training step", row.step],
       ["Source", row.source],
     ];
@@ -129,6 +135,15 @@
     return text
       ? el("details", { class: "fold" }, el("summary", {}, name), el("div", { class: "body mono" }, Viewer.text(text)))
       : null;
+  }
+
+  /* What the agent wrote for itself: its plan, and how often it told the past in fewer words. */
+  function made(agent) {
+    const { plan, summaries } = agent || {};
+    return [
+      typeof plan === "string" && fold("Plan at the end", plan),
+      summaries > 0 && el("span", { class: "dim num" }, Viewer.plural(summaries, "summary", "summaries")),
+    ];
   }
 
   function neighbours(row) {
@@ -306,20 +321,22 @@
     if (aside.hidden) return;
     if (NARROW.matches) view.items[view.index].after(aside);
     else if (aside.parentNode !== view.columns) view.columns.append(aside);
-    if (!panels)
-      return fill(
-        aside,
-        el("h2", {}, "Environment"),
-        el("p", { class: "dim" }, "The episode is played again to see its world…"),
-      );
-    const note = panels.note ? el("p", { class: "dim small" }, Viewer.text(panels.note)) : null;
+    const waiting = panels ? panels.note : "The episode is played again to see its world…";
+    const note = waiting ? el("p", { class: "dim small" }, Viewer.text(waiting)) : null;
     const title = el(
       "h2",
       {},
-      kind ? kind.title : "Environment",
+      (kind || expected()).title,
       el("span", { class: "dim" }, view.index < turns().length ? ` before turn ${view.index + 1}` : " at the end"),
     );
     fill(aside, title, note, kind ? kindly(kind) : null);
+  }
+
+  /* The panel of the environment that the name speaks of, until the state itself has come. */
+  function expected() {
+    const name = view.detail.row.env.toLowerCase();
+    const key = !view.panels && Object.keys(Viewer.panels).find((one) => name.includes(one));
+    return key ? Viewer.panels[key] : { title: "Environment" };
   }
 
   function kindly(kind) {
@@ -398,7 +415,7 @@
         el(
           "span",
           { class: "dim" },
-          Viewer.line(steps.player(row), 80),
+          Viewer.line(steps.player(row, row.source), 120),
         ),
         el(
           "a",

@@ -64,15 +64,30 @@
     return field;
   }
 
-  function range(key, props, state, change) {
+  /* What is typed counts after a while, or at once when the field is left. */
+  function typed(name, change) {
+    let waiting = 0;
+    const send = ({ target }) => {
+      clearTimeout(waiting);
+      change({ [name]: target.value });
+    };
+    return {
+      input: (event) => {
+        clearTimeout(waiting);
+        waiting = setTimeout(() => event.target.isConnected && send(event), TYPING_MS);
+      },
+      change: send,
+    };
+  }
+
+  function range(key, props, change) {
     const bound = (side, label) => {
       const name = `${side}_${key}`;
-      const on = { change: (event) => change({ [name]: event.target.value }) };
+      const on = typed(name, change);
       return el("input", {
         class: "field",
         type: "number",
         name,
-        value: state[name] || "",
         "aria-label": NAMES[name],
         placeholder: label,
         ...props,
@@ -89,14 +104,9 @@
     );
   }
 
-  function search(state, change) {
-    let waiting = 0;
-    const send = (event) => change({ q: event.target.value });
+  function search(change) {
     const on = {
-      input: (event) => {
-        clearTimeout(waiting);
-        waiting = setTimeout(() => send(event), TYPING_MS);
-      },
+      ...typed("q", change),
       keydown: (event) => {
         if (event.key === "Escape") event.target.blur();
       },
@@ -105,7 +115,6 @@
       class: "field",
       type: "search",
       name: "q",
-      value: state.q || "",
       placeholder: "Search all that was told or written",
       "aria-label": "Search text",
       autocomplete: "off",
@@ -138,46 +147,46 @@
         " ✕",
       );
     };
-    const none = Object.fromEntries(keys.map((key) => [key, ""]));
+    const none = Object.fromEntries(Object.keys(NAMES).map((key) => [key, ""]));
     const clear = el("button", { class: "more", type: "button", on: { click: () => change(none) } }, "Clear all");
     return el("div", { class: "active", role: "group", "aria-label": "Filters in use" }, keys.map(drop), clear);
   }
 
-  /* Draws into `form`; `change` takes the fields that changed. The search field is kept, as somebody may be typing. */
+  /* Puts fields in place of those before; one that would be the same, or in which somebody is, stays itself. */
+  function settle(holder, fields) {
+    const before = [...holder.children];
+    const same = (one, other) => one.isEqualNode(other) || (one.contains(document.activeElement) && one.name === other.name);
+    const settled = fields.filter(Boolean).map((field) => {
+      const kept = before.find((one) => same(one, field));
+      return kept ? Object.assign(kept, { className: field.className, value: field.value }) : field;
+    });
+    before.forEach((one) => settled.includes(one) || one.remove());
+    settled.forEach((one, i) => holder.children[i] === one || holder.insertBefore(one, holder.children[i] || null));
+  }
+
+  /* Draws into `form`; `change` takes the fields that changed. */
   Viewer.filters = (form, summary, state, change) => {
-    const parts = form.querySelectorAll(".quick, .extra, .toggle, .active");
-    parts.forEach((part) => part.remove());
-    const field = form.querySelector('[name="q"]');
-    if (!field) form.prepend(search(state, change));
-    else if (field !== document.activeElement) field.value = state.q || "";
+    if (!form.children.length) frame(form, change);
     const pick = (key) => select(key, summary, state, change);
-    const toggle = el(
-      "button",
-      {
-        class: "button toggle",
-        type: "button",
-        "aria-expanded": String(form.classList.contains("open")),
-        on: { click: flip },
-      },
-      "More filters",
-    );
-    function flip() {
-      toggle.setAttribute("aria-expanded", String(form.classList.toggle("open")));
-    }
-    form.append(
-      ...[
-        el("div", { class: "quick" }, ["env", "group", "success", "stop"].map(pick)),
-        toggle,
-        el(
-          "div",
-          { class: "extra" },
-          ["policy", "step", "source"].map(pick),
-          range("turns", { min: 0, step: 1 }, state, change),
-          range("score", { min: 0, max: 1, step: 0.05 }, state, change),
-        ),
-        active(state, change),
-      ].filter(Boolean),
-    );
+    const [quick, extra] = form.querySelectorAll(".quick, .choice");
+    settle(quick, ["env", "group", "success", "stop"].map(pick));
+    settle(extra, ["policy", "step", "source"].map(pick));
+    for (const field of form.querySelectorAll("input"))
+      if (field !== document.activeElement) field.value = state[field.name] || "";
+    form.querySelectorAll(".active").forEach((part) => part.remove());
+    form.append(...[active(state, change)].filter(Boolean));
   };
+
+  /* What stays as long as the list is open. */
+  function frame(form, change) {
+    const flip = () => toggle.setAttribute("aria-expanded", String(form.classList.toggle("open")));
+    const props = { class: "button toggle", type: "button", "aria-expanded": "false", on: { click: flip } };
+    const toggle = el("button", props, "More filters");
+    const turns = range("turns", { min: 0, step: 1 }, change);
+    const score = range("score", { min: 0, max: 1, step: 0.05 }, change);
+    const extra = el("div", { class: "extra" }, el("div", { class: "choice" }), turns, score);
+    form.append(search(change), el("div", { class: "quick" }), toggle, extra);
+  }
+
   Viewer.filters.keys = Object.keys(NAMES);
 })();

@@ -82,6 +82,7 @@
 
   function change(fields) {
     if ("env" in fields && !("group" in fields)) fields = { ...fields, group: "" };
+    if (Object.entries(fields).every(([key, value]) => (state[key] || "") === value)) return;
     state = { ...state, ...fields };
     Viewer.keepAddress("", state);
     draw();
@@ -99,7 +100,8 @@
     state = { ...state, sort: key, desc: desc ? "1" : "" };
     Viewer.keepAddress("", state);
     restart();
-    parts.table.querySelector(`[role=columnheader].${key} button`).focus();
+    const used = [`[role=columnheader].${key} button`, "[name=sort]"].map((one) => parts.table.querySelector(one));
+    used.find((one) => one.checkVisibility()).focus();
   }
 
   function restart() {

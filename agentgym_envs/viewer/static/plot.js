@@ -3,7 +3,7 @@
   "use strict";
   const { el, svg, fill, number } = Viewer;
   const HEIGHT = 200;
-  const ROOM = { left: 46, right: 12, top: 10, bottom: 24 };
+  const ROOM = { left: 58, right: 12, top: 10, bottom: 24 };
   const DASHES = ["", "6 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2"];
 
   /* Round numbers from `low` to `high`, about `count` of them. */
@@ -73,6 +73,7 @@
     const columns = ticks(steps[0], steps[1], Math.max(2, Math.floor(width / 90)), true).map((step) =>
       svg("text", { class: "tick", x: x(step), y: bottom + 16, "text-anchor": "middle" }, label(step)),
     );
+    columns.push(svg("text", { class: "tick", x: ROOM.left - 16, y: bottom + 16, "text-anchor": "end" }, "step"));
     return svg("g", { "aria-hidden": "true" }, rows, svg("line", { class: "base", x1: ROOM.left, x2: width - ROOM.right, y1: bottom, y2: bottom }), columns);
   }
 

@@ -33,7 +33,9 @@
 
   /* Who played an episode, in few words. */
   const player = (row, ...more) =>
-    [row.policy, row.step === null ? "" : `step ${row.step}`, ...more, `seed ${row.seed}`].filter(Boolean).join(" · ");
+    [Viewer.words.policy(row), row.step === null ? "" : `step ${row.step}`, ...more, `seed ${row.seed}`]
+      .filter(Boolean)
+      .join(" · ");
 
   /* Scroll so that an element stands below what sticks to the top of the page. */
   function show(item, controls, { first = false, jump = false } = {}) {

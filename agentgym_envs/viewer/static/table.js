@@ -13,7 +13,7 @@
     { key: "score", name: "Score", width: "108px", right: true },
     { key: "turns", name: "Turns", width: "62px", right: true },
     { key: "step", name: "Step", width: "62px", right: true, optional: "steps" },
-    { key: "policy", name: "Policy", width: "130px", optional: "policies" },
+    { key: "policy", name: "Policy", width: "150px", optional: "policies" },
   ];
   const DRAW = {
     id: (row) => [String(row.id)],
@@ -41,17 +41,36 @@
         ),
     ],
     step: (row) => [row.step === null ? "" : String(row.step)],
-    policy: (row) => [Viewer.line(row.policy || "", 60)],
+    policy: (row, { sourced }) => [
+      Viewer.line(Viewer.words.policy(row), 60),
+      sourced && el("span", { class: "sub" }, Viewer.line(row.source, 60)),
+    ],
   };
 
   function columnsFor(summary) {
-    return COLUMNS.filter((column) => !column.optional || summary[column.optional].length > 0);
+    const sourced = summary.sources.length > 1; // one source is told nowhere
+    const shown = COLUMNS.filter((column) => !column.optional || summary[column.optional].length > 0);
+    return shown.map((column) => ({ ...column, sourced }));
+  }
+
+  const canSort = (column) => column.key !== "policy";
+
+  /* What sorts where rows are cards without a head. */
+  function sorter(columns, sort, onSort) {
+    const option = (column, desc) => {
+      const chosen = column.key === sort.key && desc === sort.desc;
+      const text = `${column.name === "#" ? "Number" : column.name}, ${desc ? "high to low" : "low to high"}`;
+      return el("option", { value: `${column.key} ${desc ? 1 : 0}`, selected: chosen }, text);
+    };
+    const on = { change: ({ target }) => onSort(target.value.split(" ")[0], target.value.endsWith("1")) };
+    const options = columns.filter(canSort).flatMap((column) => [option(column, false), option(column, true)]);
+    return el("label", { class: "sorter dim" }, "Sort by", el("select", { class: "field", name: "sort", on }, options));
   }
 
   function header(columns, sort, onSort) {
     const cell = (column) => {
       const state = sort.key === column.key ? (sort.desc ? "descending" : "ascending") : "none";
-      const sortable = column.key !== "policy";
+      const sortable = canSort(column);
       const button = el(
         "button",
         { type: "button", on: { click: () => onSort(column.key, state === "ascending") } },
@@ -77,7 +96,7 @@
       el(
         "div",
         { role: "cell", class: `${column.key}${column.right ? " right num" : ""}` },
-        row ? DRAW[column.key](row) : null,
+        row ? DRAW[column.key](row, column) : null,
       );
     return el(
       "div",
@@ -100,7 +119,7 @@
         header(this.columns, sort, onSort),
         this.body,
       );
-      root.append(this.root);
+      root.append(sorter(this.columns, sort, onSort), this.root);
       this.body.addEventListener("focusin", (event) => this.reached(event));
       this.body.addEventListener("click", (event) => this.reached(event));
       this.onScroll = () => this.soon();

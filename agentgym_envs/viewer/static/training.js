@@ -99,6 +99,14 @@
     root.querySelector(".training-note").textContent = text;
   }
 
+  /* Episodes bear the number of steps that were done when they began, so that of their own step is one more. */
+  function hint() {
+    const rows = runs.flatMap((run) => run.rows).filter((row) => row.episodes !== null);
+    const other = rows.find((row) => row.episodes !== row.step);
+    const told = other ? ` Those of step ${other.step} are recorded as step ${other.episodes}, and so on.` : "";
+    return rows.length > 0 && `A click on a step lists its episodes.${told}`;
+  }
+
   function legend() {
     const items = curves().map((curve) => el("li", {}, Viewer.lineSample(curve), curve.name));
     const grey = { colour: "var(--dim)", dash: 0 };
@@ -197,13 +205,12 @@
     const open = [isOpen(".series"), isOpen(".numbers")];
     const label = document.activeElement && root.contains(document.activeElement) ? document.activeElement.textContent : null;
     const held = heldPlot();
-    const hasEpisodes = runs.some((run) => run.rows.some((row) => row.episodes !== null));
     const series = seriesBoxes();
     const numbers = el("details", { class: "numbers card", on: { toggle: () => drawTable() } }, el("summary", {}, "The numbers as a table"), el("div", { class: "numbers-body" }));
     [series.open, numbers.open] = open;
     fill(root, el("div", { class: "training" }, el("h1", {}, "Training"),
       el("div", { class: "training-controls" }, runButtons(), envButtons(), slider(), series), legend(),
-      el("p", { class: "training-note dim", role: "status" }, hasEpisodes && "A click on a step lists its episodes."), el("div", { class: "plots" }), numbers));
+      el("p", { class: "training-note dim", role: "status" }, hint()), el("div", { class: "plots" }), numbers));
     drawPlots(held);
     const again = label && [...root.querySelectorAll("button, summary")].find((node) => node.textContent === label);
     if (again) again.focus();

@@ -58,5 +58,8 @@
   /* The name of an environment without its namespace, where room is short. */
   const env = (name) => String(name).replace(/^AgentGym\//, "");
 
-  Viewer.words = { env, stop, why, tone, outcome, score };
+  /* The policy, and the agent that it played as. */
+  const policy = (row) => [row.policy, row.agent].filter(Boolean).join(" · ");
+
+  Viewer.words = { env, policy, stop, why, tone, outcome, score };
 })();

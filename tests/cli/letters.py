@@ -1,0 +1,24 @@
+"""A codec for tests without a tokenizer."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class Codec:
+    """One letter is one token."""
+
+    stop_ids: ClassVar[frozenset[int]] = frozenset({10})
+    turn_end_id = 10
+
+    def encode_prompt(self, messages: Any) -> list[int]:
+        return [ord(letter) for message in messages for letter in message["content"]]
+
+    def encode_observation(self, text: str) -> list[int]:
+        return [ord(letter) for letter in text]
+
+    def decode(self, ids: list[int]) -> str:
+        return "".join(map(chr, ids)).strip()
+
+    def pieces(self, ids: list[int]) -> list[str]:
+        return list(map(chr, ids))
