@@ -60,7 +60,12 @@
     fill(
       root,
       head(),
-      el("div", { class: "controls card" }, steps.bar(view.where, (by) => choose(view.index + by, true)), jump()),
+      el(
+        "div",
+        { class: "controls card" },
+        steps.bar(view.where, (by) => choose(view.index + by, true)),
+        jump(),
+      ),
       el("div", { class: "pair heads" }, details.map(summary)),
       el("div", { class: "pairs" }, view.rows),
     );

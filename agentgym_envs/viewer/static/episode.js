@@ -195,7 +195,11 @@
     view.strip = Viewer.timeline(turns(), (index) => choose(index, true));
     view.play = steps.button("Play", RUN, "space", toggle);
     view.where = el("span", { class: "where num", role: "status" });
-    fill(view.controls, steps.bar(view.where, (by) => choose(view.index + by, true), view.play), view.strip.root);
+    fill(
+      view.controls,
+      steps.bar(view.where, (by) => choose(view.index + by, true), view.play),
+      view.strip.root,
+    );
   }
 
   function tabs() {
@@ -412,11 +416,7 @@
         Viewer.words.outcome(row),
         Viewer.words.score(row.score),
         el("span", { class: "num dim" }, Viewer.plural(row.turns, "turn")),
-        el(
-          "span",
-          { class: "dim" },
-          Viewer.line(steps.player(row, row.source), 120),
-        ),
+        el("span", { class: "dim" }, Viewer.line(steps.player(row, row.source), 120)),
         el(
           "a",
           {

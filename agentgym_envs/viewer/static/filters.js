@@ -155,7 +155,8 @@
   /* Puts fields in place of those before; one that would be the same, or in which somebody is, stays itself. */
   function settle(holder, fields) {
     const before = [...holder.children];
-    const same = (one, other) => one.isEqualNode(other) || (one.contains(document.activeElement) && one.name === other.name);
+    const same = (one, other) =>
+      one.isEqualNode(other) || (one.contains(document.activeElement) && one.name === other.name);
     const settled = fields.filter(Boolean).map((field) => {
       const kept = before.find((one) => same(one, field));
       return kept ? Object.assign(kept, { className: field.className, value: field.value }) : field;

@@ -22,7 +22,7 @@
   function area(rows, sign, className) {
     let path = "";
     rows.forEach((row, y) => {
-      for (let x = row.indexOf(sign); x >= 0; ) {
+      for (let x = row.indexOf(sign); x >= 0;) {
         let end = x;
         while (row[end] === sign) end += 1;
         path += `M${x} ${y}h${end - x}v1h${x - end}z`;
@@ -45,7 +45,10 @@
   }
 
   function draw(thing, shared) {
-    const sideways = thing.type === "door" && thing.state === "open" && !(wallAt(shared, thing.x, thing.y - 1) && wallAt(shared, thing.x, thing.y + 1));
+    const sideways =
+      thing.type === "door" &&
+      thing.state === "open" &&
+      !(wallAt(shared, thing.x, thing.y - 1) && wallAt(shared, thing.x, thing.y + 1));
     const place = at(thing.x, thing.y, sideways ? " rotate(-90 .5 .5)" : "");
     const title = thing.name + (thing.inside ? ` with a ${thing.inside} in it` : "");
     return svg("g", { ...place, class: `ba-thing ba-${thing.color}` }, svg("title", {}, title), picture(thing));
@@ -53,11 +56,26 @@
 
   function agent(state) {
     const [x, y, face] = state.agent;
-    const arrow = svg("g", { ...at(x, y, ` rotate(${90 * face} .5 .5)`), class: "ba-agent" }, svg("title", {}, "the agent"), svg("path", { d: AGENT }));
+    const arrow = svg(
+      "g",
+      { ...at(x, y, ` rotate(${90 * face} .5 .5)`), class: "ba-agent" },
+      svg("title", {}, "the agent"),
+      svg("path", { d: AGENT }),
+    );
     if (!state.carrying) return [arrow];
-    const [right, down] = [[-0.12, 0.62], [-0.12, -0.12], [0.62, -0.12], [0.62, 0.62]][face];
-    const held = svg("g", { ...at(x + right, y + down, " scale(.5)"), class: `ba-thing ba-held ba-${state.carrying.color}` },
-      svg("title", {}, `${state.carrying.name}, carried`), svg("circle", { cx: 0.5, cy: 0.5, r: 0.66 }), picture(state.carrying));
+    const [right, down] = [
+      [-0.12, 0.62],
+      [-0.12, -0.12],
+      [0.62, -0.12],
+      [0.62, 0.62],
+    ][face];
+    const held = svg(
+      "g",
+      { ...at(x + right, y + down, " scale(.5)"), class: `ba-thing ba-held ba-${state.carrying.color}` },
+      svg("title", {}, `${state.carrying.name}, carried`),
+      svg("circle", { cx: 0.5, cy: 0.5, r: 0.66 }),
+      picture(state.carrying),
+    );
     return [arrow, held];
   }
 
@@ -69,8 +87,9 @@
 
   /* The picture in a sentence, for those who do not see it. */
   function sentence(shared, state) {
-    const where = shared.own ? "What the agent sees, seven cells ahead and to the sides." :
-      `A grid of ${shared.width} by ${shared.height} cells. The agent is in column ${state.agent[0]}, row ${state.agent[1]}, and looks ${FACES[state.agent[2]]}.`;
+    const where = shared.own
+      ? "What the agent sees, seven cells ahead and to the sides."
+      : `A grid of ${shared.width} by ${shared.height} cells. The agent is in column ${state.agent[0]}, row ${state.agent[1]}, and looks ${FACES[state.agent[2]]}.`;
     const seen = state.things.filter((thing) => thing.seen).map((thing) => thing.name);
     const sight = seen.length ? `In sight: ${seen.join(", ")}.` : "Nothing but walls is in sight.";
     return `${where} ${sight} ${held(state)}`;
@@ -81,7 +100,12 @@
   function map(shared, state) {
     return svg(
       "svg",
-      { class: "ba-map", viewBox: `0 0 ${shared.width} ${shared.height}`, role: "img", "aria-label": sentence(shared, state) },
+      {
+        class: "ba-map",
+        viewBox: `0 0 ${shared.width} ${shared.height}`,
+        role: "img",
+        "aria-label": sentence(shared, state),
+      },
       svg("rect", { width: shared.width, height: shared.height, class: "ba-floor" }),
       area(shared.walls, "#", "ba-stone"),
       area(state.lit, "1", "ba-lit"),
@@ -93,16 +117,26 @@
   }
 
   function facts(shared, state) {
-    const steps = shared.max_steps ? `${state.steps} of ${shared.max_steps}` : state.steps ?? "–";
+    const steps = shared.max_steps ? `${state.steps} of ${shared.max_steps}` : (state.steps ?? "–");
     const carried = state.carrying ? state.carrying.name : "nothing";
-    const rows = [["Mission", Viewer.line(shared.mission)], ["Carries", carried], ["Steps", String(steps)]];
-    return el("dl", { class: "p-facts" }, rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+    const rows = [
+      ["Mission", Viewer.line(shared.mission)],
+      ["Carries", carried],
+      ["Steps", String(steps)],
+    ];
+    return el(
+      "dl",
+      { class: "p-facts" },
+      rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]),
+    );
   }
 
   function words(state) {
     const seen = state.things.filter((thing) => thing.seen);
     if (!seen.length) return null;
-    const rows = seen.map((thing) => el("li", { class: `ba-${thing.color}` }, el("i", { "aria-hidden": "true" }), thing.name));
+    const rows = seen.map((thing) =>
+      el("li", { class: `ba-${thing.color}` }, el("i", { "aria-hidden": "true" }), thing.name),
+    );
     return [el("h3", {}, "In sight"), el("ul", { class: "ba-seen" }, rows)];
   }
 

@@ -4,9 +4,16 @@
   const { el, svg } = Viewer;
   const [WIDE, HIGH, STEP_X, STEP_Y] = [92, 34, 112, 62];
   const PLACES = {
-    bathroom: [0, 0], kitchen: [1, 0], outside: [2, 0], foundry: [3, 0],
-    bedroom: [0, 1], hallway: [1, 1], greenhouse: [2, 1],
-    "art studio": [0, 2], "living room": [1, 2], workshop: [2, 2],
+    bathroom: [0, 0],
+    kitchen: [1, 0],
+    outside: [2, 0],
+    foundry: [3, 0],
+    bedroom: [0, 1],
+    hallway: [1, 1],
+    greenhouse: [2, 1],
+    "art studio": [0, 2],
+    "living room": [1, 2],
+    workshop: [2, 2],
   };
   const place = (room) => [8 + PLACES[room][0] * STEP_X, 8 + PLACES[room][1] * STEP_Y];
   const middle = (room) => [place(room)[0] + WIDE / 2, place(room)[1] + HIGH / 2];
@@ -35,7 +42,12 @@
   function house(states, index) {
     const shared = states[0].shared;
     const state = states[index];
-    const visited = new Set(states.slice(0, index + 1).map((one) => one.room).filter(Boolean));
+    const visited = new Set(
+      states
+        .slice(0, index + 1)
+        .map((one) => one.room)
+        .filter(Boolean),
+    );
     const size = `0 0 ${8 + 3 * STEP_X + WIDE + 8} ${8 + 2 * STEP_Y + HIGH + 8}`;
     return svg(
       "svg",
@@ -60,12 +72,22 @@
   function list(title, now, before, empty) {
     const old = new Set(before);
     const rows = now.map((text) => el("li", { class: before && !old.has(text) ? "new" : "" }, Viewer.line(text, 240)));
-    return el("section", {}, el("h3", {}, title), rows.length ? el("ul", { class: "sw-things" }, rows) : el("p", { class: "p-empty" }, empty));
+    return el(
+      "section",
+      {},
+      el("h3", {}, title),
+      rows.length ? el("ul", { class: "sw-things" }, rows) : el("p", { class: "p-empty" }, empty),
+    );
   }
 
   function goal(one) {
-    return el("li", { class: one.done ? "done" : "" }, el("span", { class: "sw-tick", "aria-hidden": "true" }, one.done ? "✓" : "○"),
-      Viewer.line(one.text, 160), el("span", { class: "hush" }, one.done ? " (reached)" : " (not reached)"));
+    return el(
+      "li",
+      { class: one.done ? "done" : "" },
+      el("span", { class: "sw-tick", "aria-hidden": "true" }, one.done ? "✓" : "○"),
+      Viewer.line(one.text, 160),
+      el("span", { class: "hush" }, one.done ? " (reached)" : " (not reached)"),
+    );
   }
 
   function goals(state) {
@@ -80,7 +102,14 @@
       el("ol", {}, main.map(goal)),
       aids.length ? el("h3", {}, `What counts besides (${reached.length} of ${aids.length})`) : null,
       reached.length ? el("ul", {}, reached.map(goal)) : null,
-      open.length ? el("details", {}, el("summary", {}, Viewer.plural(open.length, "other possibility", "other possibilities")), el("ul", {}, open.map(goal))) : null,
+      open.length
+        ? el(
+            "details",
+            {},
+            el("summary", {}, Viewer.plural(open.length, "other possibility", "other possibilities")),
+            el("ul", {}, open.map(goal)),
+          )
+        : null,
     );
   }
 
@@ -109,7 +138,12 @@
           "div",
           { class: "sw-columns" },
           list(state.room ? `In the ${state.room}` : "Here", state.things, sameRoom ? last.things : null, unlisted),
-          list("Carried", state.inventory, last ? last.inventory : null, state.fresh ? "Nothing is carried." : "Not told yet."),
+          list(
+            "Carried",
+            state.inventory,
+            last ? last.inventory : null,
+            state.fresh ? "Nothing is carried." : "Not told yet.",
+          ),
         ),
       );
     },

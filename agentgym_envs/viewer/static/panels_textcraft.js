@@ -17,13 +17,23 @@
     const now = new Map(states[index].inventory);
     const before = new Map(index > 0 ? states[index - 1].inventory : []);
     const rows = [...now].map(([name, amount]) => ({ name, amount, change: amount - (before.get(name) || 0) }));
-    const gone = [...before].filter(([name]) => !now.has(name)).map(([name, amount]) => ({ name, amount: 0, change: -amount }));
+    const gone = [...before]
+      .filter(([name]) => !now.has(name))
+      .map(([name, amount]) => ({ name, amount: 0, change: -amount }));
     return [...rows, ...gone];
   }
 
   function item({ name, amount, change }) {
-    const mark = change ? el("span", { class: `tc-change ${change > 0 ? "up" : "down"}` }, Viewer.signed(change, 0)) : null;
-    return el("li", { class: `tc-item ${amount ? "" : "gone"}` }, el("b", {}, Viewer.count(amount)), Viewer.line(name, 80), mark);
+    const mark = change
+      ? el("span", { class: `tc-change ${change > 0 ? "up" : "down"}` }, Viewer.signed(change, 0))
+      : null;
+    return el(
+      "li",
+      { class: `tc-item ${amount ? "" : "gone"}` },
+      el("b", {}, Viewer.count(amount)),
+      Viewer.line(name, 80),
+      mark,
+    );
   }
 
   function inventory(states, index) {
@@ -68,7 +78,13 @@
     title: "Inventory and recipes",
     draw(states, index) {
       const shared = states[0].shared;
-      return el("div", { class: "p-box p-textcraft" }, el("h3", {}, "Carried"), inventory(states, index), tree(shared, states[index]));
+      return el(
+        "div",
+        { class: "p-box p-textcraft" },
+        el("h3", {}, "Carried"),
+        inventory(states, index),
+        tree(shared, states[index]),
+      );
     },
   };
 })();

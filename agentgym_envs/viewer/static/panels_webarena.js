@@ -41,20 +41,30 @@
     });
     const tree = el("ul", { class: "wa-tree", tabindex: "0", "aria-label": "The page as a tree" }, rows);
     const show = state.target ?? (isNew(state) ? 0 : state.fresh[0]);
-    if (show) requestAnimationFrame(() => (tree.scrollTop = rows[show].offsetTop - tree.offsetTop - tree.clientHeight / 3));
+    if (show)
+      requestAnimationFrame(() => (tree.scrollTop = rows[show].offsetTop - tree.offsetTop - tree.clientHeight / 3));
     return tree;
   }
 
   function tabs(state) {
     if (state.tabs.length < 2) return null;
-    const tab = (one) => el("li", { class: one.current ? "current" : "", "aria-current": one.current ? "true" : null }, Viewer.line(one.title || "untitled", 40));
+    const tab = (one) =>
+      el(
+        "li",
+        { class: one.current ? "current" : "", "aria-current": one.current ? "true" : null },
+        Viewer.line(one.title || "untitled", 40),
+      );
     return el("ul", { class: "wa-tabs", "aria-label": "Tabs" }, state.tabs.map(tab));
   }
 
   function bar(state) {
     const current = state.tabs.find((tab) => tab.current);
-    return el("div", { class: "wa-bar" }, current && current.title ? el("b", {}, Viewer.line(current.title, 90)) : null,
-      el("code", {}, Viewer.line(state.url || "no address", 200)));
+    return el(
+      "div",
+      { class: "wa-bar" },
+      current && current.title ? el("b", {}, Viewer.line(current.title, 90)) : null,
+      el("code", {}, Viewer.line(state.url || "no address", 200)),
+    );
   }
 
   function difference(state) {
@@ -87,8 +97,20 @@
     draw(states, index) {
       const shared = states[0].shared;
       const state = states[index];
-      const picture = state.picture ? el("img", { class: "wa-picture", src: state.picture, alt: "The window at this turn" }) : null;
-      return el("div", { class: "p-box p-webarena" }, tabs(state), bar(state), remarks(state), facts(state, index), picture, state.lines.length ? page(shared, state) : null, gone(shared, state));
+      const picture = state.picture
+        ? el("img", { class: "wa-picture", src: state.picture, alt: "The window at this turn" })
+        : null;
+      return el(
+        "div",
+        { class: "p-box p-webarena" },
+        tabs(state),
+        bar(state),
+        remarks(state),
+        facts(state, index),
+        picture,
+        state.lines.length ? page(shared, state) : null,
+        gone(shared, state),
+      );
     },
   };
 })();

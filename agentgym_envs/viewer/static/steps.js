@@ -15,7 +15,14 @@
   /* Buttons around a status line; `go` gets -1 or 1, `between` stands between the two. */
   function bar(where, go, between = null) {
     const before = button("Turn before", LEFT, "←", () => go(-1));
-    return el("div", { class: "steps" }, before, between, button("Turn after", RIGHT, "→", () => go(1)), where);
+    return el(
+      "div",
+      { class: "steps" },
+      before,
+      between,
+      button("Turn after", RIGHT, "→", () => go(1)),
+      where,
+    );
   }
 
   const crumb = (href, text) => el("a", { class: "button small bare", href }, icon(LEFT), text);

@@ -2,8 +2,14 @@
 (function () {
   "use strict";
   const { el, fill, number, count } = Viewer;
-  const HEAT = [ // least probability of each step of heat
-    [0.9, "90 % and more"], [0.5, "50 to 90 %"], [0.2, "20 to 50 %"], [0.05, "5 to 20 %"], [0.01, "1 to 5 %"], [0, "below 1 %"],
+  const HEAT = [
+    // least probability of each step of heat
+    [0.9, "90 % and more"],
+    [0.5, "50 to 90 %"],
+    [0.2, "20 to 50 %"],
+    [0.05, "5 to 20 %"],
+    [0.01, "1 to 5 %"],
+    [0, "below 1 %"],
   ];
   const CHUNK = 400; // tokens of one block, which is laid out only when it comes near the screen
   const AT_ONCE = 3000; // tokens that are drawn before the page is shown; the others follow in slices
@@ -17,11 +23,27 @@
 
   /* All tokens of a segment, those of the prompt first: {text, id, kind, mask, logprob, reward, place}. */
   function tokensOf(segment) {
-    const prompt = segment.prompt.map((text, place) => ({ text, id: (segment.prompt_ids || [])[place], kind: "prompt", mask: 0, logprob: null, reward: 0, place: null }));
+    const prompt = segment.prompt.map((text, place) => ({
+      text,
+      id: (segment.prompt_ids || [])[place],
+      kind: "prompt",
+      mask: 0,
+      logprob: null,
+      reward: 0,
+      place: null,
+    }));
     const rest = segment.pieces.map((text, place) => {
       const mask = segment.mask[place];
       const logprob = mask && segment.logprobs ? segment.logprobs[place] : null;
-      return { text, id: segment.ids[place], kind: mask ? "answer" : "seen", mask, logprob, reward: segment.rewards[place], place };
+      return {
+        text,
+        id: segment.ids[place],
+        kind: mask ? "answer" : "seen",
+        mask,
+        logprob,
+        reward: segment.rewards[place],
+        place,
+      };
     });
     return [...prompt, ...rest];
   }
@@ -43,7 +65,12 @@
     const trained = tokens.filter((token) => token.mask);
     const known = trained.filter((token) => token.logprob !== null);
     const mean = known.length ? known.reduce((sum, token) => sum + token.logprob, 0) / known.length : null;
-    return { all: tokens.length, trained: trained.length, mean, reward: tokens.reduce((sum, token) => sum + token.reward, 0) };
+    return {
+      all: tokens.length,
+      trained: trained.length,
+      mean,
+      reward: tokens.reduce((sum, token) => sum + token.reward, 0),
+    };
   }
 
   function facts(tokens) {
@@ -55,36 +82,67 @@
       ["Perplexity", found.mean === null ? "–" : number(Math.exp(-found.mean), 2)],
       ["Reward", number(found.reward, 3)],
     ];
-    return el("dl", { class: "facts" }, items.map(([name, value]) => el("div", {}, el("dt", { class: "label" }, name), el("dd", { class: "num" }, value))));
+    return el(
+      "dl",
+      { class: "facts" },
+      items.map(([name, value]) =>
+        el("div", {}, el("dt", { class: "label" }, name), el("dd", { class: "num" }, value)),
+      ),
+    );
   }
 
   /* The text of a token with its line ends and tabs to be seen, and boxes for characters that cannot be. */
   function textOf(text) {
     if (text === "") return el("span", { class: "part" }, "◌");
-    return text.split(/([\n\t])/).filter(Boolean).map((part) => {
-      if (part === "\n") return [el("span", { class: "sign" }, "↵"), "\n"];
-      if (part === "\t") return [el("span", { class: "sign" }, "→"), "\t"];
-      const spaced = kept.spaces ? part.replaceAll(" ", "·") : part;
-      return PLAIN.test(part) ? spaced : Viewer.text(spaced, { limit: 400 });
-    });
+    return text
+      .split(/([\n\t])/)
+      .filter(Boolean)
+      .map((part) => {
+        if (part === "\n") return [el("span", { class: "sign" }, "↵"), "\n"];
+        if (part === "\t") return [el("span", { class: "sign" }, "→"), "\t"];
+        const spaced = kept.spaces ? part.replaceAll(" ", "·") : part;
+        return PLAIN.test(part) ? spaced : Viewer.text(spaced, { limit: 400 });
+      });
   }
 
   function flag(reward) {
-    return el("span", { class: `flag ${reward > 0 ? "good" : "bad"}` }, el("span", { class: "hush" }, "reward "), Viewer.signed(reward, 3));
+    return el(
+      "span",
+      { class: `flag ${reward > 0 ? "good" : "bad"}` },
+      el("span", { class: "hush" }, "reward "),
+      Viewer.signed(reward, 3),
+    );
   }
 
   function tokenNode(token, place, prefix) {
     const heat = token.logprob === null ? "" : ` heat${heatOf(token.logprob)}`;
-    const node = el("span", { class: `tok ${token.kind}${heat}`, id: `${prefix}-${place}`, dataset: { mask: token.mask, place } }, textOf(token.text));
+    const node = el(
+      "span",
+      { class: `tok ${token.kind}${heat}`, id: `${prefix}-${place}`, dataset: { mask: token.mask, place } },
+      textOf(token.text),
+    );
     return token.reward ? [node, flag(token.reward)] : node;
   }
 
   function describe(token) {
     const kinds = { prompt: "of the prompt", seen: "seen, not sampled", answer: "sampled" };
-    const items = [["Token", token.text === "" ? "a part of the next character" : JSON.stringify(token.text)], ["Id", token.id], ["Mask", `${token.mask}, ${kinds[token.kind]}`]];
-    if (token.logprob !== null) items.push(["Log-probability", number(token.logprob, 4)], ["Probability", percent(Math.exp(token.logprob))]);
+    const items = [
+      ["Token", token.text === "" ? "a part of the next character" : JSON.stringify(token.text)],
+      ["Id", token.id],
+      ["Mask", `${token.mask}, ${kinds[token.kind]}`],
+    ];
+    if (token.logprob !== null)
+      items.push(["Log-probability", number(token.logprob, 4)], ["Probability", percent(Math.exp(token.logprob))]);
     if (token.reward) items.push(["Reward", Viewer.signed(token.reward, 4)]);
-    return items.map(([name, value]) => el("span", { class: "item" }, el("span", { class: "label" }, name), " ", typeof value === "string" ? Viewer.line(value, 80) : String(value)));
+    return items.map(([name, value]) =>
+      el(
+        "span",
+        { class: "item" },
+        el("span", { class: "label" }, name),
+        " ",
+        typeof value === "string" ? Viewer.line(value, 80) : String(value),
+      ),
+    );
   }
 
   function headOf(run, tokens) {
@@ -92,7 +150,12 @@
     const own = tokens.slice(run.begin, run.end);
     const { mean } = statistics(own);
     const more = mean === null ? "" : `, mean log-probability ${number(mean, 2)}`;
-    return el("p", { class: "run-head" }, el("b", {}, names[run.kind]), ` ${Viewer.plural(own.length, "token")}${more}`);
+    return el(
+      "p",
+      { class: "run-head" },
+      el("b", {}, names[run.kind]),
+      ` ${Viewer.plural(own.length, "token")}${more}`,
+    );
   }
 
   /* Where a block may end: after a line, so that none is broken; in a very long line, anywhere. */
@@ -112,7 +175,14 @@
         const [first, last] = [begin, end];
         const block = el("div", { class: "block", style: { "--lines": Math.ceil((last - first) / 14) } });
         section.append(block);
-        work.push({ size: last - first, fill: () => fill(block, tokens.slice(first, last).map((token, at) => tokenNode(token, first + at, prefix))) });
+        work.push({
+          size: last - first,
+          fill: () =>
+            fill(
+              block,
+              tokens.slice(first, last).map((token, at) => tokenNode(token, first + at, prefix)),
+            ),
+        });
       }
       return section;
     });
@@ -150,7 +220,9 @@
     body.addEventListener("pointerover", onPoint);
     body.addEventListener("click", onPoint);
     body.addEventListener("keydown", (event) => {
-      const way = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 10, ArrowUp: -10, Home: -Infinity, End: Infinity }[event.key];
+      const way = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 10, ArrowUp: -10, Home: -Infinity, End: Infinity }[
+        event.key
+      ];
       if (way === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       event.stopPropagation();
@@ -167,38 +239,115 @@
     let at = 0;
     function add() {
       for (const token of tokens.slice(at, at + TABLE_ROWS)) {
-        const cells = [JSON.stringify(token.text), token.id, token.mask, number(token.logprob, 4), token.logprob === null ? "–" : percent(Math.exp(token.logprob)), number(token.reward, 4)];
-        body.append(el("tr", {}, el("th", { scope: "row", class: "num" }, (at += 1)), cells.map((cell, place) => el("td", { class: place ? "num" : "mono" }, place ? String(cell ?? "–") : Viewer.line(cell, 80)))));
+        const cells = [
+          JSON.stringify(token.text),
+          token.id,
+          token.mask,
+          number(token.logprob, 4),
+          token.logprob === null ? "–" : percent(Math.exp(token.logprob)),
+          number(token.reward, 4),
+        ];
+        body.append(
+          el(
+            "tr",
+            {},
+            el("th", { scope: "row", class: "num" }, (at += 1)),
+            cells.map((cell, place) =>
+              el("td", { class: place ? "num" : "mono" }, place ? String(cell ?? "–") : Viewer.line(cell, 80)),
+            ),
+          ),
+        );
       }
       more.hidden = at >= tokens.length;
     }
     add();
     const heads = ["Number", "Text", "Id", "Mask", "Log-probability", "Probability", "Reward"];
-    return [el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Tokens as a table" },
-      el("table", {}, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))), body)), more];
+    return [
+      el(
+        "div",
+        { class: "scroller", tabindex: "0", role: "region", "aria-label": "Tokens as a table" },
+        el(
+          "table",
+          {},
+          el(
+            "thead",
+            {},
+            el(
+              "tr",
+              {},
+              heads.map((head) => el("th", { scope: "col" }, head)),
+            ),
+          ),
+          body,
+        ),
+      ),
+      more,
+    ];
   }
 
   function segmentNode(segment, place, all) {
     const tokens = tokensOf(segment);
     const prefix = `tokens${(ids += 1)}`;
-    const readout = el("p", { class: "token-line num", "aria-live": "polite" }, el("span", { class: "dim" }, "Point at a token, or use the arrow keys in the text."));
+    const readout = el(
+      "p",
+      { class: "token-line num", "aria-live": "polite" },
+      el("span", { class: "dim" }, "Point at a token, or use the arrow keys in the text."),
+    );
     const { sections, work } = blocksOf(tokens, prefix);
-    const body = el("div", { class: "token-text mono", tabindex: "0", role: "group", "aria-label": `Tokens of segment ${place + 1}; arrow keys choose one` }, sections);
+    const body = el(
+      "div",
+      {
+        class: "token-text mono",
+        tabindex: "0",
+        role: "group",
+        "aria-label": `Tokens of segment ${place + 1}; arrow keys choose one`,
+      },
+      sections,
+    );
     fillBlocks(work);
     follow(body, tokens, prefix, readout);
     const holder = el("div", {});
-    const table = el("details", { class: "token-table", on: { toggle: () => fill(holder, table.open ? tableOf(tokens) : null) } }, el("summary", {}, "The tokens as a table"), holder);
+    const table = el(
+      "details",
+      { class: "token-table", on: { toggle: () => fill(holder, table.open ? tableOf(tokens) : null) } },
+      el("summary", {}, "The tokens as a table"),
+      holder,
+    );
     const head = all > 1 && el("h3", {}, `Segment ${place + 1} of ${all}`);
-    return el("section", { class: "segment", "aria-label": `Segment ${place + 1} of ${all}` }, head, facts(tokens), el("div", { class: "card token-card" }, body, readout), table);
+    return el(
+      "section",
+      { class: "segment", "aria-label": `Segment ${place + 1} of ${all}` },
+      head,
+      facts(tokens),
+      el("div", { class: "card token-card" }, body, readout),
+      table,
+    );
   }
 
   function legend(heated) {
     const key = (name, text) => el("li", {}, el("span", { class: `tok ${name}` }, "token"), text);
-    const steps = HEAT.map(([, text], place) => el("li", {}, el("span", { class: `tok answer heat${place}` }, "token"), text));
-    return el("div", { class: "token-legend" },
-      el("ul", { "aria-label": "Kinds of tokens" }, key("answer", "sampled: mask 1, what training learns from"), key("seen", "given: mask 0"),
-        el("li", {}, flag(0.5), "reward on the token before it"), el("li", {}, el("span", { class: "part" }, "◌"), "a part of the next character")),
-      heated && el("ul", { class: "heat-legend", "aria-label": "Probability of sampled tokens" }, el("li", { class: "label" }, "Probability"), steps));
+    const steps = HEAT.map(([, text], place) =>
+      el("li", {}, el("span", { class: `tok answer heat${place}` }, "token"), text),
+    );
+    return el(
+      "div",
+      { class: "token-legend" },
+      el(
+        "ul",
+        { "aria-label": "Kinds of tokens" },
+        key("answer", "sampled: mask 1, what training learns from"),
+        key("seen", "given: mask 0"),
+        el("li", {}, flag(0.5), "reward on the token before it"),
+        el("li", {}, el("span", { class: "part" }, "◌"), "a part of the next character"),
+      ),
+      heated &&
+        el(
+          "ul",
+          { class: "heat-legend", "aria-label": "Probability of sampled tokens" },
+          el("li", { class: "label" }, "Probability"),
+          steps,
+        ),
+    );
   }
 
   Viewer.tokens = {
@@ -206,7 +355,8 @@
     draw(data) {
       const segments = data.segments || [];
       const note = data.note && el("p", { class: "token-note dim" }, data.note);
-      if (!segments.length) return el("div", { class: "tokens" }, note || el("p", { class: "token-note dim" }, "There are no tokens."));
+      if (!segments.length)
+        return el("div", { class: "tokens" }, note || el("p", { class: "token-note dim" }, "There are no tokens."));
       const heated = segments.some((segment) => segment.logprobs);
       const holder = el("div", { class: "segments" });
       const root = el("div", { class: "tokens" });
@@ -214,14 +364,35 @@
         root.classList.toggle("heated", kept.heat && heated);
         root.classList.toggle("only", kept.only);
       };
-      const again = () => fill(holder, segments.map((segment, place) => segmentNode(segment, place, segments.length)));
-      const toggle = (name, text, act) => el("button", { class: "button small", type: "button", "aria-pressed": String(kept[name]), on: { click: (event) => {
-        kept[name] = !kept[name];
-        event.currentTarget.setAttribute("aria-pressed", String(kept[name]));
-        act();
-      } } }, text);
-      const tools = el("div", { class: "token-tools", role: "group", "aria-label": "How tokens are shown" },
-        heated && toggle("heat", "Heat", look), toggle("only", "Sampled only", look), toggle("spaces", "Mark spaces", again));
+      const again = () =>
+        fill(
+          holder,
+          segments.map((segment, place) => segmentNode(segment, place, segments.length)),
+        );
+      const toggle = (name, text, act) =>
+        el(
+          "button",
+          {
+            class: "button small",
+            type: "button",
+            "aria-pressed": String(kept[name]),
+            on: {
+              click: (event) => {
+                kept[name] = !kept[name];
+                event.currentTarget.setAttribute("aria-pressed", String(kept[name]));
+                act();
+              },
+            },
+          },
+          text,
+        );
+      const tools = el(
+        "div",
+        { class: "token-tools", role: "group", "aria-label": "How tokens are shown" },
+        heated && toggle("heat", "Heat", look),
+        toggle("only", "Sampled only", look),
+        toggle("spaces", "Mark spaces", again),
+      );
       root.append(tools, legend(heated));
       if (note) root.append(note);
       root.append(holder);

@@ -3,11 +3,23 @@
   "use strict";
   const { el, fill, number } = Viewer;
   const TITLES = {
-    success: ["Success", "share"], score: ["Score", "score"], reward: ["Reward", ""], turns: ["Turns, and their limit", "count"],
-    invalid_actions: ["Invalid actions", "share"], cut_answers: ["Cut answers", "share"], loss: ["Loss", ""], entropy: ["Entropy", ""],
-    kl: ["KL to the reference", ""], grad_norm: ["Norm of the gradient", ""], learning_rate: ["Learning rate", "count"],
-    reward_std: ["Spread of rewards", ""], "rollout/tokens_per_second": ["Tokens a second, sampled", "count"], num_tokens: ["Tokens so far", "count"],
-    step_time: ["Seconds a step", "count"], "rollout/tokens": ["Tokens a step", "count"], "rollout/equal_groups": ["Groups of equal scores", "share"],
+    success: ["Success", "share"],
+    score: ["Score", "score"],
+    reward: ["Reward", ""],
+    turns: ["Turns, and their limit", "count"],
+    invalid_actions: ["Invalid actions", "share"],
+    cut_answers: ["Cut answers", "share"],
+    loss: ["Loss", ""],
+    entropy: ["Entropy", ""],
+    kl: ["KL to the reference", ""],
+    grad_norm: ["Norm of the gradient", ""],
+    learning_rate: ["Learning rate", "count"],
+    reward_std: ["Spread of rewards", ""],
+    "rollout/tokens_per_second": ["Tokens a second, sampled", "count"],
+    num_tokens: ["Tokens so far", "count"],
+    step_time: ["Seconds a step", "count"],
+    "rollout/tokens": ["Tokens a step", "count"],
+    "rollout/equal_groups": ["Groups of equal scores", "share"],
   };
   const FIRST = ["success", "score", "turns", "loss", "entropy", "kl"];
   const NEVER = ["max_turns"]; // drawn with the turns
@@ -40,13 +52,21 @@
       return (own.length ? own : [null]).map((env) => {
         const [first, second] = [runs.indexOf(run), env ? envs.indexOf(env) : 0];
         const name = [several && run.name, env].filter(Boolean).join(" · ") || "all episodes";
-        return { run, env, name, colour: `var(--s${(several ? first : second) % COLOURS})`, dash: several && env ? second : several ? Math.floor(first / COLOURS) : second };
+        return {
+          run,
+          env,
+          name,
+          colour: `var(--s${(several ? first : second) % COLOURS})`,
+          dash: several && env ? second : several ? Math.floor(first / COLOURS) : second,
+        };
       });
     });
   }
 
   function pointsOf(curve, key, isEval) {
-    const rows = curve.run.rows.filter((row) => row.env === curve.env && row.eval === isEval && typeof row[key] === "number");
+    const rows = curve.run.rows.filter(
+      (row) => row.env === curve.env && row.eval === isEval && typeof row[key] === "number",
+    );
     return rows.map((row) => [row.step, row[key]]);
   }
 
@@ -54,26 +74,50 @@
   function curvesOf(key) {
     const all = curves();
     if (all.some((curve) => curve.env && curve.run.rows.some((row) => row.env === curve.env && key in row))) return all;
-    return all.filter((curve, place) => all.findIndex((other) => other.run === curve.run) === place).map((curve) => {
-      const several = shownRuns().length > 1;
-      const first = several ? runs.indexOf(curve.run) : 0;
-      return { ...curve, env: null, name: several ? curve.run.name : "all episodes", colour: several || !curve.env ? `var(--s${first % COLOURS})` : "var(--text)", dash: Math.floor(first / COLOURS) };
-    });
+    return all
+      .filter((curve, place) => all.findIndex((other) => other.run === curve.run) === place)
+      .map((curve) => {
+        const several = shownRuns().length > 1;
+        const first = several ? runs.indexOf(curve.run) : 0;
+        return {
+          ...curve,
+          env: null,
+          name: several ? curve.run.name : "all episodes",
+          colour: several || !curve.env ? `var(--s${first % COLOURS})` : "var(--text)",
+          dash: Math.floor(first / COLOURS),
+        };
+      });
   }
 
   function linesOf(key) {
-    return curvesOf(key).flatMap((curve) => {
-      const lines = [{ ...curve, points: pointsOf(curve, key, false), kind: "" }];
-      const evaluated = pointsOf(curve, key, true);
-      if (evaluated.length) lines.push({ ...curve, name: `${curve.name}, evaluated`.replace("all episodes, ", ""), points: evaluated, kind: "eval" });
-      if (key === "turns") lines.push({ ...curve, name: `${curve.name}, limit`.replace("all episodes, ", ""), points: pointsOf(curve, "max_turns", false), kind: "limit", dash: 0 });
-      return lines;
-    }).filter((line) => line.points.length);
+    return curvesOf(key)
+      .flatMap((curve) => {
+        const lines = [{ ...curve, points: pointsOf(curve, key, false), kind: "" }];
+        const evaluated = pointsOf(curve, key, true);
+        if (evaluated.length)
+          lines.push({
+            ...curve,
+            name: `${curve.name}, evaluated`.replace("all episodes, ", ""),
+            points: evaluated,
+            kind: "eval",
+          });
+        if (key === "turns")
+          lines.push({
+            ...curve,
+            name: `${curve.name}, limit`.replace("all episodes, ", ""),
+            points: pointsOf(curve, "max_turns", false),
+            kind: "limit",
+            dash: 0,
+          });
+        return lines;
+      })
+      .filter((line) => line.points.length);
   }
 
   function seriesNames() {
     const names = [...new Set(shownRuns().flatMap((run) => run.series))].filter((name) => !NEVER.includes(name));
-    const place = (name) => (FIRST.includes(name) ? FIRST.indexOf(name) : name in TITLES ? FIRST.length : FIRST.length + 1);
+    const place = (name) =>
+      FIRST.includes(name) ? FIRST.indexOf(name) : name in TITLES ? FIRST.length : FIRST.length + 1;
     return names.sort((a, b) => place(a) - place(b) || a.localeCompare(b));
   }
 
@@ -111,13 +155,19 @@
     const items = curves().map((curve) => el("li", {}, Viewer.lineSample(curve), curve.name));
     const grey = { colour: "var(--dim)", dash: 0 };
     const rows = shownRuns().flatMap((run) => run.rows);
-    if (rows.some((row) => row.eval)) items.push(el("li", {}, Viewer.lineSample({ ...grey, kind: "eval" }), "evaluated"));
-    if (rows.some((row) => "max_turns" in row)) items.push(el("li", {}, Viewer.lineSample({ ...grey, kind: "limit" }), "limit of turns"));
+    if (rows.some((row) => row.eval))
+      items.push(el("li", {}, Viewer.lineSample({ ...grey, kind: "eval" }), "evaluated"));
+    if (rows.some((row) => "max_turns" in row))
+      items.push(el("li", {}, Viewer.lineSample({ ...grey, kind: "limit" }), "limit of turns"));
     return el("ul", { class: "legend", "aria-label": "Lines" }, items);
   }
 
   function toggle(text, pressed, act) {
-    return el("button", { class: "button small", type: "button", "aria-pressed": String(pressed), on: { click: act } }, text);
+    return el(
+      "button",
+      { class: "button small", type: "button", "aria-pressed": String(pressed), on: { click: act } },
+      text,
+    );
   }
 
   function runButtons() {
@@ -127,7 +177,15 @@
       draw();
     };
     const buttons = runs.map((run) => toggle(run.name, !kept.hidden.has(run.name), press(run)));
-    return runs.length > 1 && el("div", { class: "choices", role: "group", "aria-label": "Runs" }, el("span", { class: "label" }, "Runs"), buttons);
+    return (
+      runs.length > 1 &&
+      el(
+        "div",
+        { class: "choices", role: "group", "aria-label": "Runs" },
+        el("span", { class: "label" }, "Runs"),
+        buttons,
+      )
+    );
   }
 
   function envButtons() {
@@ -136,7 +194,15 @@
       draw();
     };
     const buttons = [toggle("Each", isApart(), set(true)), toggle("All together", !isApart(), set(false))];
-    return envsOf(shownRuns()).length > 0 && el("div", { class: "choices", role: "group", "aria-label": "Environments" }, el("span", { class: "label" }, "Environments"), buttons);
+    return (
+      envsOf(shownRuns()).length > 0 &&
+      el(
+        "div",
+        { class: "choices", role: "group", "aria-label": "Environments" },
+        el("span", { class: "label" }, "Environments"),
+        buttons,
+      )
+    );
   }
 
   function slider() {
@@ -146,8 +212,22 @@
       shown.textContent = number(kept.smoothing, 2);
       drawPlots();
     };
-    const input = el("input", { id: "smoothing", type: "range", min: 0, max: 0.95, step: 0.05, value: kept.smoothing, on: { input: onInput } });
-    return el("div", { class: "choices" }, el("label", { class: "label", for: "smoothing" }, "Smoothing"), input, shown);
+    const input = el("input", {
+      id: "smoothing",
+      type: "range",
+      min: 0,
+      max: 0.95,
+      step: 0.05,
+      value: kept.smoothing,
+      on: { input: onInput },
+    });
+    return el(
+      "div",
+      { class: "choices" },
+      el("label", { class: "label", for: "smoothing" }, "Smoothing"),
+      input,
+      shown,
+    );
   }
 
   function seriesBoxes() {
@@ -160,9 +240,19 @@
       drawTable();
     };
     const boxes = seriesNames().map((name) =>
-      el("label", { title: name }, el("input", { type: "checkbox", checked: now.has(name), on: { change: tick(name) } }), titleOf(name)),
+      el(
+        "label",
+        { title: name },
+        el("input", { type: "checkbox", checked: now.has(name), on: { change: tick(name) } }),
+        titleOf(name),
+      ),
     );
-    return el("details", { class: "series" }, el("summary", {}, `What is plotted (${boxes.length} series)`), el("div", { class: "boxes" }, boxes));
+    return el(
+      "details",
+      { class: "series" },
+      el("summary", {}, `What is plotted (${boxes.length} series)`),
+      el("div", { class: "boxes" }, boxes),
+    );
   }
 
   function heldPlot() {
@@ -174,16 +264,56 @@
     const holder = root.querySelector(".plots");
     cursor = { step: cursor ? cursor.step : null, listeners: new Set() };
     const names = seriesNames().filter((name) => chosen().has(name));
-    fill(holder, names.map((name) => [name, linesOf(name)]).filter(([, lines]) => lines.length).map(([name, lines]) =>
-      Viewer.plot({ title: titleOf(name), name, kind: kindOf(name, lines), lines, smoothing: kept.smoothing, cursor, pick })));
+    fill(
+      holder,
+      names
+        .map((name) => [name, linesOf(name)])
+        .filter(([, lines]) => lines.length)
+        .map(([name, lines]) =>
+          Viewer.plot({
+            title: titleOf(name),
+            name,
+            kind: kindOf(name, lines),
+            lines,
+            smoothing: kept.smoothing,
+            cursor,
+            pick,
+          }),
+        ),
+    );
     const again = held && holder.querySelector(`[data-series="${CSS.escape(held)}"] .plot`);
     if (again) again.focus();
   }
 
   function tableRow(run, row, names) {
-    const values = names.map((name) => el("td", { class: "num" }, typeof row[name] === "number" ? (row[name] !== 0 && Math.abs(row[name]) < 1e-3 ? row[name].toExponential(2) : number(row[name], 3)) : "–"));
-    const step = row.episodes === null ? String(row.step) : el("a", { href: Viewer.address("", { step: row.episodes, source: runs.length > 1 ? run.source : "" }) }, String(row.step));
-    return el("tr", {}, el("th", { scope: "row" }, step), runs.length > 1 && el("td", {}, run.name), el("td", {}, row.env || "all"), el("td", {}, row.eval ? "yes" : "no"), values);
+    const values = names.map((name) =>
+      el(
+        "td",
+        { class: "num" },
+        typeof row[name] === "number"
+          ? row[name] !== 0 && Math.abs(row[name]) < 1e-3
+            ? row[name].toExponential(2)
+            : number(row[name], 3)
+          : "–",
+      ),
+    );
+    const step =
+      row.episodes === null
+        ? String(row.step)
+        : el(
+            "a",
+            { href: Viewer.address("", { step: row.episodes, source: runs.length > 1 ? run.source : "" }) },
+            String(row.step),
+          );
+    return el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, step),
+      runs.length > 1 && el("td", {}, run.name),
+      el("td", {}, row.env || "all"),
+      el("td", {}, row.eval ? "yes" : "no"),
+      values,
+    );
   }
 
   /* The newest steps first, so that what a running run logs is at hand. */
@@ -191,26 +321,76 @@
     const holder = root.querySelector(".numbers-body");
     if (!root.querySelector(".numbers").open) return fill(holder);
     const names = [...chosen()].flatMap((name) => (name === "turns" ? ["turns", "max_turns"] : [name]));
-    const rows = shownRuns().flatMap((run) => run.rows.map((row) => [run, row])).sort(([, a], [, b]) => b.step - a.step);
-    const heads = ["Step", runs.length > 1 && "Run", "Environment", "Evaluation", ...names.map((name) => (name === "max_turns" ? "Limit of turns" : name === "turns" ? "Turns" : titleOf(name)))];
-    return fill(holder,
-      el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Numbers" }, el("table", {},
-        el("thead", {}, el("tr", {}, heads.filter(Boolean).map((head) => el("th", { scope: "col" }, head)))),
-        el("tbody", {}, rows.slice(0, most).map(([run, row]) => tableRow(run, row, names))))),
-      rows.length > most && el("button", { class: "button small", type: "button", on: { click: () => drawTable(most * 5) } }, `More (${Viewer.count(rows.length - most)} rows)`));
+    const rows = shownRuns()
+      .flatMap((run) => run.rows.map((row) => [run, row]))
+      .sort(([, a], [, b]) => b.step - a.step);
+    const heads = [
+      "Step",
+      runs.length > 1 && "Run",
+      "Environment",
+      "Evaluation",
+      ...names.map((name) => (name === "max_turns" ? "Limit of turns" : name === "turns" ? "Turns" : titleOf(name))),
+    ];
+    return fill(
+      holder,
+      el(
+        "div",
+        { class: "scroller", tabindex: "0", role: "region", "aria-label": "Numbers" },
+        el(
+          "table",
+          {},
+          el(
+            "thead",
+            {},
+            el(
+              "tr",
+              {},
+              heads.filter(Boolean).map((head) => el("th", { scope: "col" }, head)),
+            ),
+          ),
+          el(
+            "tbody",
+            {},
+            rows.slice(0, most).map(([run, row]) => tableRow(run, row, names)),
+          ),
+        ),
+      ),
+      rows.length > most &&
+        el(
+          "button",
+          { class: "button small", type: "button", on: { click: () => drawTable(most * 5) } },
+          `More (${Viewer.count(rows.length - most)} rows)`,
+        ),
+    );
   }
 
   function draw() {
     const isOpen = (name) => Boolean(root.querySelector(`${name}[open]`));
     const open = [isOpen(".series"), isOpen(".numbers")];
-    const label = document.activeElement && root.contains(document.activeElement) ? document.activeElement.textContent : null;
+    const label =
+      document.activeElement && root.contains(document.activeElement) ? document.activeElement.textContent : null;
     const held = heldPlot();
     const series = seriesBoxes();
-    const numbers = el("details", { class: "numbers card", on: { toggle: () => drawTable() } }, el("summary", {}, "The numbers as a table"), el("div", { class: "numbers-body" }));
+    const numbers = el(
+      "details",
+      { class: "numbers card", on: { toggle: () => drawTable() } },
+      el("summary", {}, "The numbers as a table"),
+      el("div", { class: "numbers-body" }),
+    );
     [series.open, numbers.open] = open;
-    fill(root, el("div", { class: "training" }, el("h1", {}, "Training"),
-      el("div", { class: "training-controls" }, runButtons(), envButtons(), slider(), series), legend(),
-      el("p", { class: "training-note dim", role: "status" }, hint()), el("div", { class: "plots" }), numbers));
+    fill(
+      root,
+      el(
+        "div",
+        { class: "training" },
+        el("h1", {}, "Training"),
+        el("div", { class: "training-controls" }, runButtons(), envButtons(), slider(), series),
+        legend(),
+        el("p", { class: "training-note dim", role: "status" }, hint()),
+        el("div", { class: "plots" }),
+        numbers,
+      ),
+    );
     drawPlots(held);
     const again = label && [...root.querySelectorAll("button, summary")].find((node) => node.textContent === label);
     if (again) again.focus();
@@ -222,7 +402,8 @@
     try {
       data = await Viewer.api("training");
     } catch (error) {
-      if (here === root && !seen) fill(here, el("div", { class: "empty" }, el("h2", {}, "Nothing to show"), el("p", {}, error.message)));
+      if (here === root && !seen)
+        fill(here, el("div", { class: "empty" }, el("h2", {}, "Nothing to show"), el("p", {}, error.message)));
       return;
     }
     const text = JSON.stringify(data);
@@ -230,7 +411,16 @@
     seen = text;
     runs = data.runs.filter((run) => run.rows.length);
     if (runs.length) draw();
-    else fill(root, el("div", { class: "empty" }, el("h2", {}, "No training run here"), el("p", {}, "Open the folder of a run: what agentgym train wrote, or the step folders of AgentGym-RL.")));
+    else
+      fill(
+        root,
+        el(
+          "div",
+          { class: "empty" },
+          el("h2", {}, "No training run here"),
+          el("p", {}, "Open the folder of a run: what agentgym train wrote, or the step folders of AgentGym-RL."),
+        ),
+      );
   }
 
   function open(holder) {
