@@ -18,13 +18,14 @@ from agentgym_envs.webarena.sites.country import make_country
 from agentgym_envs.webarena.sites.people import make_people
 from agentgym_envs.webarena.sites.world import Seeds, connect
 
+pytestmark = pytest.mark.slow
+
 DIGEST = """
 import hashlib, random
 from importlib.resources import files
 from agentgym_envs.webarena.sites import code, country, people, world
 from agentgym_envs.webarena.sites.code import data
 
-pytestmark = pytest.mark.slow
 database = world.connect()
 database.executescript(files(code).joinpath("schema.sql").read_text())
 where = country.make_country(random.Random("a"))
