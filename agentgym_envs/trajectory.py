@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -125,6 +126,23 @@ def _check_kinds(read: Trajectory) -> None:
 def _is_finite(value: object) -> bool:
     """Whether it is a number, and not one so large that a sum of them is infinite."""
     return (type(value) is int or type(value) is float) and abs(value) < _HUGE
+
+
+def strict_json(value: Any, *, indent: int | None = None, ensure_ascii: bool = False) -> str:
+    """JSON that every reader knows: what is not finite becomes null, as there is no NaN and no Infinity in JSON."""
+    separators = (",", ":") if indent is None else None
+    try:
+        return json.dumps(value, indent=indent, ensure_ascii=ensure_ascii, separators=separators, allow_nan=False)
+    except ValueError:
+        return json.dumps(_nulled(value), indent=indent, ensure_ascii=ensure_ascii, separators=separators)
+
+
+def _nulled(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _nulled(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_nulled(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def prompt_messages(instructions: str, observation: str) -> list[Message]:

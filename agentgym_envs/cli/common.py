@@ -6,7 +6,6 @@ import difflib
 import importlib
 import inspect
 import json
-import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.hosting import host
 from agentgym_envs.registration import env_class, env_ids
 from agentgym_envs.task import SPLITS, Task, TaskSet
+from agentgym_envs.trajectory import strict_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,16 +63,8 @@ def stderr() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout; see `to_json`."""
-    typer.echo(to_json(value))
-
-
-def to_json(value: Any) -> str:
-    """A JSON document; what is not finite becomes null, as other readers of JSON know no NaN and no Infinity."""
-    try:
-        return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    except ValueError:
-        return json.dumps(_finite(value), indent=2, ensure_ascii=False)
+    """One JSON document on stdout; see `strict_json`."""
+    typer.echo(strict_json(value, indent=2))
 
 
 def find_env(name: str) -> str:
@@ -155,14 +147,6 @@ def split_of(name: str) -> str | None:
 def names_of(text: str | None) -> tuple[str, ...] | None:
     """Names separated by commas."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _console(stream: Any) -> Console:

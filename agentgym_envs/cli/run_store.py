@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from agentgym_envs.cli.common import to_json
 from agentgym_envs.errors import UsageError
-from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories
+from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories, strict_json
 
 if TYPE_CHECKING:
     from agentgym_envs.rollout import ChatCodec, TokenTrajectory
@@ -141,7 +140,7 @@ class RunStore:
         found = {"replayed": self._records.replayed, "metrics": metrics, "suite": suite}
         self.result = {"schema": _SCHEMA, "complete": complete, "settings": self._settings, **self._notes, **found}
         if self.directory is not None:
-            replace_text(self.directory / RESULT, to_json(self.result) + "\n")
+            replace_text(self.directory / RESULT, strict_json(self.result, indent=2) + "\n")
 
     def close(self) -> None:
         """Close the files of trajectories and tokens."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_envs.errors import AgentGymError, UnknownTask
-from agentgym_envs.trajectory import Trajectory
+from agentgym_envs.trajectory import Trajectory, strict_json
 from agentgym_envs.viewer.detail import detail_of
 from agentgym_envs.viewer.filters import Lists, Page, Query, Selection
 from agentgym_envs.viewer.index import Entry, Index, Snapshot, read_bytes, read_episode
@@ -147,18 +145,7 @@ def summary_of(snapshot: Snapshot) -> dict[str, Any]:
 
 def to_json(value: Any) -> str:
     """JSON as browsers read it: half surrogates as escapes, and null for a number that is none."""
-    try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
-    except ValueError:
-        return json.dumps(_finite(value), allow_nan=False, separators=(",", ":"))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+    return strict_json(value, ensure_ascii=True)
 
 
 def _sources(snapshot: Snapshot) -> list[dict[str, Any]]:
