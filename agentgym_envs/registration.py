@@ -37,6 +37,16 @@ REGISTRATIONS = (
         "agentgym_envs.webarena.official.env:WebArenaOfficialEnv",
         "WebArena's 812 tasks, on sites that you run",
     ),
+    Registration(
+        "AgentGym/TextCraftCoop-v0",
+        "agentgym_envs.multiagent.joint_envs:TextCraftCoopEnv",
+        "craft an item as a team of agents that talk",
+    ),
+    Registration(
+        "AgentGym/PlannerActor-v0",
+        "agentgym_envs.multiagent.joint_envs:PlannerActorEnv",
+        "any of these for a planner and an actor",
+    ),
 )
 _ENTRY_POINTS: dict[str, str] = {}
 _VECTOR = "vector "

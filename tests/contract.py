@@ -289,7 +289,7 @@ def survives_garbage(make: Make) -> None:
                 observation, _, terminated, truncated, info = env.step(action)
                 assert observation in env.observation_space
                 check_info(info, step=True)
-                assert info["invalid_action"] in (None, observation)
+                assert info["invalid_action"] in (None, observation, *_complaints_of_members(observation, info))
                 if terminated or truncated:
                     return
 
@@ -390,6 +390,15 @@ def twins_agree(make: Make, make_twin: Make) -> None:
         twin.close()
         assert _outcome(env.reset) == _outcome(twin.reset)
         assert _outcome(env.step, "x") == _outcome(twin.step, "x")
+
+
+def _complaints_of_members(observation: str, info: dict[str, Any]) -> list[str]:
+    """Of a team: what may stand for the action of its member, whose own answer begins with it."""
+    if "agents" not in info:
+        return []
+    seen = json.loads(observation)
+    whys = {agent: own["invalid_action"] for agent, own in info["agents"].items()}
+    return [f"{agent}: {why}" for agent, why in whys.items() if why is not None and why in seen.get(agent, why)]
 
 
 def _outcome(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

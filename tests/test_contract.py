@@ -21,6 +21,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"simplifications": "easy", "tasks": "agentgym", "info": ["inventory", "possible_actions"]}
     ],
     "AgentGym/Search-v0": [{"format": "plain", "metric": "em_plus", "format_reward": 0.2, "top_k": 5}],
+    "AgentGym/TextCraftCoop-v0": [{"num_agents": 3, "agent_grammar": "tag", "individual": 0.3}],
 }
 
 

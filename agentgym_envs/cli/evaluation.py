@@ -14,7 +14,7 @@ from agentgym_envs.cli.common import (
     stdout,
 )
 from agentgym_envs.cli.evaluating import options as opt
-from agentgym_envs.cli.evaluating.agents import choose_agent, recorded_agent
+from agentgym_envs.cli.evaluating.agents import check_plays_alone, choose_agent, recorded_agent
 from agentgym_envs.cli.evaluating.notes import notes
 from agentgym_envs.cli.evaluating.planning import Plan, make_plan
 from agentgym_envs.cli.evaluating.running import keeping, play
@@ -66,7 +66,7 @@ def eval_command(
     _check_out(out, policy, resume=resume, overwrite=overwrite, tokens=tokens)
     guide = choose_agent(policy, agent, context, tries)
     settings = Settings(
-        env=_envs([*(env or ()), *(more_env or ())]),
+        env=_envs([*(env or ()), *(more_env or ())], guide),
         env_args=_env_args(env_arg, guide),
         policy=policy,
         agent=recorded_agent(guide),
@@ -90,10 +90,13 @@ def eval_command(
         _report(store, plan, suite, as_json)
 
 
-def _envs(names: Sequence[str]) -> tuple[str, ...]:
+def _envs(names: Sequence[str], guide: Agent | None) -> tuple[str, ...]:
     if not names:
         raise UsageError("no environment was named; say which: agentgym eval textcraft --policy oracle, for example")
-    return tuple(dict.fromkeys(find_env(name) for name in names))
+    found = tuple(dict.fromkeys(find_env(name) for name in names))
+    if guide is not None:
+        check_plays_alone(guide, found)
+    return found
 
 
 def _env_args(pairs: Sequence[str] | None, agent: Agent | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,8 +19,9 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.trajectory import Message, Trajectory, read_trajectories
 
 if TYPE_CHECKING:
-    from agentgym_envs.rollout import Agent, ChatCodec, EpisodeSpec, Limits, Policy, TokenTrajectory
+    from agentgym_envs.rollout import Agent, ChatCodec, EpisodeSpec, Limits, Policy, Sampling, TokenTrajectory
     from agentgym_envs.rollout.agents import Model
+    from agentgym_envs.rollout.engines import Engine
     from agentgym_envs.rollout.policies import PolicyFactory
 
 _TEXT = ("oracle", "random", "replay")
@@ -162,11 +164,17 @@ class _Replay:
         return await self._policy.act(env, messages)
 
 
-def _text_player(factory: PolicyFactory, close: Callable[[], Awaitable[None]] | None = None) -> Player:
+def _text_player(
+    factory: PolicyFactory, close: Callable[[], Awaitable[None]] | None = None, *, plays_alone: bool = False
+) -> Player:
+    """`plays_alone` says that of a team the policy can play one member only, so that each has one of its own."""
+    from agentgym_envs.multiagent.joint import is_team
+    from agentgym_envs.multiagent.play import play_many_teams_text
     from agentgym_envs.rollout import play_many_text
 
     async def play(batch: Batch, concurrency: int, on_done: OnDone) -> None:
-        await play_many_text(
+        play_all = play_many_teams_text if plays_alone and is_team(batch.env_id) else play_many_text
+        await play_all(
             batch.specs,
             batch.make_env,
             factory,
@@ -213,11 +221,11 @@ def _chat_player(name: str, options: PolicyOptions, agent: Agent | None) -> Play
     policy = ChatPolicy(
         name, options.base_url, api_key=key, temperature=temperature, max_tokens=options.max_turn_tokens
     )
-    return _text_player(lambda: policy, policy.aclose)
+    return _text_player(lambda: policy, policy.aclose, plays_alone=True)
 
 
 def _engine_player(name: str, model: str, options: PolicyOptions, agent: Agent | None) -> Player:
-    from agentgym_envs.rollout import Sampling, play_many
+    from agentgym_envs.rollout import Sampling
 
     extra = {"logprobs": True} if options.logprobs else {}
     engine, codec = plugins.load(plugins.ENGINES, name)(model, chat_template=options.chat_template, **extra)
@@ -227,19 +235,23 @@ def _engine_player(name: str, model: str, options: PolicyOptions, agent: Agent |
 
         return _agent_player(agent, TokenModel(engine, codec, sampling), _nothing, codec)
 
-    async def play(batch: Batch, concurrency: int, on_done: OnDone) -> None:
-        await play_many(
-            batch.specs,
-            batch.make_env,
-            engine,
-            codec,
-            limits=batch.limits,
-            sampling=sampling,
-            concurrency=concurrency,
-            on_done=lambda episode: on_done(Played(episode.trajectory, [episode])),
-        )
+    return Player(partial(_play_tokens, engine, codec, sampling), _nothing, codec)
 
-    return Player(play, _nothing, codec)
+
+async def _play_tokens(
+    engine: Engine, codec: ChatCodec, sampling: Sampling, batch: Batch, concurrency: int, on_done: OnDone
+) -> None:
+    """Play a batch with a token engine; all members of a team with the same."""
+    from agentgym_envs.multiagent.joint import is_team
+    from agentgym_envs.multiagent.play import play_many_teams
+    from agentgym_envs.rollout import play_many
+
+    what = batch.specs, batch.make_env, engine, codec
+    how: dict[str, Any] = {"limits": batch.limits, "sampling": sampling, "concurrency": concurrency}
+    if is_team(batch.env_id):
+        await play_many_teams(*what, **how, on_done=lambda e: on_done(Played(e.trajectory, list(e.streams.values()))))
+    else:
+        await play_many(*what, **how, on_done=lambda e: on_done(Played(e.trajectory, [e])))
 
 
 async def _nothing() -> None:

@@ -68,6 +68,16 @@ class _Question(NamedTuple):
     future: asyncio.Future[Generation]
 
 
+class Announced(Protocol):
+    """What `play_many` announces its workers to."""
+
+    def worker_began(self) -> None:
+        """One more worker will ask for answers."""
+
+    def worker_ended(self) -> None:
+        """A worker has no more to ask."""
+
+
 class BatchEngine(ABC):
     """Gathers what the running episodes ask for into one batch: for models that generate batch by batch.
 

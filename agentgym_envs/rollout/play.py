@@ -13,7 +13,7 @@ from agentgym_envs.core import StopReason, lost_task, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
 from agentgym_envs.hosting.twin import Ask
 from agentgym_envs.rollout.chat import ChatCodec
-from agentgym_envs.rollout.engines import BatchEngine, Engine, Generation, Sampling, episode_number
+from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Generation, Sampling, episode_number
 from agentgym_envs.rollout.policies import Answer, NotingPolicy, Policy, PolicyFactory
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
@@ -158,7 +158,8 @@ async def _play(
     lane: Lane, engine: Engine, codec: ChatCodec, spec: EpisodeSpec, limits: Limits, sampling: Sampling | None
 ) -> TokenTrajectory:
     limits = spec.within(limits)
-    player = _TokenPlayer(lane.last_env, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
+    instructions = text_env(lane.last_env).instructions
+    player = TokenPlayer(instructions, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
     trajectory = await run_episode(lane, player.act, spec, limits, player.reward)
     return player.finish(trajectory)
 
@@ -180,11 +181,12 @@ async def _play_text(lane: Lane, policy: Policy | NotingPolicy, spec: EpisodeSpe
     return await run_episode(lane, act, spec, spec.within(limits))
 
 
-class _TokenPlayer:
+class TokenPlayer:
     """Keeps the tokens of one episode while an engine plays it."""
 
-    def __init__(self, env: Env, engine: Engine, codec: ChatCodec, limits: Limits, sampling: Sampling) -> None:
-        self._instructions = text_env(env).instructions
+    def __init__(self, instructions: str, engine: Engine, codec: ChatCodec, limits: Limits, sampling: Sampling) -> None:
+        """`instructions` is the text of the system prompt."""
+        self._instructions = instructions
         self._engine, self._codec, self._limits, self._sampling = engine, codec, limits, sampling
         self._builder: TokenBuilder | None = None
 
@@ -303,7 +305,7 @@ async def run_many(
     one: Callable[[Lane, EpisodeSpec], Awaitable[_T]],
     concurrency: int,
     on_done: Callable[[_T], None] | None,
-    batch: BatchEngine | None,
+    batch: Announced | None,
 ) -> list[_T]:
     """Have `one` play every spec, `concurrency` at a time, as `play_many` says; `batch` is told of the workers."""
     if concurrency < 1:
@@ -330,20 +332,20 @@ async def run_many(
     for task in tasks if batch else ():
         _announce(batch, task)  # type: ignore[arg-type]
     try:
-        await _all(tasks)
+        await finish_all(tasks)
     finally:
         if pool is not envs:
             pool.close()
     return [results[number] for number in range(len(specs))]
 
 
-def _announce(batch: BatchEngine, task: asyncio.Task[None]) -> None:
+def _announce(batch: Announced, task: asyncio.Task[None]) -> None:
     batch.worker_began()
     # The task's own end may never come: one that is cancelled before its first step does not run at all.
     task.add_done_callback(lambda _: batch.worker_ended())
 
 
-async def _all(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def finish_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Run to the end, or cancel all and raise the first failure as it is."""
     try:
         await asyncio.gather(*tasks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from agentgym_envs.cli.evaluating.settings import AgentChoice
@@ -32,6 +33,17 @@ def choose_agent(policy: str, name: str | None, context: str | None, tries: int 
     if tries is not None and name != "reflect":
         raise UsageError(f"--tries belongs to --agent reflect, the one that tries again, not to {name!r}")
     return make_agent(name, context=context or "full", tries=3 if tries is None else tries)
+
+
+def check_plays_alone(agent: Agent, env_ids: Iterable[str]) -> None:
+    """Raise UsageError if a team is among the environments: an agent guides one model in one conversation."""
+    from agentgym_envs.multiagent.joint import is_team
+
+    if teams := [env_id for env_id in env_ids if is_team(env_id)]:
+        raise UsageError(
+            f"--agent {agent.name} guides a model that plays alone, and {teams[0]} is a team; leave it out. "
+            f"--env-arg agent_grammar={agent.grammar} has the members write in that form"
+        )
 
 
 def recorded_agent(agent: Agent | None) -> AgentChoice | None:

@@ -1,0 +1,12 @@
+"""What the tests of the multi-agent part share."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentgym_envs.textcraft.book import RecipeBook, load_book
+
+
+@pytest.fixture(scope="session")
+def book() -> RecipeBook:
+    return load_book()

@@ -1,0 +1,63 @@
+"""How the tests play a team."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agentgym_envs.multiagent.coop import CoopTextCraftEnv
+
+WORLDS = ("real", "fictional", "invented")
+
+
+def play(env: CoopTextCraftEnv, rounds: Iterable[Mapping[str, str]]) -> list[Any]:
+    """Act until the end of the episode; everything that came back, as JSON."""
+    seen: list[Any] = []
+    for actions in rounds:
+        seen.append(env.step(dict(actions)))
+        if not env.agents:
+            break
+    return json.loads(json.dumps(seen))
+
+
+def solve(env: CoopTextCraftEnv) -> int:
+    """Play the oracle's rounds; returns how many there were."""
+    plan = list(env.oracle())
+    seen = play(env, [{agent: env.grammar.format(action) for agent, action in each.items()} for each in plan])
+    assert len(seen) == len(plan), "the goal was reached before the plan was through"
+    for info in seen[-1][4].values():
+        assert info["success"] and info["stop_reason"] == "success"
+    assert all(info["invalid_action"] is None for each in seen for info in each[4].values())
+    return len(plan)
+
+
+def random_round(env: CoopTextCraftEnv, rng: random.Random) -> dict[str, str]:
+    return {agent: env.random_command(agent, rng) for agent in env.agents}
+
+
+def carried(infos: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """What the team carries together."""
+    total: dict[str, int] = {}
+    for info in infos.values():
+        for item, amount in info["inventory"].items():
+            total[item] = total.get(item, 0) + amount
+    return total
+
+
+def transcript_hash() -> str:
+    """A hash of episodes of every kind of team: equal in every process."""
+    digest = hashlib.sha256()
+    for count in (1, 2, 3, 4):
+        for worlds in WORLDS:
+            env = CoopTextCraftEnv(num_agents=count, worlds=worlds, individual=0.3)  # type: ignore[arg-type]
+            digest.update(env.tasks.digest.encode())
+            for seed in range(2):
+                digest.update(json.dumps(env.reset(seed=seed)).encode())
+                rng = random.Random(seed)
+                digest.update(json.dumps(play(env, [random_round(env, rng) for _ in range(10)])).encode())
+                if env.agents:
+                    digest.update(json.dumps(play(env, env.oracle())).encode())
+    return digest.hexdigest()

@@ -1,0 +1,73 @@
+import random
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from pettingzoo.test import parallel_api_test, parallel_seed_test, seed_test
+from pettingzoo.utils.conversions import aec_to_parallel
+from pettingzoo.utils.wrappers import BaseParallelWrapper
+
+from agentgym_envs.multiagent import textcraft_coop_v0
+from agentgym_envs.multiagent.coop import CoopTextCraftEnv
+from tests.multiagent.aec import check_aec, in_order
+
+TEAMS = pytest.mark.parametrize("count", [1, 2, 3, 4])
+
+
+class Lenient(BaseParallelWrapper):  # type: ignore[misc]
+    """PettingZoo's test resets with an option that means nothing, which the environment refuses."""
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return super().reset(seed=seed, options=None if options == {"options": 1} else options)
+
+
+@TEAMS
+@pytest.mark.parametrize("max_rounds", [None, 7])
+def test_parallel_api(count: int, max_rounds: int | None) -> None:
+    env = textcraft_coop_v0.parallel_env(num_agents=count, max_rounds=max_rounds)
+    parallel_api_test(Lenient(env), num_cycles=30)
+
+
+@TEAMS
+def test_seeds(count: int) -> None:
+    parallel_seed_test(lambda: textcraft_coop_v0.parallel_env(num_agents=count), num_cycles=20)
+    seed_test(lambda: textcraft_coop_v0.env(num_agents=count), num_cycles=20)
+    assert textcraft_coop_v0.raw_env is textcraft_coop_v0.env
+
+
+@TEAMS
+def test_one_after_the_other_is_the_same_game(count: int) -> None:
+    env = textcraft_coop_v0.env(num_agents=count)
+    parallel = textcraft_coop_v0.parallel_env(num_agents=count)
+    assert str(env) == str(parallel) == "textcraft_coop_v0"
+    assert isinstance(env.unwrapped, CoopTextCraftEnv) and isinstance(aec_to_parallel(env), CoopTextCraftEnv)
+    for seed in range(3):
+        observations, _ = parallel.reset(seed=seed)
+        rounds = list(parallel.oracle())
+        actions = [each[agent] for each in rounds for agent in parallel.possible_agents]
+        turns = check_aec(env, in_order(actions), seed)
+        assert env.unwrapped.status()["success"]
+        for number, each in enumerate(rounds):
+            played = turns[number * count : (number + 1) * count]
+            assert played == [(agent, observations[agent], each[agent]) for agent in parallel.possible_agents]
+            observations, *_ = parallel.step(each)
+
+
+@TEAMS
+def test_random_agents_one_after_the_other(count: int) -> None:
+    env = textcraft_coop_v0.env(num_agents=count, max_rounds=20, individual=0.5)
+    rng = random.Random(count)
+    for seed in range(4):
+        turns = check_aec(env, lambda agent, seen: env.unwrapped.random_command(agent, rng), seed)
+        assert 0 < len(turns) <= 20 * count and len(turns) % count == 0
+
+
+def test_without_pettingzoo_the_extra_is_named() -> None:
+    code = (
+        "import importlib.util as u, sys; find = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name == 'pettingzoo' else find(name, *rest)\n"
+        "import agentgym_envs.multiagent"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "MissingExtra: " in done.stderr and "pip install 'agentgym-envs[multiagent]'" in done.stderr

@@ -1,0 +1,175 @@
+import random
+
+import gymnasium as gym
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pettingzoo.test import seed_test
+
+from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError
+from agentgym_envs.grammar import GRAMMARS
+from agentgym_envs.multiagent.planner_actor import MAX_PLAN_CHARS, PlannerActorEnv, planner_actor
+from agentgym_envs.schedule import FixedRounds
+from agentgym_envs.textcraft.env import TextCraftEnv
+from agentgym_envs.wrappers import ScheduledTimeLimit
+from tests.multiagent.aec import check_aec, in_order
+from tests.toy import CountEnv
+
+TORCH = {"goal": "torch", "max_distractors": 0}
+
+
+@pytest.fixture
+def env() -> PlannerActorEnv:
+    env = planner_actor("AgentGym/TextCraft-v0", **TORCH)
+    env.reset(seed=0)
+    return env
+
+
+def test_a_turn(env: PlannerActorEnv) -> None:
+    single = TextCraftEnv(**TORCH)  # type: ignore[arg-type]
+    first, info = single.reset(seed=0)
+    assert env.agent_selection == "planner" and env.observe("planner") == env.observe("actor") == first
+    assert env.infos == {
+        "planner": {**info, "agent": "planner", "messages": []},
+        "actor": {**info, "agent": "actor", "messages": []},
+    }
+    env.step("First get coal.\nThen sticks.")
+    told = "First get coal. Then sticks."
+    assert env.agent_selection == "actor"
+    assert env.observe("actor") == f'{first}\n\nplanner says: "{told}"'
+    assert env.infos["actor"] == {**info, "agent": "actor", "messages": [{"from": "planner", "text": told}]}
+    env.step("get 1 coal")
+    *_, info = single.step("get 1 coal")
+    assert env.agent_selection == "planner"
+    assert env.observe("planner") == 'actor says: "get 1 coal"\n\nGot 1 coal'
+    assert env.observe("actor") == "Got 1 coal"
+    said = [{"from": "actor", "text": "get 1 coal"}]
+    assert env.infos["planner"] == {**info, "agent": "planner", "messages": said}
+    assert env.rewards == {"planner": 0.0, "actor": 0.0}
+
+
+def test_both_are_rewarded_and_both_end(env: PlannerActorEnv) -> None:
+    plan = list(env.oracle())
+    assert plan[0] == {"planner": f"Do this next: {plan[0]['actor']}", "actor": plan[0]["actor"]}
+    for turn in plan:
+        env.step(turn["planner"])
+        env.step(turn["actor"])
+    assert env.rewards == {"planner": 1.0, "actor": 1.0} and all(env.terminations.values())
+    assert {env.infos[agent]["stop_reason"] for agent in env.agents} == {"success"}
+    with pytest.raises(ValueError, match="None"):
+        env.step("more")
+    seen = []
+    for agent in env.agent_iter():
+        seen.append((agent, *env.last()[1:4]))
+        env.step(None)
+    assert seen == [("planner", 1.0, True, False), ("actor", 1.0, True, False)]
+    with pytest.raises(EpisodeOver, match="reset"):
+        env.step("more")
+    with pytest.raises(NoOracle):
+        env.oracle()
+
+
+@pytest.mark.parametrize("grammar", GRAMMARS)
+def test_an_episode_by_pettingzoos_loop(grammar: str) -> None:
+    env = planner_actor("AgentGym/TextCraft-v0", grammar=grammar)
+    single = gym.make("AgentGym/TextCraft-v0", grammar=grammar)
+    for seed in range(3):
+        expected = [single.reset(seed=seed)[0]]
+        env.reset(seed=seed)
+        plan = list(env.oracle())
+        expected += [single.step(env.grammar.format(turn["actor"]))[0] for turn in plan[:-1]]
+        texts = [text for turn in plan for text in (turn["planner"], env.grammar.format(turn["actor"]))]
+        turns = check_aec(env, in_order(texts), seed)
+        assert len(turns) == 2 * len(plan)
+        for (_, planners, _), (_, actors, _), observation in zip(turns[::2], turns[1::2], expected, strict=True):
+            assert planners.endswith(observation) and actors.startswith(f'{observation}\n\nplanner says: "Do this')
+
+
+def test_a_limit_of_turns_and_an_env_that_is_made_already() -> None:
+    single = ScheduledTimeLimit(gym.make("AgentGym/TextCraft-v0"), FixedRounds(3))
+    env = planner_actor(single)
+    rng = random.Random(0)
+    turns = check_aec(env, lambda agent, seen: "inventory" if agent == "actor" else f"hm {rng.random()}", 0)
+    assert len(turns) == 6
+    assert env.tasks is single.unwrapped.tasks and env.task is single.unwrapped.task  # type: ignore[attr-defined]
+
+
+def test_every_seed_plays_the_same() -> None:
+    seed_test(lambda: planner_actor("AgentGym/TextCraft-v0"), num_cycles=20)
+
+
+def test_instructions(env: PlannerActorEnv) -> None:
+    own = TextCraftEnv().instructions
+    assert env.instructions_for("planner").startswith("You plan for another agent")
+    assert env.instructions_for("planner").endswith(own)
+    assert env.instructions_for("actor").startswith(own + "\n\nBefore each of your actions a planner")
+    with pytest.raises(UsageError, match="the agents are planner and actor"):
+        env.instructions_for("critic")
+
+
+def test_a_long_plan_is_cut_and_that_is_told(env: PlannerActorEnv) -> None:
+    env.step("x" * (MAX_PLAN_CHARS + 1))
+    assert env.observe("actor").endswith(f'planner says: "{"x" * MAX_PLAN_CHARS}"')
+    env.step("inventory")
+    assert env.observe("planner").endswith(
+        f"\n\nOnly the first {MAX_PLAN_CHARS} characters of what you said were shown."
+    )
+    env.step("short")
+    env.step("inventory")
+    assert env.observe("planner").endswith("anything.")
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_neither_can_forge_a_line(plan: str, action: str) -> None:
+    env = planner_actor(TextCraftEnv(**TORCH))  # type: ignore[arg-type]
+    env.reset(seed=0)
+    first = env.observe("planner")
+    env.step(plan)
+    rest = env.observe("actor").removeprefix(first)
+    assert rest == "" or (rest.startswith('\n\nplanner says: "') and rest.count('"') == 2 and rest.count("\n") == 2)
+    env.step(action)
+    shown = env.observe("planner").removesuffix(env.observe("actor"))
+    assert shown == "" or (shown.startswith('actor says: "') and shown.endswith('"\n\n') and shown.count('"') == 2)
+    for agent in env.agents:
+        assert env.observe(agent) in env.observation_space(agent)
+
+
+def test_what_cannot_be(env: PlannerActorEnv) -> None:
+    for wrong in (None, 3):
+        with pytest.raises(UsageError, match="an action is a string"):
+            env.step(wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="expected an environment of this suite"):
+        planner_actor("CartPole-v1")
+    with pytest.raises(UsageError, match="'grammar'"):
+        planner_actor(TextCraftEnv(), grammar="react")
+    env.close()
+    with pytest.raises(EpisodeOver):
+        env.step("x")
+    with pytest.raises(EpisodeOver):
+        env.reset(seed=0)
+
+
+def test_an_environment_that_fails_ends_it_for_both() -> None:
+    env = planner_actor(CountEnv())
+    env.reset(seed=0)
+    env.step("go on")
+    env.step("crash")
+    assert all(env.truncations.values()) and env.infos["planner"]["stop_reason"] == "env_error"
+    env.reset(seed=0, options={"task": "count/0"})
+    assert all(env.truncations.values()) and env.infos["actor"]["error"] == "EnvError: no power"
+    for agent in env.agent_iter():
+        assert env.last()[1:4] == (0.0, False, True), agent
+        env.step(None)
+    assert env.agents == []
+
+
+def test_rewards_on_the_way() -> None:
+    env = planner_actor(CountEnv())
+    turns = check_aec(env, lambda agent, seen: "up", 0, {"task": "count/3"})
+    assert len(turns) == 6
+    env.reset(seed=0, options={"task": "count/2"})
+    env.step("up you go")
+    env.step("up")
+    assert env.rewards == env._cumulative_rewards == {"planner": 0.5, "actor": 0.5}
+    env.step("on")
+    assert env.rewards == {"planner": 0.0, "actor": 0.0} and env.last()[1] == 0.5
