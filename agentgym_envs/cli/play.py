@@ -27,6 +27,8 @@ from agentgym_envs.cli.common import (
 from agentgym_envs.cli.solve import Group, TaskId, reset_options
 from agentgym_envs.core import Snapshot, StopReason, text_env
 from agentgym_envs.errors import NoOracle
+from agentgym_envs.multiagent.form import read_texts, write_texts
+from agentgym_envs.multiagent.joint import is_team
 from agentgym_envs.registration import entry_point_of
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
 from agentgym_envs.wrappers import make_trajectory
@@ -57,7 +59,7 @@ def play_command(
     env_id = find_env(env)
     made, console = make_env(env_id, _with_map(env_id, parse_env_args(env_arg))), stdout()
     writer = None if out is None else TrajectoryWriter(out)
-    game = Game(made, console, env_id, max_turns)
+    game = (TeamGame if is_team(env_id) else Game)(made, console, env_id, max_turns)
     try:
         with _line_editing(game):
             again = True
@@ -100,8 +102,8 @@ class Game:
 
     def begin(self, seed: int, options: dict[str, Any]) -> None:
         """Start a task and show it."""
-        self._opening, self._info = self._env.reset(seed=seed, options=options)
-        self._observation = self._opening
+        self._observation, self._info = self._env.reset(seed=seed, options=options)
+        self._opening = show.readable(self._observation, team="agents" in self._info)
         self._turns: list[Turn] = []
         self._past: list[_Moment] = []
         self._stop: str | None = self._info["stop_reason"]
@@ -217,6 +219,42 @@ class Game:
         from rich.text import Text
 
         self._console.print(Text(text, "dim"))
+
+
+class TeamGame(Game):
+    """A game in which the player plays every agent of a team, a line each, in turn."""
+
+    def begin(self, seed: int, options: dict[str, Any]) -> None:
+        """Start a task and show it."""
+        self._lines: dict[str, str] = {}
+        super().begin(seed, options)
+
+    @property
+    def prompt(self) -> str:
+        """Which turn this is, and whose."""
+        return f"{self._info['turn'] + 1:>3} {self._next} ❯ "
+
+    def take(self, line: str) -> None:
+        """Keep the line of an agent until all that act have one; a :command forgets those of this turn."""
+        if not line or line.startswith(":"):
+            self._lines = {} if line else self._lines
+            super().take(line)
+            return
+        self._lines[self._next] = line
+        if len(self._lines) == len(self._acting):
+            action, self._lines = write_texts(self._lines), {}
+            super().take(action)
+
+    @property
+    def _acting(self) -> list[str]:
+        """The agents that act in this turn."""
+        seen = [turn.observation for turn in self._turns] + [self._observation]
+        return list(next(filter(None, map(read_texts, reversed(seen))), {}))
+
+    @property
+    def _next(self) -> str:
+        """The first of them that has no line yet."""
+        return self._acting[len(self._lines)]
 
 
 def _with_map(env_id: str, arguments: dict[str, Any]) -> dict[str, Any]:

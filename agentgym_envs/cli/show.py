@@ -28,6 +28,14 @@ def opening(console: Console, env_id: str, task: Task, observation: str, note: s
     console.print(Panel(coloured(observation), title=title, title_align="left", subtitle=note, border_style="blue"))
 
 
+def readable(observation: str, *, team: bool) -> str:
+    """An observation as a person reads it: of a team, what each agent sees under its name."""
+    from agentgym_envs.multiagent.form import read_texts
+
+    seen = read_texts(observation) if team else None
+    return observation if seen is None else "\n\n".join(f"[{agent}]\n{text}" for agent, text in seen.items())
+
+
 def coloured(text: str) -> Text:
     """Text of an environment with its verbs, amounts and goal in colour; nothing in it is taken as markup."""
     from rich.text import Text
@@ -43,7 +51,7 @@ def reply(console: Console, observation: str, info: Mapping[str, Any], reward: f
     from rich.text import Text
 
     style = "bold green" if reward > 0 else "red" if info.get("invalid_action") else "default"
-    console.print(Text(observation, style))
+    console.print(Text(readable(observation, team="agents" in info), style))
     if isinstance(holding := info.get("inventory"), Mapping) and holding:
         held = Text("  you carry ", "dim")
         held.append(" · ".join(f"{amount} {name}" for name, amount in holding.items()), "blue")

@@ -23,6 +23,7 @@ from agentgym_envs.cli.common import (
     stdout,
 )
 from agentgym_envs.core import text_env
+from agentgym_envs.multiagent.joint import is_team
 
 TaskId = Annotated[str | None, typer.Option(help="The task; by default one drawn by the seed.")]
 Group = Annotated[str | None, typer.Option(help="Draw from this group of tasks.")]
@@ -46,7 +47,8 @@ def solve_command(
     commands = list(text_env(made).oracle())
     console = stdout()
     if not as_json:
-        show.opening(console, env_id, solving, observation, f"the oracle needs {len(commands)} actions")
+        opening = show.readable(observation, team=is_team(env_id))
+        show.opening(console, env_id, solving, opening, f"the oracle needs {len(commands)} actions")
     turns, info = _follow(made, commands, None if as_json else console)
     made.close()
     if as_json:

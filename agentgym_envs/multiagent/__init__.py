@@ -5,12 +5,6 @@
     env = textcraft_coop_v0.parallel_env(num_agents=2)
     observations, infos = env.reset(seed=0)
 
-Importing this package needs PettingZoo (the extra `multiagent`); nothing else of the suite does.
+`textcraft_coop_v0` and `planner_actor` need PettingZoo (the extra `multiagent`), and so does making a team here;
+reading records of teams, and playing teams behind a server, does not.
 """
-
-from importlib.util import find_spec
-
-from agentgym_envs.errors import missing_extra
-
-if find_spec("pettingzoo") is None:
-    raise missing_extra("The multi-agent part", "pettingzoo", "multiagent")

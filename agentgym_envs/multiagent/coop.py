@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from pettingzoo import ParallelEnv
-
-from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError
+from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError, missing_extra
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.multiagent.credit import Credit
 from agentgym_envs.multiagent.deal import add_distractors
@@ -20,6 +18,11 @@ from agentgym_envs.multiagent.tasks import MAX_AGENTS, deal_of
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet
 from agentgym_envs.textcraft.names import Worlds
+
+try:
+    from pettingzoo import ParallelEnv
+except ImportError:
+    raise missing_extra("The multi-agent part", "pettingzoo", "multiagent") from None
 
 Infos = dict[str, dict[str, Any]]
 Round = tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], Infos]
@@ -226,7 +229,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         sent = [reply.sent for reply in replies if reply.sent is not None]
         self._deliver(sent)
         ender = next((s for s, r in zip(self._seats, replies, strict=True) if self._reached(s, r)), None)
-        cut = ender is None and self._seats[0].turn == self._limit
+        cut = self._seats[0].turn == self._limit
         rewards = self._rewards(replies, ender)
         outcomes = {
             seat.agent: seat.finish(reply, sent, reward, ender, cut)

@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
-from pettingzoo import AECEnv
 
 from agentgym_envs.core import MAX_ACTION_CHARS, MAX_OBSERVATION_CHARS, text_env
-from agentgym_envs.errors import EpisodeOver, UsageError
+from agentgym_envs.errors import EpisodeOver, UsageError, missing_extra
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.multiagent.speech import clean, quote
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet
+
+try:
+    from pettingzoo import AECEnv
+except ImportError:
+    raise missing_extra("The multi-agent part", "pettingzoo", "multiagent") from None
 
 PLANNER, ACTOR = "planner", "actor"
 MAX_PLAN_CHARS = 1_000

@@ -10,8 +10,8 @@ from agentgym_envs.textcraft.parsing import Get, echo, parse
 
 MAX_MESSAGE_CHARS = 300
 _QUOTES = dict.fromkeys(map(ord, '"“”„‟«»″＂〝〞〟'), "'")
-_UNSEEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"}
-"""Unicode's categories of control, format, private and surrogate characters and of all white space."""
+_UNSEEN = {"Cc", "Cf", "Co", "Cs"}
+"""Unicode's categories of control, format, private and surrogate characters."""
 
 
 class Give(NamedTuple):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentgym_envs.multiagent.coop import CoopTextCraftEnv  # isort: skip  (first: it names the extra that is missing)
+
 from pettingzoo import AECEnv
 from pettingzoo.utils.conversions import parallel_to_aec
-
-from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 
 __all__ = ["env", "parallel_env", "raw_env"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentgym_envs.errors import InvalidAction, UsageError
-from agentgym_envs.grammar import GRAMMARS, ActionGrammar, BareGrammar, make_grammar
+from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.trajectory import Trajectory, Turn
+from agentgym_envs.viewer.answers import grammar_of, read_answer
+from agentgym_envs.viewer.team import team_of
 
 _SHOWN_APART = ("invalid_action", "finish", "score")
 _DEEPEST, _TOO_DEEP = 50, "(nested too deeply to be shown)"
@@ -25,16 +26,9 @@ def detail_of(trajectory: Trajectory) -> dict[str, Any]:
         "env_kwargs": trajectory.env_kwargs,
         "task_data": trajectory.task.data,
         "tries": _tries(trajectory.meta.get("tries"), grammar),
+        "team": team_of(trajectory),
     }
     return {name: _bounded(value) for name, value in shown.items()}
-
-
-def grammar_of(trajectory: Trajectory) -> ActionGrammar:
-    """The grammar that an episode was played with; the bare one if its own is not known here."""
-    try:
-        return make_grammar(trajectory.env_kwargs.get("grammar") or "bare", _grammars(trajectory.env_id))
-    except UsageError:
-        return BareGrammar()
 
 
 def turns_of(turns: Sequence[Mapping[str, Any]], grammar: ActionGrammar) -> list[dict[str, Any]]:
@@ -43,7 +37,7 @@ def turns_of(turns: Sequence[Mapping[str, Any]], grammar: ActionGrammar) -> list
     for turn in turns:
         info = turn["info"]
         total += turn["reward"]
-        thought, command = _read(turn["action"], grammar)
+        thought, command = read_answer(turn["action"], grammar)
         score = info.get("score")
         shown.append(
             {
@@ -59,26 +53,6 @@ def turns_of(turns: Sequence[Mapping[str, Any]], grammar: ActionGrammar) -> list
             }
         )
     return shown
-
-
-def _grammars(env_id: str) -> Mapping[str, Any]:
-    """The grammars of an environment, which may word some in its own way; the suite's, if it cannot be had here."""
-    from agentgym_envs.registration import env_class, env_ids
-
-    if env_id not in env_ids():  # "module:Id" would import whatever a file names that somebody sent
-        return GRAMMARS
-    try:
-        return env_class(env_id).grammars
-    except Exception:  # an extra is missing: reading an episode must not need it
-        return GRAMMARS
-
-
-def _read(action: str, grammar: ActionGrammar) -> tuple[str, str | None]:
-    """Thought and command; None for what cannot be read as one."""
-    try:
-        return grammar.parse(action)
-    except InvalidAction:
-        return "", None
 
 
 def _plain(turn: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import msgspec
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.viewer.index import Entry, Facts, Snapshot, lines_of, to_text
+from agentgym_envs.viewer.team import texts_within
 
 MOST_ROWS = 1000
 """A page of a list has at most so many rows."""
@@ -247,10 +248,12 @@ def matcher(text: str) -> Callable[[bytes], bool]:
     """
     if not text.isascii():
         return lambda line: any(text.lower() in said.lower() for said in texts_of(line))
-    needle, raw = text.lower().encode(), json.dumps(text)[1:-1].lower().encode()
+    needle, raw = text.lower().encode(), json.dumps(text)[1:-1].lower()
+    raws = {raw.encode(), json.dumps(raw)[1:-1].encode()}  # as text, and as text within the JSON that a team wrote
 
     def holds(line: bytes) -> bool:
-        return raw in line.lower() and any(needle in _bytes(said).lower() for said in texts_of(line))
+        low = line.lower()
+        return any(raw in low for raw in raws) and any(needle in _bytes(said).lower() for said in texts_of(line))
 
     return holds
 
@@ -267,7 +270,8 @@ def texts_of(line: bytes) -> list[str]:
     turns = (text for turn in said.turns for text in (turn.observation, turn.action))
     messages = (message.get("content") for message in said.conversations)
     told = (said.instructions, *turns, said.final_observation, said.error, said.task.id, said.task.goal, *messages)
-    return [text for text in (*told, *_tried(said.meta.tries)) if isinstance(text, str)]
+    texts = [text for text in (*told, *_tried(said.meta.tries)) if isinstance(text, str)]
+    return [*texts, *(own for text in texts for own in texts_within(text))]
 
 
 def _tried(tries: Any) -> Iterator[Any]:

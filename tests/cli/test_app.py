@@ -66,7 +66,7 @@ def test_help_loads_nothing_heavy() -> None:
 def test_what_cannot_be_is_one_line_and_code_2(refuses: Run) -> None:
     assert "'frobnicate'" in refuses("frobnicate").err
     assert "agentgym play --help" in refuses("play").err
-    assert "did you mean AgentGym/TextCraft-v0?" in refuses("play", "TextKraft").err
+    assert "did you mean AgentGym/TextCraft-v0 or" in refuses("play", "TextKraft").err
     assert "agentgym list" in refuses("solve", "NetHack").err
     assert "there is no task 'textcraft/9999'" in refuses("solve", "textcraft", "--task", "textcraft/9999").err
     assert "train, validation, test" in refuses("solve", "textcraft", "--split", "dev").err

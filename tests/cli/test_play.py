@@ -160,3 +160,31 @@ def test_a_map_of_the_world_and_a_game_without_one(play) -> None:
     assert "Solved in" in out
     bare = play(":map", ":quit", words=("babyai", "--task", "babyai/GoToObj/3", "--env-arg", "render_mode=rgb_array"))
     assert "no map that is text" in bare.out
+
+
+WALL = ("textcraftcoop", "--task", "textcraft-coop/2/22")
+
+
+def test_a_team_is_played_agent_by_agent(play, tmp_path: Path) -> None:
+    lines = ["get 6 cobblestone", "dance", ":undo", "pass", ":look", "get 6 cobblestone", "pass"]
+    lines += ["give 6 cobblestone to crafter_1", "pass", "pass", "craft 6 cobblestone wall using 6 cobblestone"]
+    out = play(*lines, words=(*WALL, "--out", "games.jsonl")).out
+    assert "[crafter_0]" in out and "  1 crafter_0 ❯ get 6 cobblestone\n  1 crafter_1 ❯ dance\n" in out
+    assert "[crafter_0]\nGot 6 cobblestone\n\n[crafter_1]\nCould not execute dance\n" in out
+    assert "[crafter_1]\nYou pass.\ncrafter_0 gives you 6 cobblestone.\n" in out
+    assert out.endswith("★ Solved in 3 turns. Score 1.\n")
+    [game] = read_trajectories(tmp_path / "games.jsonl")
+    assert game.success and len(game.turns) == 3
+
+
+def test_the_oracle_shows_a_team_how(play, run: Run) -> None:
+    out = play(":hint", ":solve", words=WALL).out
+    assert 'try {"crafter_0": "say ' in out and "★ Solved in 5 turns" in out
+    solved = run("solve", *WALL).out
+    assert "[crafter_1]\nYou pass.\ncrafter_0 gives you 6 cobblestone.\n" in solved and "│ [crafter_0]" in solved
+
+
+def test_planner_and_actor_are_played_by_turns(play) -> None:
+    out = play("Take some wood!", "get 1 birch logs", ":quit", words=("planneractor", *TASK)).out
+    assert "  1 planner ❯ Take some wood!\n" in out and "  2 actor ❯ get 1 birch logs\n" in out
+    assert 'planner says: "Take some wood!"' in out and "  3 planner ❯ :quit" in out

@@ -17,6 +17,8 @@ from agentgym_envs.core import StopReason
 from agentgym_envs.errors import EpisodeOver, NoOracle, UnknownTask, UsageError
 from agentgym_envs.grammar import GRAMMARS
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv, TeamSnapshot
+from agentgym_envs.multiagent.credit import Credit
+from agentgym_envs.textcraft.book import RecipeBook
 from tests.contract import JUNK, check_info
 from tests.multiagent.teams import WORLDS, carried, play, random_round, solve, transcript_hash
 
@@ -176,6 +178,14 @@ def test_the_individual_part() -> None:
     assert rewards == pytest.approx({"crafter_0": 0.7, "crafter_1": 0.6})
     scores = env.status()["scores"]
     assert scores == pytest.approx({"crafter_0": 0.85, "crafter_1": 0.75})
+
+
+def test_another_item_of_a_kind_is_as_good_except_as_the_goal(book: RecipeBook) -> None:
+    oak, birch = (book.items.index(name) for name in ("oak_planks", "birch_planks"))
+    assert Credit(book, oak).pay([birch, None, oak]) == [0.0, 0.0, 0.5]
+    credit = Credit(book, book.items.index("crafting_table"))
+    assert credit.pay([birch, oak]) == pytest.approx([1 / 6, 1 / 6])
+    assert credit.pay([birch, oak]) == [0.0, 0.0]
 
 
 @given(st.integers(0, 400), st.integers(1, 4), st.sampled_from([0.0, 0.2, 1.0]))

@@ -67,7 +67,8 @@ def test_without_pettingzoo_the_extra_is_named() -> None:
     code = (
         "import importlib.util as u, sys; find = u.find_spec\n"
         "u.find_spec = lambda name, *rest: None if name == 'pettingzoo' else find(name, *rest)\n"
-        "import agentgym_envs.multiagent"
+        "import agentgym_envs.multiagent, agentgym_envs.multiagent.joint_envs\n"
+        "from agentgym_envs.multiagent import textcraft_coop_v0"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "MissingExtra: " in done.stderr and "pip install 'agentgym-envs[multiagent]'" in done.stderr

@@ -201,6 +201,7 @@ def test_other_worlds(book: RecipeBook, worlds: Any) -> None:
             goal = goal_of(book, task)
             assert tasks.get(task.id) == task
             assert max_agents(book, goal) >= 4
+            assert "plan_rounds" not in task.data
             assert task.goal == f"craft {tasks.names(task).say(goal)}"
             assert task.data["item"] == task.goal.removeprefix("craft ").replace(" ", "_")
     one, other = (tasks.get(f"textcraft-coop-{worlds}/4/{world}/438") for world in (0, 1))

@@ -7,11 +7,14 @@ import itertools
 import json
 from typing import Any
 
+import gymnasium as gym
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.errors import EngineError, UsageError
+from agentgym_envs.http.run import background_server
 from agentgym_envs.multiagent.play import TeamEpisode, play_many_teams, play_many_teams_text, play_team
 from agentgym_envs.rollout import (
     ChatCodec,
@@ -102,7 +105,7 @@ def test_engines_that_write_what_the_oracle_would_solve_the_task(count: int) -> 
     task = env.tasks.take(1, seed=count)[0].id
     episode = solve(env, task)
     joint = episode.trajectory
-    assert (joint.success, joint.stop_reason, joint.score) == (True, "success", pytest.approx(joint.score))
+    assert joint.success and joint.stop_reason == "success"
     assert list(episode.streams) == list(env.agents) == list(json.loads(joint.instructions))
     check_streams(episode)
     for agent, stream in episode.streams.items():
@@ -314,6 +317,9 @@ def test_a_batch_is_full_while_everybody_plays() -> None:
     specs = [EpisodeSpec(seed=seed) for seed in range(6)]
     soon(play_many_teams(specs, lambda: coop(num_agents=3), engine, CODEC, limits=Limits(4), concurrency=6))
     assert engine.sizes == [18] * 4
+    own = {f"crafter_{place}": Chatter(["pass"]) for place in range(3)}
+    soon(play_many_teams(specs, lambda: coop(num_agents=3), own, CODEC, limits=Limits(4), concurrency=6))
+    assert [engine.sizes for engine in own.values()] == [[6] * 4] * 3
 
 
 def test_the_result_does_not_depend_on_which_environment_answers_first() -> None:
@@ -430,3 +436,19 @@ def test_a_policy_may_say_nothing_of_its_answers() -> None:
     [found] = soon(play_many_teams_text([EpisodeSpec(seed=0)], coop, Silent, limits=Limits(2)))
     assert [json.loads(action) for action in found.actions] == [{"crafter_0": "pass", "crafter_1": "pass"}] * 2
     assert "tokens" not in found.turns[0].info and found.stop_reason == "turn_limit"
+
+
+@pytest.mark.slow
+def test_teams_behind_a_server_are_played_like_those_here() -> None:
+    specs = [EpisodeSpec(seed=seed) for seed in range(4)]
+
+    def played(**options: Any) -> list[Any]:
+        def make() -> Any:
+            return gym.make("AgentGym/TextCraftCoop-v0", num_agents=3, **options)
+
+        engine = Chatter(WORDS, 5)
+        done = soon(play_many_teams(specs, make, engine, CODEC, limits=Limits(6, 900), concurrency=3))
+        return [(episode.trajectory, episode.streams) for episode in done]
+
+    with background_server(["AgentGym/TextCraftCoop-v0"]) as url:
+        assert played(base_url=url) == played()

@@ -9,12 +9,13 @@ panel grows with what changes and not with the world.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 from agentgym_envs.core import describe
 from agentgym_envs.trajectory import Trajectory
+from agentgym_envs.viewer.panels.actor import actor_of
 from agentgym_envs.viewer.panels.replay import CannotReplay
 
 MOST_CHARS = 3_000_000
@@ -24,6 +25,7 @@ States = list[dict[str, Any]]
 
 _MODULES = {
     "textcraft": "textcraft",
+    "textcraftcoop": "textcraftcoop",
     "babyai": "babyai",
     "sciworld": "sciworld",
     "search": "search",
@@ -36,7 +38,24 @@ _MODULES = {
 
 
 def panels_of(trajectory: Trajectory) -> Panel:
-    """The panel of an episode. Raises nothing: what goes wrong is told in `note`."""
+    """The panel of an episode; of a planner and an actor, that of the world which the actor acts in.
+
+    Raises nothing: what goes wrong is told in `note`.
+    """
+    actor = actor_of(trajectory) if _name(trajectory.env_id) == "planneractor" else None
+    if actor is None:
+        return _of_world(trajectory)
+    panel = _of_world(actor.trajectory)
+    return {**panel, "states": _repeated(panel["states"], actor.places)}
+
+
+def _repeated(states: States, places: Sequence[int]) -> States:
+    """The states of these places; what they share stays in the first one alone."""
+    rest = [{name: value for name, value in state.items() if name != "shared"} for state in states]
+    return [states[0], *(rest[place] for place in places[1:])] if states else []
+
+
+def _of_world(trajectory: Trajectory) -> Panel:
     module = _MODULES.get(_name(trajectory.env_id))
     if module is None:
         return _nothing(None)

@@ -16,7 +16,7 @@ from agentgym_envs.viewer.panels.replay import observations
 
 _RECIPE = re.compile(r"craft (\d{1,4}) (.+?) using (.+)")
 _PART = re.compile(r"(\d{1,4}) (.+)")
-_GOAL = re.compile(r"^Goal: (?:craft )?(.+?)\.?$", re.MULTILINE)
+_GOAL = re.compile(r"^Goal: (?:\S+ must )?(?:craft )?(.+?)\.?$", re.MULTILINE)
 _GOT, _CRAFTED = re.compile(r"Got (\d{1,4}) (.+)"), re.compile(r"Crafted (\d{1,4}) (.+)")
 _CRAFT = re.compile(r"craft (?:\d{1,4} )?.+? using ([^\n]+)", re.IGNORECASE)
 _KINDS = "Kinds of items:"
@@ -57,7 +57,7 @@ def from_record(trajectory: Trajectory) -> tuple[list[dict[str, Any]], str | Non
     recipes = read_recipes(told[0])
     inventories = _inventories(trajectory, told[1:])
     held = {name for inventory in inventories for name in inventory}
-    grower = _Grower(recipes, held, min(_MOST_NODES, 1 + _MOST_NODES_OF_ALL // len(inventories)))
+    grower = Grower(recipes, held, len(inventories))
     trees, places, states = list[Node](), dict[str, int](), list[dict[str, Any]]()
     for inventory in inventories:
         key = str(sorted(inventory.items()))
@@ -69,10 +69,17 @@ def from_record(trajectory: Trajectory) -> tuple[list[dict[str, Any]], str | Non
     return states, None if recipes.goal else "The first observation names no goal that could be read."
 
 
-def read_recipes(observation: str) -> Recipes:
-    """The recipes, kinds and goal of a first observation; of other text, none and the goal ""."""
-    goal = _GOAL.search(observation)
-    recipes = Recipes(_plain(goal[1]) if goal else "")
+def read_recipes(*first: str) -> Recipes:
+    """The recipes, kinds and goal of first observations; of other texts, none and the goal ""."""
+    goals = [goal for text in first if (goal := _GOAL.search(text))]
+    recipes = Recipes(_plain(goals[0][1]) if goals else "")
+    for text in first:
+        _add(recipes, text)
+    return recipes if recipes.kinds else _with_known_kinds(recipes)
+
+
+def _add(recipes: Recipes, observation: str) -> None:
+    """Add the recipes and kinds that an observation tells."""
     shown, _, explained = observation.partition(_KINDS)
     for line in shown.splitlines()[:_MOST_RECIPES]:
         if made := _RECIPE.match(line.strip()):
@@ -82,7 +89,6 @@ def read_recipes(observation: str) -> Recipes:
         name, colon, members = line.partition(": ")
         if colon:
             recipes.kinds[_plain(name)] = [_plain(member) for member in members.split(",")]
-    return recipes if recipes.kinds else _with_known_kinds(recipes)
 
 
 def _with_known_kinds(recipes: Recipes) -> Recipes:
@@ -116,12 +122,13 @@ def _inventories(trajectory: Trajectory, replies: Iterable[str]) -> list[dict[st
     inventories: list[dict[str, int]] = [{}]
     for turn, reply in zip(trajectory.turns, replies, strict=True):
         known = turn.info.get("inventory")
-        now = _counts(known) if isinstance(known, Mapping) else _after(inventories[-1], turn.action, reply)
+        now = counts(known) if isinstance(known, Mapping) else _after(inventories[-1], turn.action, reply)
         inventories.append(now)
     return inventories
 
 
-def _counts(known: Mapping[str, Any]) -> dict[str, int]:
+def counts(known: Mapping[str, Any]) -> dict[str, int]:
+    """An inventory as an info tells it, without what is no amount."""
     return {str(name): amount for name, amount in known.items() if type(amount) is int and amount > 0}
 
 
@@ -137,11 +144,13 @@ def _after(before: Inventory, action: str, reply: str) -> dict[str, int]:
     return {name: left for name in names if (left := before.get(name, 0) + change.get(name, 0)) > 0}
 
 
-class _Grower:
+class Grower:
     """Grows the tree of a goal. The ways are chosen once for an episode: those it went, else the cheapest."""
 
-    def __init__(self, recipes: Recipes, held: set[str], most_nodes: int) -> None:
-        self._recipes, self._held, self._most_nodes = recipes, held, most_nodes
+    def __init__(self, recipes: Recipes, held: set[str], states: int) -> None:
+        """`held` are the items that were carried at some time; of more states each has a smaller tree."""
+        self._recipes, self._held = recipes, held
+        self._most_nodes = min(_MOST_NODES, 1 + _MOST_NODES_OF_ALL // states)
         self._costs: dict[str, float] = {}
         self._left = 0
 

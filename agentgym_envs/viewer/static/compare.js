@@ -32,14 +32,19 @@
     removeEventListener("keydown", onKey);
   };
 
-  const done = (turn) => (turn ? (turn.command === null ? turn.action : turn.command).trim() : null);
+  /* What was done in a turn, as one text; null where there was no such turn. */
+  function done(detail, i) {
+    const turn = detail.turns[i];
+    if (turn && detail.team) return Viewer.team.done(detail.team.turns[i]);
+    return turn ? (turn.command === null ? turn.action : turn.command).trim() : null;
+  }
 
   /* The first turn that did or saw something else; null if all turns are alike. */
   function firstDifference([one, other]) {
     const length = Math.max(one.turns.length, other.turns.length);
     for (let i = 0; i < length; i += 1) {
       const [a, b] = [one.turns[i], other.turns[i]];
-      if (!a || !b || done(a) !== done(b) || a.observation !== b.observation) return i;
+      if (!a || !b || done(one, i) !== done(other, i) || a.observation !== b.observation) return i;
     }
     return null;
   }
@@ -118,10 +123,10 @@
 
   function pair(i) {
     const [a, b] = view.details.map((detail) => detail.turns[i]);
-    const unlike = !a || !b || done(a) !== done(b);
+    const unlike = !a || !b || done(view.details[0], i) !== done(view.details[1], i);
     const seen = Boolean(a && b && a.observation !== b.observation);
     const sides = [a, b].map((turn, side) =>
-      cell(side, turn ? brief(turn, i, { unlike, seen }) : el("p", { class: "gone dim" }, "It had ended.")),
+      cell(side, turn ? brief(turn, i, { side, unlike, seen }) : el("p", { class: "gone dim" }, "It had ended.")),
     );
     const line = i === view.first ? el("p", { class: "parting", id: "first-difference" }, "First difference") : null;
     return el(
@@ -136,8 +141,15 @@
     );
   }
 
-  function brief(turn, i, { unlike, seen }) {
-    const shown = Viewer.turn(turn, i + 1, { onSelect: () => choose(i, true), seen: SEEN });
+  function brief(turn, i, { side, unlike, seen }) {
+    const [team, other] = [view.details[side].team, view.details[1 - side].team];
+    const on = { onSelect: () => choose(i, true), seen: SEEN };
+    if (team) {
+      const shown = Viewer.team.turn(team, i, turn, on);
+      Viewer.team.tellApart(shown, team.turns[i], other && other.turns[i]);
+      return shown;
+    }
+    const shown = Viewer.turn(turn, i + 1, on);
     if (unlike) shown.querySelector(".act").classList.add("unlike");
     if (seen) shown.querySelector(".seen").classList.add("unlike");
     return shown;

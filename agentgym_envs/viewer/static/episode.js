@@ -4,6 +4,7 @@
   const { el, fill, chip, icon, steps } = Viewer;
   const PLAY_MS = 900;
   const MANY = 80; // turns, from which on those out of sight are not laid out
+  const BESIDE = 2; // agents that leave room for the panel at their side
   const RUN = "M5 3l8 5-8 5z";
   const HALT = "M5.5 3v10M10.5 3v10";
   const NARROW = matchMedia("(max-width: 1000px)"); // the panel then stands under the current turn
@@ -65,7 +66,7 @@
     const { detail, root } = view;
     view.main = el("div", { class: "tabbed", role: "tabpanel", id: "tabpanel" });
     view.aside = el("aside", { class: "panel card", "aria-label": "State of the environment", hidden: true });
-    view.columns = el("div", { class: "columns" }, view.main, view.aside);
+    view.columns = el("div", { class: detail.team ? "columns team" : "columns" }, view.main, view.aside);
     view.controls = el("div", { class: "controls card" });
     fill(root, head(detail), triesBar(), view.controls, tabs(), view.columns, siblings(detail));
     drawControls();
@@ -95,7 +96,7 @@
       el(
         "div",
         { class: "folds" },
-        fold("Instructions", detail.instructions),
+        detail.team ? null : fold("Instructions", detail.instructions),
         made(detail.meta.agent),
         fold("Record", record(detail)),
       ),
@@ -261,10 +262,14 @@
 
   function drawTurns() {
     const made = view.tries[view.current];
+    const { team } = made;
     const on = (index) => ({ find: view.find, onSelect: () => choose(index, true) });
-    view.items = turns().map((turn, i) => Viewer.turn(turn, i + 1, on(i)));
-    view.items.push(Viewer.end({ ...made, meta: view.detail.meta }, on(turns().length)));
-    fill(view.main, el("div", { class: view.items.length > MANY ? "turn-list many" : "turn-list" }, view.items));
+    const one = (turn, i) => (team ? Viewer.team.turn(team, i, turn, on(i)) : Viewer.turn(turn, i + 1, on(i)));
+    const told = { ...made, meta: view.detail.meta };
+    const end = on(turns().length);
+    view.items = [...turns().map(one), team ? Viewer.team.end(team, told, end) : Viewer.end(told, end)];
+    const kind = `turn-list${team ? " of-team" : ""}${view.items.length > MANY ? " many" : ""}`;
+    fill(view.main, team ? Viewer.team.heads(team, view.find) : null, el("div", { class: kind }, view.items));
   }
 
   function drawRaw() {
@@ -323,7 +328,10 @@
     aside.hidden = view.tab !== "turns" || earlier || (panels !== null && !kind && !panels.note);
     view.columns.classList.toggle("alone", aside.hidden);
     if (aside.hidden) return;
-    if (NARROW.matches) view.items[view.index].after(aside);
+    const { team } = view.detail;
+    const under = NARROW.matches || (team && team.agents.length > BESIDE);
+    view.columns.classList.toggle("under", Boolean(under));
+    if (under) view.items[view.index].after(aside);
     else if (aside.parentNode !== view.columns) view.columns.append(aside);
     const waiting = panels ? panels.note : "The episode is played again to see its world…";
     const note = waiting ? el("p", { class: "dim small" }, Viewer.text(waiting)) : null;
@@ -369,8 +377,10 @@
     Viewer.keepAddress(`episode/${detail.row.id}`, { turn: index ? index + 1 : "", tab: tab === "turns" ? "" : tab });
   }
 
-  /* The answers of the tokens, if there is one a turn. They are looked up anew, as they may have been drawn anew. */
+  /* The answers of the tokens, if there is one a turn (of a team several, and some turns without). They are looked up
+     anew, as they may have been drawn anew. */
   function answers() {
+    if (view.detail.team) return Viewer.team.answers(view.detail.team, view.main);
     const found = [...view.main.querySelectorAll(".run.answer")];
     return found.length === turns().length ? found : [];
   }
@@ -378,10 +388,12 @@
   function mark(scroll) {
     const items = view.tab === "tokens" ? answers() : view.items;
     items.forEach((item, i) => {
-      item.classList.toggle("now", i === view.index);
-      item.setAttribute("aria-current", i === view.index ? "step" : "false");
+      for (const node of [item].flat()) {
+        node.classList.toggle("now", i === view.index);
+        node.setAttribute("aria-current", i === view.index ? "step" : "false");
+      }
     });
-    const item = items[view.index];
+    const [item] = [items[view.index]].flat();
     if (!item || !scroll) return;
     steps.show(item, view.controls, { first: view.index === 0, jump: Boolean(view.playing) });
   }

@@ -13,6 +13,9 @@
   function textOf(detail) {
     const { row } = detail;
     const told = [row.goal, row.task, detail.instructions, detail.final_observation, detail.error || ""];
+    const { turns, instructions, final } = detail.team || { turns: [], instructions: [], final: null };
+    const parts = turns.flatMap(({ cells }) => cells.flatMap((cell) => [cell.observation, cell.action]));
+    told.push(...[...instructions, ...(final || []), ...parts].filter((text) => text !== null));
     for (const made of [detail, ...detail.tries]) {
       told.push(made.lesson || "");
       for (const turn of made.turns) told.push(turn.observation, turn.action);

@@ -13,9 +13,9 @@
     svg("svg", { class: "tc-sign", viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: SIGNS[status][0] }));
 
   /* What was carried before the last action, so that a change can be marked. */
-  function changes(states, index) {
-    const now = new Map(states[index].inventory);
-    const before = new Map(index > 0 ? states[index - 1].inventory : []);
+  function changes(carried, carriedBefore) {
+    const now = new Map(carried);
+    const before = new Map(carriedBefore);
     const rows = [...now].map(([name, amount]) => ({ name, amount, change: amount - (before.get(name) || 0) }));
     const gone = [...before]
       .filter(([name]) => !now.has(name))
@@ -36,8 +36,9 @@
     );
   }
 
-  function inventory(states, index) {
-    const rows = changes(states, index);
+  /* Pairs of a name and an amount, now and a turn before. */
+  function carried(now, before) {
+    const rows = changes(now, before);
     if (!rows.length) return el("p", { class: "p-empty" }, "Nothing is carried.");
     return el("ul", { class: "tc-items" }, rows.map(item));
   }
@@ -55,7 +56,7 @@
     return el("span", { class: "tc-hint" }, times > 1 ? `craft ${Viewer.count(times)} times` : "to be crafted");
   }
 
-  function grow(node) {
+  function grow(node, more) {
     const row = el(
       "div",
       { class: `tc-node ${node.status}`, title: SIGNS[node.status][1] },
@@ -64,26 +65,31 @@
       node.kind ? el("span", { class: "tc-hint" }, "as ", Viewer.line(node.kind, 60)) : null,
       el("span", { class: "tc-count" }, counts(node)),
       advice(node),
+      more(node),
     );
-    return el("li", {}, row, node.parts.length ? el("ul", {}, node.parts.map(grow)) : null);
+    const parts = node.parts.map((part) => grow(part, more));
+    return el("li", {}, row, parts.length ? el("ul", {}, parts) : null);
   }
 
-  function tree(shared, state) {
-    const root = shared.trees[state.tree];
+  /* `more` gives what else is to be told of a node. */
+  function tree(root, more = () => null) {
     if (!root) return null;
-    return [el("h3", {}, "What it is made of"), el("ul", { class: "tc-tree" }, grow(root))];
+    return [el("h3", {}, "What it is made of"), el("ul", { class: "tc-tree" }, grow(root, more))];
   }
+
+  Viewer.textcraft = { carried, tree };
 
   Viewer.panels.textcraft = {
     title: "Inventory and recipes",
     draw(states, index) {
-      const shared = states[0].shared;
+      const { trees } = states[0].shared;
+      const before = index > 0 ? states[index - 1].inventory : [];
       return el(
         "div",
         { class: "p-box p-textcraft" },
         el("h3", {}, "Carried"),
-        inventory(states, index),
-        tree(shared, states[index]),
+        carried(states[index].inventory, before),
+        tree(trees[states[index].tree]),
       );
     },
   };

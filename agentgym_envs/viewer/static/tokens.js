@@ -285,8 +285,9 @@
     ];
   }
 
-  function segmentNode(segment, place, all) {
+  function segmentNode(segment, place, all, team) {
     const tokens = tokensOf(segment);
+    const name = team ? String(team.agents[place]).slice(0, 60) : `Segment ${place + 1}`;
     const prefix = `tokens${(ids += 1)}`;
     const readout = el(
       "p",
@@ -300,7 +301,7 @@
         class: "token-text mono",
         tabindex: "0",
         role: "group",
-        "aria-label": `Tokens of segment ${place + 1}; arrow keys choose one`,
+        "aria-label": `Tokens of ${team ? name : name.toLowerCase()}; arrow keys choose one`,
       },
       sections,
     );
@@ -313,10 +314,12 @@
       el("summary", {}, "The tokens as a table"),
       holder,
     );
-    const head = all > 1 && el("h3", {}, `Segment ${place + 1} of ${all}`);
+    const head = team
+      ? el("h3", {}, Viewer.team.who(team, place))
+      : all > 1 && el("h3", {}, `Segment ${place + 1} of ${all}`);
     return el(
       "section",
-      { class: "segment", "aria-label": `Segment ${place + 1} of ${all}` },
+      { class: "segment", "aria-label": team ? name : `${name} of ${all}` },
       head,
       facts(tokens),
       el("div", { class: "card token-card" }, body, readout),
@@ -351,14 +354,15 @@
   }
 
   Viewer.tokens = {
-    /* `data` as /api/episodes/ID/tokens gives it. */
-    draw(data) {
+    /* `data` as /api/episodes/ID/tokens gives it; the segments of a team are those of its agents, in their order. */
+    draw(data, detail) {
       const segments = data.segments || [];
+      const team = detail.team && detail.team.agents.length === segments.length ? detail.team : null;
       const note = data.note && el("p", { class: "token-note dim" }, data.note);
       if (!segments.length)
         return el("div", { class: "tokens" }, note || el("p", { class: "token-note dim" }, "There are no tokens."));
       const heated = segments.some((segment) => segment.logprobs);
-      const holder = el("div", { class: "segments" });
+      const holder = el("div", { class: team ? `segments of-${segments.length}` : "segments" });
       const root = el("div", { class: "tokens" });
       const look = () => {
         root.classList.toggle("heated", kept.heat && heated);
@@ -367,7 +371,7 @@
       const again = () =>
         fill(
           holder,
-          segments.map((segment, place) => segmentNode(segment, place, segments.length)),
+          segments.map((segment, place) => segmentNode(segment, place, segments.length, team)),
         );
       const toggle = (name, text, act) =>
         el(

@@ -13,14 +13,18 @@
     return el("div", { class: "body", dir: "auto" }, Viewer.text(value, { find, limit }));
   }
 
-  function marks(turn) {
+  function flags(turn) {
     return [
       turn.invalid && chip("Invalid", "warn", "The action could not be read or done; the answer to it says why."),
       turn.cut && chip("Cut", "warn", "The answer reached its limit of tokens, so its end is missing."),
       turn.reward ? chip(Viewer.signed(turn.reward, 3), turn.reward > 0 ? "good" : "bad", "Reward of this turn") : null,
-      el("span", { class: "sofar num", title: "Score after this turn" }, `score ${Viewer.number(turn.score, 3)}`),
     ];
   }
+
+  const marks = (turn) => [
+    ...flags(turn),
+    el("span", { class: "sofar num", title: "Score after this turn" }, `score ${Viewer.number(turn.score, 3)}`),
+  ];
 
   /* As written, where that says more than thought and command. */
   function raw(turn, find) {
@@ -46,26 +50,34 @@
     );
   }
 
+  const head = (number, name, onSelect, shown) =>
+    el(
+      "header",
+      {},
+      numberOf(number, name, onSelect),
+      el("h3", {}, name),
+      el("span", { class: "marks" }, shown),
+    );
+
+  const notes = (turn, find) => [
+    turn.invalid ? el("p", { class: "note warn" }, "Not done: ", Viewer.text(turn.invalid, { find, limit: 600 })) : null,
+    turn.cut
+      ? el("p", { class: "note warn" }, "The answer was cut by the limit of tokens for one turn: its end is missing.")
+      : null,
+  ];
+
+  /* What other ways to show a turn are made of. */
+  Viewer.parts = { part, words, flags, marks, action, head, notes };
+
   Viewer.turn = (turn, number, { find, onSelect, seen = SEEN }) =>
     el(
       "article",
       { class: `turn card${turn.invalid ? " wrong" : ""}`, "aria-label": `Turn ${number}` },
-      el(
-        "header",
-        {},
-        numberOf(String(number), `Turn ${number}`, onSelect),
-        el("h3", {}, `Turn ${number}`),
-        el("span", { class: "marks" }, marks(turn)),
-      ),
+      head(String(number), `Turn ${number}`, onSelect, marks(turn)),
       part("seen", "Observation", words(turn.observation, find, seen)),
       turn.thought ? part("thought", "Thought", words(turn.thought, find)) : null,
       action(turn, find),
-      turn.invalid
-        ? el("p", { class: "note warn" }, "Not done: ", Viewer.text(turn.invalid, { find, limit: 600 }))
-        : null,
-      turn.cut
-        ? el("p", { class: "note warn" }, "The answer was cut by the limit of tokens for one turn: its end is missing.")
-        : null,
+      notes(turn, find),
     );
 
   /* What answered the last action, and why it ended. `told` is {row, meta, error, final_observation, lesson}. */
