@@ -14,7 +14,8 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import Any, Literal, TypeVar
 
@@ -284,6 +285,17 @@ class LanePool:
         except BaseException:
             self._busy -= 1
             raise
+
+    @asynccontextmanager
+    async def lease(self, kind: str) -> AsyncIterator[Lane]:
+        """A lane for one episode; dropped if that did not come to its end, since a call may be under way."""
+        lane = await self.open(kind)
+        try:
+            yield lane
+        except BaseException:
+            self.drop(lane)
+            raise
+        self.give(kind, lane)
 
     def give(self, kind: str, lane: Lane) -> None:
         """Hand a lane back."""
