@@ -137,6 +137,7 @@ def test_the_list_opens(browser: Any, address: str) -> None:
         assert "Success" in good and "No result" in lost and "Environment error" in lost
 
 
+@pytest.mark.slow
 def test_filters_narrow_the_list_and_live_in_the_address(browser: Any, address: str) -> None:
     with shown(browser, address) as page:
         page.select_option("[name=env]", "B-v0")
@@ -168,6 +169,7 @@ def test_headers_sort(browser: Any, address: str) -> None:
         assert page.evaluate("document.activeElement.closest('.score') !== null")
 
 
+@pytest.mark.slow
 def test_text_is_searched_for_and_marked(browser: Any, address: str) -> None:
     with shown(browser, address) as page:
         page.keyboard.press("/")
@@ -184,6 +186,7 @@ def test_text_is_searched_for_and_marked(browser: Any, address: str) -> None:
         page.wait_for_selector("text=No episode is like that")
 
 
+@pytest.mark.slow
 def test_keys_choose_and_open_an_episode_and_the_next(browser: Any, address: str) -> None:
     with shown(browser, address, "#/?env=B-v0") as page:
         for key in ("ArrowDown", "j", "j", "k"):
@@ -279,6 +282,7 @@ def test_the_record_is_there_as_it_is(browser: Any, address: str) -> None:
         assert page.locator(".turn").count() == 4
 
 
+@pytest.mark.slow
 def test_two_episodes_of_a_task_are_compared(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/4") as page:
         page.get_by_role("link", name="Compare with episode 5").click()
@@ -484,6 +488,7 @@ def test_colours_can_be_read(browser: Any, address: str, scheme: str) -> None:
         assert dark == (scheme == "dark")
 
 
+@pytest.mark.slow
 def test_the_colours_can_be_chosen_and_are_kept(browser: Any, address: str) -> None:
     with shown(browser, address, color_scheme="light") as page:
         page.keyboard.press("t")

@@ -20,11 +20,13 @@ class VerlEngine:
     def __init__(self, server: Any, sampling: Mapping[str, Any]) -> None:
         """`server` is verl's `LLMServerClient`, `sampling` the sampling parameters that verl gave the episode."""
         self._server, self._sampling, self._name = server, dict(sampling), uuid4().hex
+        self._began = time.perf_counter()
         self.seconds = 0.0
+        """How long the server took."""
         self.preempted: int | None = None
         self.routed_experts: Any = None
         self.fields: dict[str, Any] = {}
-        """What verl's trainer wants to know of the weights that were used: the first and the last version."""
+        """What verl's trainer wants to know, such as the first and the last version of the weights that were used."""
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
         """Sample one answer. Raises EngineError if the server gives no token."""
@@ -42,12 +44,19 @@ class VerlEngine:
         finish: Literal["stop", "length"] = "stop" if ids[-1] in sampling.stop_ids else "length"
         return Generation(ids, finish, logprobs)
 
+    @property
+    def other_seconds(self) -> float:
+        """How long the episode has taken up to now beside that."""
+        return time.perf_counter() - self._began - self.seconds
+
     def _note(self, output: Any) -> None:
-        newest = {key: value for key, value in output.extra_fields.items() if value is not None}
-        if not self.fields:
-            self.fields = newest
-        elif "max_global_steps" in newest:
-            self.fields["max_global_steps"] = newest["max_global_steps"]
+        for key, value in output.extra_fields.items():
+            if value is None:
+                continue
+            if key == "max_global_steps" or key not in self.fields:
+                self.fields[key] = value
+            elif key.startswith("spec_num_"):  # counts of speculative decoding
+                self.fields[key] += value
         if output.num_preempted is not None:
             self.preempted = (self.preempted or 0) + int(output.num_preempted)
         if output.routed_experts is not None:  # of all tokens up to now

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import torch
@@ -48,19 +47,18 @@ class GymAgentLoop(AgentLoopBase):  # type: ignore[misc]
             EngineError: verl's server failed.
             EnvError: every episode of the group failed.
         """
-        began = time.perf_counter()
         session = session_of(self.config, self.tokenizer)
         row, engine, episode = await session.play(self.server_manager, sampling_params, kwargs)
         if episode is None:
             return []
         per_turn = session.settings.reward == "per_turn"
-        return [_output(row, engine, episode, per_turn, time.perf_counter() - began)]
+        return [_output(row, engine, episode, per_turn)]
 
 
-def _output(row: Row, engine: VerlEngine, episode: TokenTrajectory, per_turn: bool, seconds: float) -> EpisodeOutput:
+def _output(row: Row, engine: VerlEngine, episode: TokenTrajectory, per_turn: bool) -> EpisodeOutput:
     trajectory = episode.trajectory
     rewards = [turn.reward for turn in trajectory.turns]
-    waited = {"generate_sequences": engine.seconds, "tool_calls": max(seconds - engine.seconds, 0.0)}
+    waited = {"generate_sequences": engine.seconds, "tool_calls": engine.other_seconds}
     preempted = {} if engine.preempted is None else {"num_preempted": engine.preempted}
     return EpisodeOutput(
         prompt_ids=episode.prompt_ids,

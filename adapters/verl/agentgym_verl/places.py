@@ -2,16 +2,22 @@
 
 | backend | environments run |
 |---|---|
-| auto | by the environment: in worker processes if it burns CPU (SciWorld), else in the agent-loop worker |
+| auto | in the agent-loop worker; in worker processes if the environment's class is `heavy` |
 | local | in the agent-loop worker, in threads if they wait |
 | process | in worker processes of the agent-loop worker |
 | ray | in worker processes of Ray actors, on any node of the cluster |
 
 An environment whose arguments have a `base_url` runs on that server, whatever the backend.
+
+None of the suite's own is heavy: a step takes microseconds, or other processes do the work. All episodes of an
+agent-loop worker share its Java machines (SciWorld; their number is the argument `jvms`, by default one for each core)
+and its Chromium, which does seven times the work that a step of a web page costs here, so that the cores are busy
+before this process is. Worker processes would have machines and browsers of their own each.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +43,7 @@ class Places:
         """Nothing is started before the first environment is made."""
         self._settings = settings
         self._opener: WorkerPool | Any = None
+        self._opening = threading.Lock()  # environments are made in threads
         self.makers: dict[str, MakeEnv] = {}
         """How to make each kind that was asked for, for a `LanePool`."""
 
@@ -64,9 +71,10 @@ class Places:
         return "process" if env_class(env_id).heavy else "local"
 
     def _place(self, backend: str) -> Opener:
-        if self._opener is None:
-            self._opener = self._open(backend)
-        return self._opener
+        with self._opening:
+            if self._opener is None:
+                self._opener = self._open(backend)
+            return self._opener
 
     def _open(self, backend: str) -> Opener:
         if backend == "process":

@@ -65,7 +65,7 @@ def read_row(columns: Mapping[str, Any]) -> Row:
             str(info["group"]),
             str(info["split"]),
             bool(info["evaluation"]),
-            json.loads(info["env_kwargs"]),
+            dict(json.loads(info["env_kwargs"])),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(

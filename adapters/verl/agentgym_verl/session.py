@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import weakref
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import ray
 from omegaconf import OmegaConf
 
-from agentgym_envs.errors import EnvError
+from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Sampling, TokenTrajectory
 from agentgym_envs.rollout.play import play_on
 from agentgym_envs.rollout.step_files import StepFiles
@@ -42,7 +43,7 @@ class Session:
             max_tokens=int(rollout.response_length),
             max_turn_tokens=settings.max_turn_tokens,
             env_seconds=settings.env_seconds,
-            max_context=int(rollout.max_model_len or rollout.prompt_length + rollout.response_length),
+            max_context=_max_context(rollout),
         )
         self._sizes = {False: int(rollout.n), True: int(rollout.val_kwargs.n)}
         self._places = Places(settings)
@@ -50,6 +51,8 @@ class Session:
         self._room = asyncio.Semaphore(settings.concurrency)
         self._files = self._make_files()
         self._lost: Counter[str] = Counter()
+        self.close = weakref.finalize(self, _close, self._lanes, self._places, self._files)
+        """Closes the environments with what hosts them, and the files; also called when this process ends."""
 
     async def play(
         self, server: Any, sampling: Mapping[str, Any], columns: Mapping[str, Any]
@@ -58,7 +61,7 @@ class Session:
 
         Raises EnvError if that happened to every episode of the row's group: verl then counts the group as failed.
         """
-        row, step = read_row(columns), int(columns.get("global_steps", 0))
+        row, step = read_row(columns), _step(columns)
         limit = max_turns(self.settings, row.env_id, step, row.evaluation)
         meta = {"step": step, "training": not row.evaluation, "env": row.env_id}
         spec = EpisodeSpec(row.task, row.seed, meta, row.kind, limit)
@@ -102,13 +105,36 @@ class Session:
         self._lost[uid] += 1
         if self._lost[uid] >= self._sizes[row.evaluation]:
             del self._lost[uid]
-            raise EnvError(f"every episode of {row.task} failed")
+            raise EnvError(f"no episode of {row.task} can be learned from; the log of its agent-loop worker says why")
 
     def _make_files(self) -> StepFiles | None:
         if self.settings.trajectories is None:
             return None
         codec = self.codec if self.settings.record_tokens else None
         return StepFiles(self.settings.trajectories, _worker_name(), codec=codec)
+
+
+def _max_context(rollout: Any) -> int:
+    """How many tokens server and trainer take, the prompt included.
+
+    A prompt may be longer than verl's limit of prompts if the response is so much shorter.
+    """
+    context = int(rollout.prompt_length + rollout.response_length)
+    context = min(context, int(rollout.max_model_len or context))
+    return context - 1 if rollout.name == "sglang" else context  # verl leaves one out for SGLang
+
+
+def _step(columns: Mapping[str, Any]) -> int:
+    if "global_steps" not in columns:
+        raise UsageError("verl does not say which training step it is: only its V1 trainer does (trainer.use_v1=True)")
+    return int(columns["global_steps"])
+
+
+def _close(lanes: LanePool, places: Places, files: StepFiles | None) -> None:
+    lanes.close()
+    places.close()
+    if files is not None:
+        files.close()
 
 
 def _worker_name() -> str:

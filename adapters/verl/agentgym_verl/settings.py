@@ -111,7 +111,7 @@ def schedule_of(settings: Settings, env_id: str) -> TurnSchedule:
 
 
 def _read(name: str, kind: str, value: Any) -> Any:
-    """A value of the kind that a field has; numbers are welcome where text is wanted (rounds: 30)."""
+    """A value of the kind that a field has; for text, numbers and lists of them serve too (30, [10, 20, 30])."""
     optional = "None" in kind
     if value is None:
         if optional:
@@ -120,6 +120,8 @@ def _read(name: str, kind: str, value: Any) -> Any:
     wanted = {"str": str, "int": int, "float": float, "bool": bool}[kind.split(" ")[0]]
     if wanted is str and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
+    if wanted is str and isinstance(value, list):
+        return ",".join(map(str, value))
     if wanted is float and type(value) is int:
         return float(value)
     if type(value) is not wanted:

@@ -377,7 +377,7 @@ def test_templates_that_cannot_be_trained_on(grpo: Any, sft: Any, tmp_path: Path
         (["--env", ENV + ":-1"], ["the weight of an environment is a number above 0"]),
         (["--env", ENV + ":much"], ["the weight of an environment is a number above 0"]),
         (["--env", ENV + ":inf"], ["the weight of an environment is a number above 0"]),
-        (["--env", ENV + ":2", ENV], [f"--env names {ENV} twice", ENV + ":2"]),
+        (["--env", ENV + ":2", ENV], [f"{ENV} is named twice", ENV + ":2"]),
         (["--rounds", "BabyAI=3"], ["must name them all: TextCraft; got BabyAI"]),
         (["--rounds", "TextCraft=3;TextCraft=4"], ["names each environment once", "TextCraft=3;TextCraft=4"]),
         (["--rounds", "TextCraft=3;"], ["names each environment once"]),
