@@ -317,7 +317,7 @@ def cells_of(row: Mapping[str, Any]) -> list[str]:
     return [
         cost.scenario,
         cost.place,
-        *(f"{figure:.3g}" for figure in (*figures, *starts)),
+        *(f"{figure:,.0f}" if figure >= 100 else f"{round(figure, 4):.3g}" for figure in (*figures, *starts)),
         f"{needed.cores:.2f}{mark}",
         f"{needed.gib:.1f}{mark}",
     ]

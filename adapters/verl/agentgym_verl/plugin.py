@@ -7,11 +7,26 @@ registered. `check_registered` says why.
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
+from pathlib import Path
 
-from verl.experimental.agent_loop.agent_loop import _agent_loop_registry
+from verl.utils import import_utils
 
 from agentgym_envs.errors import UsageError
 from agentgym_verl import AGENT_NAME
+
+
+def _trl_has_value_heads() -> bool:
+    spec = find_spec("trl")
+    return spec is not None and (Path(spec.origin or "").parent / "experimental" / "ppo").is_dir()
+
+
+# verl 0.9.1 imports a class from any trl that is installed, and cannot train beside one that has no such class any more
+# (1.10 and newer, as our own extra `trl` asks for). It uses it for models with a value head only.
+if not _trl_has_value_heads():
+    import_utils.is_trl_available = lambda: False
+
+from verl.experimental.agent_loop.agent_loop import _agent_loop_registry  # noqa: E402
 
 _TARGET = "agentgym_verl.loop.GymAgentLoop"
 

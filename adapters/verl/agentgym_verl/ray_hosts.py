@@ -39,6 +39,8 @@ from agentgym_envs.vector.lanes import ToPost, post_all
 _log = logging.getLogger(__name__)
 _OPEN_SECONDS = 300.0
 """How long making one environment may take; after that, the worker process in which it hangs is ended."""
+_HARDLY_ANY = 0.001
+"""CPUs. Ray puts an actor that asks for nothing on any node, wherever it ought to be."""
 _UNDER_WAY = 2
 """How many frames are under way to a host at a time: one that waits there for replies, and one that brings calls."""
 
@@ -301,7 +303,8 @@ class RayPool:
         Args:
             hosts: how many actors, at least 1. Fewer do for as long as the cluster has no room for all.
             workers: the most worker processes of each.
-            placement: "spread" over all nodes, "near" the caller's, or a custom resource of which each host takes 1.
+            placement: "spread" over all nodes, "near" the caller's if there is room, or a custom resource, of which
+                each host takes 1.
             cpus: what Ray reserves for each host; by default as many as `workers`.
             patience: seconds to wait for a host if none is there, as when a node is lost or has yet to join.
         """
@@ -388,7 +391,7 @@ class _Terms(NamedTuple):
             raise UsageError("environments on Ray need a cluster: call ray.init() first")
         near = self.placement == "near"
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
-        options = {"num_cpus": self.cpus, "resources": self.resource, "max_concurrency": _UNDER_WAY + 2}
+        options = {"num_cpus": self.cpus or _HARDLY_ANY, "resources": self.resource, "max_concurrency": _UNDER_WAY + 2}
         return (
             ray.remote(EnvHost).options(scheduling_strategy=here if near else "SPREAD", **options).remote(self.workers)
         )

@@ -15,7 +15,7 @@ import gymnasium as gym
 import psutil
 import pytest
 
-from agentgym_envs.errors import EnvError
+from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.hosting import TwinEnv
 from agentgym_envs.registration import env_ids, register
 from agentgym_verl.places import Places
@@ -67,11 +67,13 @@ def test_ray_gets_what_the_settings_say() -> None:
     pytest.importorskip("ray")
     places = Places(Settings(backend="ray", hosts=3, workers=5, placement="near"))
     pool: Any = places._place("ray")
-    assert pool is places._place("ray")
-    assert pool._terms[:4] == (3, 5, "near", 5)
+    assert tuple(pool._terms)[:4] == (3, 5, "near", 5)
+    assert places._place("ray") is pool
+    with pytest.raises(UsageError, match=r"call ray\.init"):
+        places._place("ray").open(TRICKY, {})
     places.close()
     with pytest.raises(EnvError, match="closed"):
-        pool.open(TRICKY, {})
+        places._place("ray").open(TRICKY, {})
 
 
 @pytest.fixture

@@ -165,12 +165,11 @@ def nodes_of(placement: str) -> tuple[str, set[str | None]]:
 
 
 def test_placements(nodes: TwoNodes) -> None:
-    second = nodes.second.node_id
-    until(lambda: nodes_of("spread")[1] == {nodes.head, second})  # Ray does what it can: a node may still be starting
-    here, near = nodes_of("near")
-    assert near == {here}
+    here, second = ray.get_runtime_context().get_node_id(), nodes.second.node_id
+    assert nodes_of("near") == (here, {here})
     there = ray.remote(nodes_of).options(num_cpus=0, resources={ENVS: 1}).remote("near")
     assert ray.get(there, timeout=SECONDS) == (second, {second})
+    until(lambda: nodes_of("spread") == (here, {nodes.head, second}))  # as far as Ray knows of a new node
 
 
 @pytest.mark.parametrize("action", ["die", "exit", "raise", "odd"])
@@ -200,14 +199,15 @@ def test_slow_environments_hold_up_no_other(pool: RayPool) -> None:
     slow, other = [begun(pool, SLOW) for _ in range(3)], begun(pool)
     answers: list[Any] = []
     for twin in slow:
-        posted = twin.posted(Ask("step", "sleep 3"), answers.append)
+        posted = twin.posted(Ask("step", "sleep 4"), answers.append)
         assert posted is not None
         posted[0].post([posted[1]])
+        time.sleep(0.1)  # a frame each
     began = time.monotonic()
     assert other.step("up")[0] == "1"
     assert time.monotonic() - began < 2 and not answers
     until(lambda: len(answers) == 3)
-    assert time.monotonic() - began < 6, "they slept one after the other"
+    assert time.monotonic() - began < 8, "they slept one after the other"
 
 
 def test_a_node_that_is_lost_ends_its_episodes_and_another_takes_the_next(
@@ -381,13 +381,6 @@ def test_an_episode_of_verls_agent_loop(nodes: TwoNodes, make_worker: Callable[.
 def _some_worker(pool: RayPool) -> int:
     with closing(begun(pool)) as twin:
         return pid_of(twin)
-
-
-def test_a_pool_without_a_cluster_says_so() -> None:
-    if ray.is_initialized():
-        pytest.skip("a cluster is there")
-    with pytest.raises(UsageError, match=r"call ray\.init"):
-        RayPool().open(TRICKY, {})
 
 
 def test_a_session_that_is_closed_is_lost(pool: RayPool) -> None:

@@ -30,7 +30,6 @@ from tests.adapters.verl.training_envs import KWARGS
 
 ROOT = Path(__file__).parents[3]
 _MARK = "AGENTGYM_TEST_RUN"
-# As `plugin.ENVIRONMENT` of the CPU plugin would say if importing it did not import verl.
 _ENVIRONMENT = {
     "VERL_USE_EXTERNAL_MODULES": "tests.adapters.verl.cpu.plugin",
     "VERL_PLATFORM": "cpu",
@@ -43,32 +42,15 @@ _ENVIRONMENT = {
     "RAY_enable_worker_prestart": "0",  # a process for every logical CPU
     "HYDRA_FULL_ERROR": "1",
 }
-_CPU = """
-trainer.device=cpu trainer.n_gpus_per_node=1 trainer.nnodes=1
-ray_kwargs.ray_init.num_cpus=8 +ray_kwargs.ray_init.num_gpus=1 +ray_kwargs.ray_init.include_dashboard=False
-+ray_kwargs.ray_init.object_store_memory=100000000
-transfer_queue.backend.SimpleStorage.num_data_storage_units=1
-data.dataloader_num_workers=0
-actor_rollout_ref.model.use_remove_padding=False actor_rollout_ref.model.enable_gradient_checkpointing=False
-+actor_rollout_ref.model.override_config.attn_implementation=sdpa
-actor_rollout_ref.actor.strategy=fsdp2
-actor_rollout_ref.actor.use_torch_compile=False actor_rollout_ref.actor.fsdp_config.use_torch_compile=False
-+actor_rollout_ref.actor.fsdp_config.mixed_precision={param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}
-actor_rollout_ref.rollout.name=hfcpu actor_rollout_ref.rollout.tensor_model_parallel_size=1
-actor_rollout_ref.rollout.free_cache_engine=False
-actor_rollout_ref.rollout.agent.num_workers=1 reward.num_workers=0
-""".split()
-_TASK = """
-trainer.logger=[console,file] trainer.total_epochs=1000 trainer.default_local_dir=checkpoints
-data.train_files=train.parquet data.val_files=val.parquet
-data.train_batch_size=4 data.max_prompt_length=160 data.max_response_length=160 data.filter_overlong_prompts=False
-actor_rollout_ref.model.path=model
-actor_rollout_ref.actor.ppo_mini_batch_size=4 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=16
-actor_rollout_ref.actor.optim.lr=1e-3 actor_rollout_ref.actor.use_kl_loss=False
-actor_rollout_ref.rollout.n=4 actor_rollout_ref.rollout.calculate_log_probs=True
-actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=16 actor_rollout_ref.rollout.val_kwargs.temperature=1
-+agentgym.max_turn_tokens=10 +agentgym.trajectories=trajectories
-""".split()
+_OURS = ROOT / "adapters/verl/agentgym_verl/config"
+_CPU = Path(__file__).parent / "cpu/config"
+STOCK = ("+hardware=cpu", f"hydra.searchpath=[file://{_CPU}]")
+"""verl's own configuration."""
+OURS = (
+    *("--config-path", str(_OURS), "--config-name", "agentgym", "hardware=cpu"),
+    f"hydra.searchpath=[pkg://verl.trainer.config,file://{_CPU}]",
+)
+"""The adapter's."""
 
 
 @dataclass(frozen=True)
@@ -123,13 +105,15 @@ def launch(
 ) -> Run:
     """Train until the run ends; with `until`, until that holds, then interrupt it as Ctrl-C does.
 
+    `overrides` are those of Hydra: `STOCK` or `OURS`, and more.
+
     Raises AssertionError if it has not ended after that many seconds. No process outlives the call.
     """
     began, metrics, mark = time.monotonic(), folder / f"{name}.jsonl", {_MARK: uuid4().hex}
     environment = {**os.environ, **_ENVIRONMENT, **mark, "VERL_FILE_LOGGER_PATH": str(metrics)}
     with _ray_folder() as temp, (folder / "run.log").open("ab") as log:
-        command = [sys.executable, "-m", "verl.trainer.main_ppo", *_CPU, *_TASK, *overrides]
-        command.append(f"+ray_kwargs.ray_init._temp_dir={temp}")
+        command = [sys.executable, "-m", "verl.trainer.main_ppo", *overrides, "+size=tiny"]
+        command.append(f"++ray_kwargs.ray_init._temp_dir={temp}")
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
         try:
             _wait(process, began + seconds, until)

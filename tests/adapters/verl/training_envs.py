@@ -46,7 +46,7 @@ class FlakyCraft(GradedCraft):
         return super()._begin(task, rng)
 
     def _act(self, command: str) -> Transition:
-        if self._fails and self._turn > 0:
+        if self._fails and self._turn > 1:
             raise EnvError("the crafting table burns")
         return super()._act(command)
 

@@ -8,10 +8,12 @@ from io import StringIO
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
+from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec
+from agentgym_verl.cli.overrides import one_line
 from agentgym_verl.rows import Row
 from agentgym_verl.settings import read_settings, schedule_of
 
@@ -106,8 +108,8 @@ def _check_with_verl(config: Any) -> None:
 def _refusals() -> Iterator[None]:
     try:
         yield
-    except (AssertionError, ValueError, TypeError, NotImplementedError) as error:
-        raise UsageError(f"verl refuses the configuration: {error}") from error
+    except (AssertionError, ValueError, TypeError, NotImplementedError, HydraException) as error:
+        raise UsageError(f"verl refuses the configuration: {one_line(error)}") from error
 
 
 def _check_codec(config: Any) -> None:

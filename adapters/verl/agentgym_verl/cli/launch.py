@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,8 +33,11 @@ def launch(command: Sequence[str], environ: Mapping[str, str]) -> int:
     and a scheduler's SIGTERM do the same.
     """
     told: list[int] = []
-    process = subprocess.Popen(command, env=dict(environ), stdin=subprocess.DEVNULL, process_group=0)
-    with _passing_on(process, told):
+    with _signals(told) as listeners:  # from before there is a process, so that none is left behind
+        process = subprocess.Popen(command, env=dict(environ), stdin=subprocess.DEVNULL, process_group=0)
+        for number in told:
+            process.send_signal(number)
+        listeners.append(process.send_signal)
         code = process.wait()
     if signal.SIGINT in told:
         return _INTERRUPTED
@@ -42,15 +45,18 @@ def launch(command: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 @contextmanager
-def _passing_on(process: subprocess.Popen[bytes], told: list[int]) -> Iterator[None]:
-    def pass_on(number: int, frame: Any) -> None:
-        told.append(number)
-        if process.poll() is None:
-            process.send_signal(number)
+def _signals(told: list[int]) -> Iterator[list[Callable[[int], None]]]:
+    """Notes the signals that would end this process, and tells them to whom is in the list that it gives."""
+    listeners: list[Callable[[int], None]] = []
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    def hear(number: int, frame: Any) -> None:
+        told.append(number)
+        for listener in listeners:
+            listener(number)
+
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield listeners
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

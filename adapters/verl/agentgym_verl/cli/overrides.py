@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ def compose_config(given: Sequence[str]) -> Any:
             config = compose(CONFIG_NAME, list(given))
         OmegaConf.to_container(config, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
-        raise UsageError(f"verl's configuration does not compose: {' '.join(_lines(error))}") from None
+        raise UsageError(f"verl's configuration does not compose: {one_line(error)}") from None
     return config
 
 
@@ -61,6 +61,7 @@ def check_choice(option: str, group: str, name: str | None) -> None:
         raise UsageError(f"{option} must be one of {', '.join(choices(group))}; got {name!r}")
 
 
-def _lines(error: Exception) -> Iterator[str]:
-    """What an error of Hydra's says, without the places of its own code."""
-    return (line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("    full_key"))
+def one_line(error: Exception) -> str:
+    """What an error of Hydra's or verl's says, without the place in the configuration that it puts below."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return " ".join(line for line in lines if line and not line.startswith("full_key:"))

@@ -1,7 +1,7 @@
 """Lets stock verl train on the CPU; what verl loads in each of its processes by VERL_USE_EXTERNAL_MODULES.
 
-No line of verl is changed. Three things that it takes for granted on a GPU are met here: a platform, an inference
-engine (`hfcpu`, beside vLLM and SGLang), and two choices of libraries that have no CPU build.
+No file of verl is changed. What it takes for granted is met here: a platform, an inference engine (`hfcpu`, beside vLLM
+and SGLang), and two choices of libraries that this machine need not have.
 """
 
 from __future__ import annotations
@@ -10,32 +10,8 @@ from typing import Any
 
 import torch.distributed
 import transformers
-from verl.utils import import_utils
-
-# verl patches a class of TRL wherever TRL is installed; TRL 1.10 and later have no such class. Before verl's other
-# modules take the function over:
-import_utils.is_trl_available = lambda: False
-
-from verl.workers.rollout import base
-from verl.workers.rollout.replica import RolloutReplicaRegistry
 
 from tests.adapters.verl.cpu import platform as platform  # registers itself
-
-ENVIRONMENT = {
-    "VERL_USE_EXTERNAL_MODULES": __name__,
-    "VERL_PLATFORM": "cpu",
-    "VERL_ENGINE_DEVICE": "cuda",  # the training engines that exist are registered for this name
-}
-
-
-def _load_replica() -> Any:
-    from tests.adapters.verl.cpu.rollout import HFReplica
-
-    return HFReplica
-
-
-RolloutReplicaRegistry.register("hfcpu", _load_replica)
-base._ROLLOUT_REGISTRY["hfcpu", "async"] = "tests.adapters.verl.cpu.rollout.HFRollout"
 
 _init_process_group = torch.distributed.init_process_group
 _load_critic = transformers.AutoModelForTokenClassification.from_pretrained
@@ -53,5 +29,20 @@ def _without_flash_attention(*args: Any, **kwargs: Any) -> Any:
     return _load_critic(*args, **kwargs)
 
 
+def _register_rollout() -> None:
+    from verl.workers.rollout import base
+    from verl.workers.rollout.replica import RolloutReplicaRegistry
+
+    base._ROLLOUT_REGISTRY["hfcpu", "async"] = "tests.adapters.verl.cpu.rollout.HFRollout"
+    RolloutReplicaRegistry.register("hfcpu", _load_replica)
+
+
+def _load_replica() -> Any:
+    from tests.adapters.verl.cpu.rollout import HFReplica
+
+    return HFReplica
+
+
 torch.distributed.init_process_group = _with_one_gloo
 transformers.AutoModelForTokenClassification.from_pretrained = _without_flash_attention
+_register_rollout()

@@ -19,8 +19,9 @@ class HFReplica(RolloutReplica):  # type: ignore[misc]
     """Starts the server, in the trainer's process."""
 
     async def launch_servers(self) -> None:
-        server = HFServer.options(name=_NAME).remote(self.model_config["path"], self.config.seed)
-        self.servers, self._server_handle, self._server_address = [server], server, "hfcpu"
+        server: Any = HFServer  # an actor class since it was decorated, which mypy cannot know
+        handle = server.options(name=_NAME).remote(self.model_config["path"], self.config.seed)
+        self.servers, self._server_handle, self._server_address = [handle], handle, "hfcpu"
 
 
 class HFRollout(BaseRollout):  # type: ignore[misc]

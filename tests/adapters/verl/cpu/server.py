@@ -1,4 +1,4 @@
-"""An inference server on the CPU: a Ray actor over a Hugging Face model. It does without verl, which is slow to load."""
+"""An inference server on the CPU: a Ray actor over a Hugging Face model. It does not import verl, which takes long."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ class HFServer:
     """Answers what waits in one batch; questions that come meanwhile make the next."""
 
     def __init__(self, path: str, seed: int) -> None:
-        torch.set_num_threads(1)
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
         self._engine = HFEngine(model, AutoTokenizer.from_pretrained(path), logprobs=True)
