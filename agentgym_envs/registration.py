@@ -7,6 +7,8 @@ every id knows `base_url` (its twin behind a server) and `gym.make_vec` without 
 from __future__ import annotations
 
 import importlib
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -83,6 +85,13 @@ def register(id: str, entry_point: str) -> None:
         disable_env_checker=True,
         order_enforce=False,
     )
+
+
+def short_names(ids: Sequence[str]) -> dict[str, str]:
+    """`AgentGym/TextCraft-v0` as `TextCraft`, wherever that is one of a kind."""
+    short = {env_id: env_id.rpartition("/")[2].rpartition("-v")[0] or env_id for env_id in ids}
+    count = Counter(short.values())
+    return {env_id: name if count[name] == 1 else env_id for env_id, name in short.items()}
 
 
 def entry_point_of(id: str) -> str | None:

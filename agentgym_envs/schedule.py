@@ -7,7 +7,7 @@ Source: ScalingInter-RL, arXiv 2509.08755, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentgym_envs.errors import UsageError
@@ -64,6 +64,47 @@ def parse_schedule(rounds: str | int | Sequence[int], every: int | None = None) 
     if every is None:
         raise UsageError(f"rounds {_show(numbers)} grow, so the number of steps of a stage is needed: --every 100")
     return StepRounds(numbers, every)
+
+
+Schedules = TurnSchedule | Mapping[str, TurnSchedule]
+"""One schedule, or one for each environment, by its id."""
+
+
+def parse_schedules(rounds: str, every: int | None = None) -> Schedules:
+    """`parse_schedule`, or a schedule for each environment that is named: TextCraft=10,20,30;BabyAI=6,13,20.
+
+    Raises:
+        UsageError: as `parse_schedule`; an environment without a name, or named twice.
+    """
+    if "=" not in rounds:
+        return parse_schedule(rounds, every)
+    found: dict[str, TurnSchedule] = {}
+    for part in rounds.split(";"):
+        name, equals, numbers = (text.strip() for text in part.partition("="))
+        if not name or not equals or name in found:
+            raise UsageError(
+                f"rounds name each environment once, as in TextCraft=10,20,30;BabyAI=6,13,20; got {rounds!r}"
+            )
+        found[name] = parse_schedule(numbers, every)
+    return found
+
+
+def match_schedules(schedules: Schedules, names: Mapping[str, str]) -> Schedules:
+    """The schedules by id. `names` are the ids of a run's environments with their short names, either of which serves.
+
+    Raises:
+        UsageError: a schedule is of no environment of the run, or one has none.
+    """
+    if callable(schedules):
+        return schedules
+    found = {env_id: schedules.get(env_id) or schedules.get(name) for env_id, name in names.items()}
+    unknown = set(schedules) - set(names) - set(names.values())
+    if unknown or not all(found.values()) or not names:
+        raise UsageError(
+            f"schedules for each environment must name them all: {', '.join(names.values()) or 'there is only one'}; "
+            f"got {', '.join(schedules)}"
+        )
+    return {env_id: one for env_id, one in found.items() if one}
 
 
 def _numbers(rounds: str | int | Sequence[int]) -> tuple[int, ...]:

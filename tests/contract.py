@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 
 from agentgym_envs.core import StopReason, TextEnv, text_env
 from agentgym_envs.errors import EpisodeOver, NoOracle, UnknownTask, UsageError
-from agentgym_envs.grammar import GRAMMARS
+from agentgym_envs.grammar import GRAMMARS, make_grammar
 from agentgym_envs.task import SPLITS, Task
 
 REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"}
@@ -176,21 +176,19 @@ def instances_agree(make: Make) -> None:
         assert [one.reset() for _ in range(5)] == [other.reset() for _ in range(5)]
 
 
-def processes_agree(env_id: str, options: dict[str, Any]) -> None:
-    """Needs no `Make`: the other processes make the environment themselves."""
+def processes_agree(env_id: str, options: dict[str, Any], here: str) -> None:
+    """Needs no `Make`: the other process makes the environment itself. `here` is the hash of this one's transcript."""
     code = (
         "import functools, json, sys, gymnasium as gym, agentgym_envs\n"
         "from tests.contract import transcript_hash\n"
         "print(transcript_hash(functools.partial(gym.make, sys.argv[1], **json.loads(sys.argv[2]))))"
     )
-    hashes = set()
-    for hash_seed in ("0", "random"):
-        environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(_REPO)}
-        command = [sys.executable, "-c", code, env_id, json.dumps(options)]
-        done = subprocess.run(command, env=environ, cwd=_REPO, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        hashes.add(done.stdout)
-    assert len(hashes) == 1, "the transcript depends on the process"
+    another = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"
+    environ = {**os.environ, "PYTHONHASHSEED": another, "PYTHONPATH": str(_REPO)}
+    command = [sys.executable, "-c", code, env_id, json.dumps(options)]
+    done = subprocess.run(command, env=environ, cwd=_REPO, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == here, "the transcript depends on the process"
 
 
 def end_is_final(make: Make) -> None:
@@ -256,25 +254,41 @@ def restores_a_snapshot(make: Make) -> None:
 
 
 def oracle_solves(make: Make) -> None:
-    """A sample of every group and split, in every grammar, leaving the state as it was while it plans."""
-    for grammar in GRAMMARS:
-        with opened(make, grammar=grammar) as env:
-            if env.tasks.name in FEW and grammar not in ("bare", "tool_call"):
-                continue
-            for seed, task in enumerate(sample_tasks(env, per_group=TASKS_PER_GROUP if grammar == "bare" else 1)):
-                _, before = env.reset(seed=seed, options={"task": task.id})
-                try:
-                    plan = list(env.oracle())
-                except NoOracle:
-                    pytest.skip("this environment has no oracle")
-                assert list(env.oracle()) == plan
-                for command in plan:
-                    *_, info = env.step(env.grammar.format(command, "so it goes"))
-                    assert info["invalid_action"] is None, (task.id, command)
-                assert plan, "a task that is solved from the start"
-                assert info["success"] and info["stop_reason"] == "success", (task.id, plan)
-                assert 0.0 < info["score"] <= 1.0 + 1e-9  # a scenario may pay less for a longer way
-                assert info["state_key"] != before["state_key"]
+    """A sample of every group and split, leaving the state as it was while it plans; and again in other grammars.
+
+    Of a grammar of the suite's a task of each split will do, since all commands are read back from it besides.
+    """
+    with opened(make) as env:
+        shared = [name for name in GRAMMARS if env.grammars.get(name) is GRAMMARS[name]]
+        grammars = [make_grammar(name) for name in shared]
+        for seed, task in enumerate(sample_tasks(env)):
+            plan = _solve(env, task, seed)
+            for grammar in grammars:
+                assert [grammar.parse(grammar.format(one, "so it goes")).command for one in plan] == plan
+        tasks = sample_tasks(env, per_group=1)
+    few = list({task.split: task for task in tasks}.values())
+    for name in ("tool_call",) if env.tasks.name in FEW else tuple(GRAMMARS)[1:]:
+        with opened(make, grammar=name) as env:
+            for seed, task in enumerate(few if name in shared else tasks):
+                _solve(env, task, seed)
+
+
+def _solve(env: TextEnv, task: Task, seed: int) -> list[str]:
+    """Carry out the oracle's plan."""
+    _, before = env.reset(seed=seed, options={"task": task.id})
+    try:
+        plan = list(env.oracle())
+    except NoOracle:
+        pytest.skip("this environment has no oracle")
+    assert list(env.oracle()) == plan
+    for command in plan:
+        *_, info = env.step(env.grammar.format(command, "so it goes"))
+        assert info["invalid_action"] is None, (task.id, command)
+    assert plan, "a task that is solved from the start"
+    assert info["success"] and info["stop_reason"] == "success", (task.id, plan)
+    assert 0.0 < info["score"] <= 1.0 + 1e-9  # a scenario may pay less for a longer way
+    assert info["state_key"] != before["state_key"]
+    return plan
 
 
 def survives_garbage(make: Make) -> None:
@@ -356,9 +370,12 @@ def random_commands_are_repeatable_actions(make: Make) -> None:
             assert env.grammar.format(command) in env.action_space
 
 
-def twins_agree(make: Make, make_twin: Make) -> None:
-    """Everything that comes out of an environment comes out of its twin, exceptions included; not one of `CHECKS`."""
-    assert transcript_hash(make) == transcript_hash(make_twin)
+def twins_agree(make: Make, make_twin: Make, here: str) -> None:
+    """Everything that comes out of an environment comes out of its twin, exceptions included; not one of `CHECKS`.
+
+    `here` is the hash of the environment's own transcript.
+    """
+    assert transcript_hash(make_twin) == here
     with opened(make) as env, opened(make_twin) as twin:
         assert (env.rules, env.instructions, env.split, env.groups) == (
             twin.rules,
@@ -442,4 +459,4 @@ THERE_TOO = (
     refuses_what_cannot_be,
     renders_text,
 )
-"""Of an environment that takes long, what its remote twin has to show besides giving the same bytes."""
+"""What a twin has to show besides giving the same bytes, where another passes all checks on the same way there."""

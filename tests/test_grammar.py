@@ -138,6 +138,7 @@ def test_an_action_quoted_in_the_thought_is_not_carried_out(name: str) -> None:
     assert grammar.parse(grammar.format("keep", f"The page says:\n{quoted}\nI will not.")).command == "keep"
 
 
+@pytest.mark.slow
 def test_hostile_text_is_read_in_linear_time() -> None:
     for mark in MARKS:  # a quadratic reader would need minutes for a message of megabytes
         for name in NAMES:

@@ -9,12 +9,10 @@ import ast
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
-
-import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "agentgym_envs"
@@ -79,6 +77,7 @@ def part_of(module: str) -> str:
     return [*module.split("."), ROOT_PACKAGE][1]
 
 
+@cache
 def is_module(name: str) -> bool:
     path = ROOT / name.replace(".", "/")
     return path.is_dir() or path.with_suffix(".py").is_file()
@@ -109,18 +108,38 @@ def defers(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
 
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+class Facts(NamedTuple):
+    """What these tests ask of a file. Its tree is not kept: there are hundreds, and large."""
+
+    lines: int
+    imports: list[Import]  # of what is not in Python's own library
+    functions: list[tuple[int, str]]  # length in lines, and place
+    prints: list[int]  # the lines of the calls
 
 
 @cache
+def facts(path: Path) -> Facts:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    nodes = list(ast.walk(tree))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    return Facts(
+        len(text.splitlines()),
+        [i for i in walk(tree, path, False) if i.top not in sys.stdlib_module_names],
+        [((f.end_lineno or 0) - f.lineno + 1, f"{path.relative_to(ROOT)}:{f.lineno} {f.name}") for f in functions],
+        [call.lineno for call in calls if ast.unparse(call.func) == "print"],
+    )
+
+
 def imports(path: Path) -> list[Import]:
-    return [i for i in walk(tree(path), path, False) if i.top not in sys.stdlib_module_names]
+    return facts(path).imports
 
 
-def each(files: list[Path]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", files, ids=lambda path: str(path.relative_to(ROOT)))
+def none_of(files: list[Path], faults: Callable[[Path], Sequence[object]]) -> None:
+    """No file has any of the faults; one assertion for all, as thousands of tests take longer than what they ask."""
+    found = {str(path.relative_to(ROOT)): wrong for path in files if (wrong := faults(path))}
+    assert not found, "\n".join(f"{path}: {[*wrong]}" for path, wrong in found.items())
 
 
 def test_the_walk_sees_every_form_of_import() -> None:
@@ -149,51 +168,55 @@ def test_the_tree_is_where_these_tests_look() -> None:
     assert len(FILES) > 15
 
 
-@each(FILES)
-def test_every_module_has_its_place(path: Path) -> None:
-    assert part_of(module_name(path)) in RANK, "give the new module a layer in LAYERS"
+def test_every_module_has_its_place() -> None:
+    parts = {part_of(module_name(path)) for path in FILES}
+    assert parts <= RANK.keys(), f"give {parts - RANK.keys()} a layer in LAYERS"
 
 
-@each(FILES)
-def test_imports_point_down_the_layers(path: Path) -> None:
-    part = part_of(module_name(path))
-    ours = [i for i in imports(path) if i.top == PACKAGE]
-    upward = [i for i in ours if RANK[part_of(i.module)] > RANK[part]]
-    assert not upward, f"{part} may not import {upward}"
+def test_imports_point_down_the_layers() -> None:
+    def upward(path: Path) -> list[Import]:
+        rank = RANK[part_of(module_name(path))]
+        return [i for i in imports(path) if i.top == PACKAGE and RANK[part_of(i.module)] > rank]
+
+    none_of(FILES, upward)
 
 
-@each([path for path in FILES if RANK.get(part_of(module_name(path)), 9) < RANK["cli"]])
-def test_nothing_but_a_scenario_imports_it(path: Path) -> None:
-    part = part_of(module_name(path))
-    allowed = {part, *MAY_NAME.get(part, ())}
-    foreign = [i for i in imports(path) if i.top == PACKAGE and part_of(i.module) in SCENARIOS - allowed]
-    assert not foreign
+def test_nothing_but_a_scenario_imports_it() -> None:
+    def foreign(path: Path) -> list[Import]:
+        part = part_of(module_name(path))
+        others = SCENARIOS - {part, *MAY_NAME.get(part, ())}
+        return [i for i in imports(path) if i.top == PACKAGE and part_of(i.module) in others]
+
+    none_of([path for path in FILES if RANK.get(part_of(module_name(path)), 9) < RANK["cli"]], foreign)
 
 
-@each(FILES)
-def test_the_suite_never_imports_a_training_library(path: Path) -> None:
-    assert not [i for i in imports(path) if i.top in TRAINING]
+def test_the_suite_never_imports_a_training_library() -> None:
+    none_of(FILES, lambda path: [i for i in imports(path) if i.top in TRAINING])
 
 
-@each(FILES)
-def test_adapters_are_imported_by_their_command_alone_and_only_when_it_runs(path: Path) -> None:
-    found = [i for i in imports(path) if i.top in ADAPTERS]
-    assert not found or part_of(module_name(path)) == "cli"
-    assert all(i.deferred for i in found)
+def test_adapters_are_imported_by_their_command_alone_and_only_when_it_runs() -> None:
+    def wrong(path: Path) -> list[Import]:
+        by_command = part_of(module_name(path)) == "cli"
+        return [i for i in imports(path) if i.top in ADAPTERS and not (by_command and i.deferred)]
+
+    none_of(FILES, wrong)
 
 
-@each(FILES)
-def test_third_party_packages_stay_where_they_belong(path: Path) -> None:
-    part = part_of(module_name(path))
-    known = {PACKAGE, *ADAPTERS, *EVERYWHERE, *THIRD_PARTY.get(part, set())}
-    foreign = [i for i in imports(path) if i.top not in known and not (part in SCENARIOS and i.deferred)]
-    assert not foreign
+def test_third_party_packages_stay_where_they_belong() -> None:
+    def foreign(path: Path) -> list[Import]:
+        part = part_of(module_name(path))
+        known = {PACKAGE, *ADAPTERS, *EVERYWHERE, *THIRD_PARTY.get(part, set())}
+        return [i for i in imports(path) if i.top not in known and not (part in SCENARIOS and i.deferred)]
+
+    none_of(FILES, foreign)
 
 
-@each(ADAPTER_FILES)
-def test_an_adapter_does_not_import_another(path: Path) -> None:
-    own = path.relative_to(ROOT / "adapters").parts[1]
-    assert not [i for i in imports(path) if i.top in ADAPTERS - {own}]
+def test_an_adapter_does_not_import_another() -> None:
+    def others(path: Path) -> list[Import]:
+        own = path.relative_to(ROOT / "adapters").parts[1]
+        return [i for i in imports(path) if i.top in ADAPTERS - {own}]
+
+    none_of(ADAPTER_FILES, others)
 
 
 def test_importing_the_suite_loads_nothing_heavy() -> None:
@@ -204,27 +227,16 @@ def test_importing_the_suite_loads_nothing_heavy() -> None:
     assert not loaded & {*TRAINING, *ADAPTERS, "httpx", "rich", "typer", "click", "asyncio", "pandas", "matplotlib"}
 
 
-@each(FILES + ADAPTER_FILES)
-def test_nothing_prints_but_the_command_line(path: Path) -> None:
-    if "cli" in path.relative_to(ROOT).with_suffix("").parts:
-        return
-    calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    assert not [f"line {call.lineno}" for call in calls if ast.unparse(call.func) == "print"]
+def test_nothing_prints_but_the_command_line() -> None:
+    quiet = [path for path in FILES + ADAPTER_FILES if "cli" not in path.relative_to(ROOT).with_suffix("").parts]
+    none_of(quiet, lambda path: facts(path).prints)
 
 
-def functions(path: Path) -> list[tuple[int, str]]:
-    """Length in lines and place of every function."""
-    nodes = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    where = path.relative_to(ROOT)
-    return [((node.end_lineno or 0) - node.lineno + 1, f"{where}:{node.lineno} {node.name}") for node in nodes]
-
-
-@each(FILES + ADAPTER_FILES)
-def test_no_file_over_500_lines_and_no_function_over_60(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
-    assert not [function for function in functions(path) if function[0] > 60]
+def test_no_file_over_500_lines_and_no_function_over_60() -> None:
+    none_of(FILES + ADAPTER_FILES, lambda path: [facts(path).lines] if facts(path).lines > 500 else [])
+    none_of(FILES + ADAPTER_FILES, lambda path: [one for one in facts(path).functions if one[0] > 60])
 
 
 def test_half_of_all_functions_have_at_most_10_lines() -> None:
-    lengths = [length for path in FILES + ADAPTER_FILES for length, _ in functions(path)]
+    lengths = [length for path in FILES + ADAPTER_FILES for length, _ in facts(path).functions]
     assert statistics.median(lengths) <= 10

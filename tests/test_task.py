@@ -122,6 +122,7 @@ def test_the_digest_depends_on_everything_that_decides_the_tasks() -> None:
     assert len({table.digest for table in tables}) == len(tables)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hash_seed", ["0", "1"])
 def test_the_digest_is_the_same_in_every_process(hash_seed: str) -> None:
     code = "from tests.test_task import TINY; print(TINY.digest)"

@@ -19,9 +19,15 @@ COMMANDS, ENGINES = "agentgym.commands", "agentgym.engines"
 _KNOWN = {
     "train": "Train a model: [bold]train grpo[/] (multi-turn RL) or [bold]train sft[/] (on demonstrations).",
     "tiny-model": "Make a small untrained model and tokenizer, for trying things out without a download.",
+    "verl": "Train with verl on Ray, from one GPU to many nodes: [bold]verl data[/], [bold]verl train grpo[/].",
 }
 """Commands of ours that show in the help with or without the extra that brings them."""
-_PACKAGES = {"train": ("trl", "trl"), "tiny-model": ("transformers", "trl"), "hf": ("transformers", "trl")}
+_PACKAGES = {
+    "train": ("trl", "trl"),
+    "tiny-model": ("transformers", "trl"),
+    "hf": ("transformers", "trl"),
+    "verl": ("verl", "verl"),
+}
 
 
 def add_commands(app: typer.Typer) -> None:

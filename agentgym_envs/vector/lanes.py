@@ -14,7 +14,8 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import Any, Literal, TypeVar
 
@@ -256,7 +257,7 @@ class LanePool:
         self._makers, self._size = makers, size if callable(makers) else 2 * size
         self._idle: list[tuple[MakeEnv, Lane]] = []
         self._busy = 0
-        self._slow: set[int] = set()  # the makers of environments that wait, by identity
+        self._quick: set[int] = set()  # the makers of environments that are called at once, by identity
         self._openings: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
     def take(self, kind: str) -> Lane:
@@ -267,12 +268,12 @@ class LanePool:
         return lane
 
     async def open(self, kind: str) -> Lane:
-        """`take` for an event loop: lanes whose environments wait are made side by side, in threads.
+        """`take` for an event loop: lanes are made side by side, in threads, unless their calls take no time.
 
-        The first of a kind is made here and now, for only then is known whether it waits.
+        Whether that is so is known once the first of a kind is there.
         """
         make = self._maker(kind)
-        if id(make) not in self._slow:
+        if id(make) in self._quick:
             return self.take(kind)
         lane = self._reuse(make)
         self._busy += 1
@@ -280,10 +281,21 @@ class LanePool:
             return lane
         try:
             async with self._gate():
-                return await _in_thread(partial(Lane, make), Lane.close)
+                return self._note(make, await _in_thread(partial(Lane, make), Lane.close))
         except BaseException:
             self._busy -= 1
             raise
+
+    @asynccontextmanager
+    async def lease(self, kind: str) -> AsyncIterator[Lane]:
+        """A lane for one episode; dropped if that did not come to its end, since a call may be under way."""
+        lane = await self.open(kind)
+        try:
+            yield lane
+        except BaseException:
+            self.drop(lane)
+            raise
+        self.give(kind, lane)
 
     def give(self, kind: str, lane: Lane) -> None:
         """Hand a lane back."""
@@ -311,8 +323,8 @@ class LanePool:
         return None
 
     def _note(self, make: MakeEnv, lane: Lane) -> Lane:
-        if not lane.inline:
-            self._slow.add(id(make))
+        if lane.inline:
+            self._quick.add(id(make))
         return lane
 
     def _gate(self) -> asyncio.Semaphore:

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import UsageError
-from agentgym_envs.hosting.connection import check_seconds
+from agentgym_envs.hosting.connection import Opener, check_seconds
 from agentgym_envs.hosting.twin import TwinEnv
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import env_class
@@ -34,6 +34,7 @@ def make_vec(
     *,
     backend: Backend | None = None,
     num_workers: int | None = None,
+    opener: Opener | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     infos: Infos = "arrays",
     step_seconds: float | None = None,
@@ -52,6 +53,8 @@ def make_vec(
             that are `native_async`. By default what suits the environment: "remote" with `base_url`.
         num_workers: how many processes the backend "process" has. By default one an environment, so that one that
             crashes takes no other with it.
+        opener: a place of your own where they run, instead of a backend: a `WorkerPool` that several share, or a
+            `RayPool` (`agentgym_verl.ray_hosts`). It stays open when the vector environment is closed.
         autoreset_mode: "NextStep", "SameStep" or "Disabled".
         infos: "arrays" (Gymnasium's form) or "list" (a dict an environment).
         step_seconds: after this long, a step or reset is given up as `env_error`; None is never.
@@ -66,15 +69,10 @@ def make_vec(
     _check_numbers(num_envs, num_workers, step_seconds)
     check_choices(infos, autoreset_mode)
     spec = _spec_of(id, kwargs)
-    chosen = backend or _backend_for(env_class(spec.id), kwargs)
-    if chosen not in BACKENDS:
-        raise UsageError(f"backend must be one of {', '.join(BACKENDS)}, got {chosen!r}")
-    if (chosen == "remote") != ("base_url" in kwargs):
-        raise UsageError('the backend "remote" needs base_url=..., and no other backend takes it')
-    if num_workers is not None and chosen != "process":
-        raise UsageError(f'num_workers is for the backend "process", not for {chosen!r}')
-    pool = WorkerPool(num_envs if num_workers is None else num_workers) if chosen == "process" else None
-    make = _wrapped(_maker(id, pool, kwargs), wrappers)
+    chosen = _choose(spec.id, backend, num_workers, opener, kwargs)
+    own = chosen == "process" and opener is None
+    pool = WorkerPool(num_workers or num_envs) if own else None
+    make = _wrapped(_maker(id, opener or pool, kwargs), wrappers)
     mode = None if wrappers and chosen != "inline" else _MODES.get(chosen)
     on_close = pool.close if pool else _nothing
     try:
@@ -97,6 +95,24 @@ def _check_numbers(num_envs: Any, num_workers: Any, step_seconds: Any) -> None:
         check_seconds("step_seconds", step_seconds)
 
 
+def _choose(
+    env_id: str, backend: Backend | None, num_workers: int | None, opener: Opener | None, kwargs: dict[str, Any]
+) -> Backend:
+    """Where the environments run. Raises UsageError for arguments that exclude each other."""
+    if opener is not None:
+        if backend is not None or num_workers is not None or "base_url" in kwargs:
+            raise UsageError("opener says where the environments run: no backend, num_workers or base_url goes with it")
+        return "process"
+    chosen = backend or _backend_for(env_class(env_id), kwargs)
+    if chosen not in BACKENDS:
+        raise UsageError(f"backend must be one of {', '.join(BACKENDS)}, got {chosen!r}")
+    if (chosen == "remote") != ("base_url" in kwargs):
+        raise UsageError('the backend "remote" needs base_url=..., and no other backend takes it')
+    if num_workers is not None and chosen != "process":
+        raise UsageError(f'num_workers is for the backend "process", not for {chosen!r}')
+    return chosen
+
+
 def _backend_for(kind: type[TextEnv], kwargs: dict[str, Any]) -> Backend:
     if "base_url" in kwargs:
         return "remote"
@@ -117,9 +133,9 @@ def _spec_of(id: str, kwargs: dict[str, Any]) -> EnvSpec:
     return spec
 
 
-def _maker(env_id: str, pool: WorkerPool | None, kwargs: dict[str, Any]) -> MakeEnv:
-    if pool is not None:
-        return lambda: TwinEnv(env_id, pool, kwargs)
+def _maker(env_id: str, opener: Opener | None, kwargs: dict[str, Any]) -> MakeEnv:
+    if opener is not None:
+        return lambda: TwinEnv(env_id, opener, kwargs)
     return lambda: gym.make(env_id, **kwargs)
 
 

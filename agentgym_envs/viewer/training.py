@@ -50,7 +50,7 @@ def training_of(folders: Sequence[Path], entries: Sequence[Entry]) -> dict[str, 
 
 def _run(name: str, folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
     shift = 0 if any(entry.file.source.kind == AGENTGYM_RL for entry in entries) else 1
-    logged = _logged(folder / "metrics.jsonl")
+    logged = _logged(folder)
     counted = _counted([entry.facts for entry in entries], shift)
     rows = {place: counted.get(place, {}) | logged.get(place, {}) for place in sorted(logged | counted, key=_order)}
     listed = {(place.step, place.eval) for place in counted}
@@ -73,10 +73,10 @@ def _order(place: _Place) -> tuple[int, bool, str]:
     return place.step, place.eval, place.env or ""
 
 
-def _logged(path: Path) -> _Rows:
-    """What a file of metrics says; lines that do not read, as the last one of a run that writes, are passed over."""
+def _logged(folder: Path) -> _Rows:
+    """What a run's metrics say; lines that do not read, as the last one of a run that writes, are passed over."""
     rows = defaultdict[_Place, dict[str, float]](dict)
-    for line in _lines(path):
+    for line in (line for path in _metric_files(folder) for line in _lines(path)):
         step = line.get("step", line.get("round"))
         if not _is_number(step):
             continue
@@ -87,6 +87,12 @@ def _logged(path: Path) -> _Rows:
                 env, name = (match["env"], match["name"]) if match else (None, key)
                 rows[_Place(int(step), is_eval, env)][name] = value
     return rows
+
+
+def _metric_files(folder: Path) -> list[Path]:
+    """The file of metrics, and those of a run that was resumed, in order: verl begins one anew each time."""
+    later = [path for path in folder.glob("metrics.jsonl.*") if path.suffix[1:].isdecimal()]
+    return [folder / "metrics.jsonl", *sorted(later, key=lambda path: int(path.suffix[1:]))]
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -100,7 +106,8 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             continue
         if isinstance(line, dict):
-            yield line
+            nested = line.get("data")  # verl's own log
+            yield {**nested, "step": line.get("step")} if isinstance(nested, dict) else line
 
 
 def _counted(episodes: Sequence[Facts], shift: int) -> _Rows:

@@ -251,7 +251,7 @@ def fits(key: Any, door: Any) -> bool:
 def test_every_level_is_solved(first: int, actions: Actions) -> None:
     env, tried, failed = make(actions), 0, []
     for level in LEVELS:
-        for seed in range(first, first + 25):
+        for seed in range(first, first + 10):
             begin(env, level, seed)
             if env.task is None or not env.task.data["solvable"]:
                 continue
@@ -260,5 +260,5 @@ def test_every_level_is_solved(first: int, actions: Actions) -> None:
                 solve_in(env)
             except (NoOracle, AssertionError) as error:
                 failed.append(f"{level} {seed}: {error}"[:200])
-    assert tried > 2_300
+    assert tried > 900
     assert len(failed) <= tried / 100, "\n".join(failed)

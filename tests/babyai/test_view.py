@@ -59,10 +59,10 @@ def test_what_is_in_sight_is_what_minigrid_shows() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_in_sight_is_what_minigrid_shows_100_000_times() -> None:
+def test_what_is_in_sight_is_what_minigrid_shows_40_000_times() -> None:
     for number, level in enumerate(LEVELS):
-        for seed in range(5):
-            count_cells(make_world(level, seed), 210, 5 * number + seed)
+        for seed in range(2):
+            count_cells(make_world(level, seed), 210, 2 * number + seed)
 
 
 def spot(seen: Seen) -> tuple[int, int]:
@@ -157,6 +157,7 @@ def view_of(free: int) -> View:
     return View([], free, None, free)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(FREE)
 def test_reach_is_what_can_be_walked_to(free: int) -> None:

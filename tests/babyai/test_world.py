@@ -119,7 +119,7 @@ def test_play_is_minigrids(play: tuple[str, int, int]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(RANDOM_PLAY)
 def test_long_play_is_minigrids(play: tuple[str, int, int]) -> None:
     compare_in_play(*play)

@@ -122,6 +122,7 @@ def test_a_plug_ins_engine_gets_model_and_template(run: Run, monkeypatch: pytest
     assert outcome[::2] == (1, "agentgym: no luck with a:b and TEMPLATE\n")
 
 
+@pytest.mark.slow
 def test_a_pipe_that_is_closed_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)

@@ -94,6 +94,7 @@ def test_two_environments(run: Run, toy: str) -> None:
     assert (len(metrics["environments"]), metrics["overall"]["tasks"], metrics["overall"]["env_id"]) == (2, 2, None)
 
 
+@pytest.mark.slow
 def test_a_directory_of_another_run_is_left_alone(run: Run, refuses: Run, tmp_path: Path) -> None:
     words = ("eval", "textcraft", "--policy", "oracle", "--tasks", 4, "--out", "out")
     assert run(*words).code == 0
@@ -205,6 +206,7 @@ def interrupt_after(directory: Path, episodes: int, process: subprocess.Popen) -
     process.send_signal(signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_played_and_resume_ends_with_the_same(run: Run, tmp_path: Path) -> None:
     words = ("eval", "textcraft", "--policy", "random", "--env-arg", "worlds=invented", "--tasks", 400, "--out")
     process = subprocess.Popen(
@@ -226,6 +228,7 @@ def test_ctrl_c_keeps_what_was_played_and_resume_ends_with_the_same(run: Run, tm
     assert len(records("out")) == 400
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_what_was_played(spawn: Run, run: Run, tmp_path: Path) -> None:
     words = ("eval", "textcraft", "--policy", "oracle", "--tasks", 60, "--out", "out")
 
@@ -258,6 +261,7 @@ def test_replay_repeats_a_record(run: Run, refuses: Run) -> None:
     assert "was recorded with no --env-arg" in other.err
 
 
+@pytest.mark.slow
 def test_policies_that_cannot_be(refuses: Run, tmp_path: Path, toy: str) -> None:
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "bad.jsonl").write_text('{"schema": 99}\n')
@@ -326,6 +330,7 @@ def test_a_model_behind_a_server(run: Run, server: str, monkeypatch: pytest.Monk
     assert bodies[0]["messages"][0]["role"] == "system"
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_ends_the_run_and_loses_nothing(
     run: Run, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,6 +186,7 @@ def test_what_the_environment_spoiled_is_played_again_and_then_counted_apart(
     assert result()["metrics"]["overall"]["episodes"] == 3
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(run: Run, tmp_path: Path) -> None:
     words = ("eval", "textcraft", "--policy", "random", "--env-arg", "worlds=invented", "--tasks", 300, "--out")
     process = subprocess.Popen(command(*words, "out"), cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL)

@@ -107,6 +107,7 @@ def test_what_a_file_makes_of_no_effect_is_told(run: Run, toy: str) -> None:
     assert told == f"note: {TEXTCRAFT} is not played, as the file of tasks names none of its tasks\n"
 
 
+@pytest.mark.slow
 def test_files_that_are_none(refuses: Run) -> None:
     def err(*words: object) -> str:
         return refuses("eval", "textcraft", "--policy", "oracle", *words).err

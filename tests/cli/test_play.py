@@ -128,6 +128,7 @@ def interrupt(game: subprocess.Popen) -> bytes:
     raise AssertionError("Ctrl-C did not end the game")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_in_a_terminal_with_tab_another_game_and_ctrl_c(tmp_path: Path) -> None:
     terminal, inner = pty.openpty()

@@ -378,6 +378,7 @@ def test_report_of_files_writes_only_what_is_asked_for(run: Run) -> None:
     assert len(list(Path().iterdir())) == 5
 
 
+@pytest.mark.slow
 def test_reports_that_cannot_be(run: Run, refuses: Run, tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "folder").mkdir()

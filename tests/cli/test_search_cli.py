@@ -241,6 +241,7 @@ def test_environments_whose_engine_is_a_server_are_in_workers(
     assert play(url)["success"]
 
 
+@pytest.mark.slow
 def test_arguments_that_cannot_be_are_one_line(refuses: Run, tmp_path: Path) -> None:
     assert "no served environment has an argument base_url: AgentGym/TextCraft-v0 has" in (
         refuses("serve", "textcraft", "--env-arg", "base_url=http://x").err

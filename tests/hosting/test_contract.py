@@ -42,7 +42,8 @@ def test_contract(check: Callable[[contract.Make], None], env_id: str, pool: Wor
 
 @pytest.mark.parametrize("env_id", IDS)
 def test_it_is_the_same_byte_for_byte(env_id: str, pool: WorkerPool) -> None:
-    contract.twins_agree(partial(gym.make, env_id), partial(make_twin, pool, env_id))
+    make = partial(gym.make, env_id)
+    contract.twins_agree(make, partial(make_twin, pool, env_id), contract.transcript_hash(make))
 
 
 def test_no_session_is_left(pool: WorkerPool) -> None:

@@ -39,6 +39,7 @@ def test_a_network_that_drops_replies_steps_nothing_twice():
         assert proxy.cuts > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env", [COUNT, SLOW])
 def test_a_network_that_drops_batches_steps_nothing_twice(env):
     with background_server(TOYS, workers=1) as url:
@@ -187,6 +188,7 @@ print(json.dumps("ended"))
 """
 
 
+@pytest.mark.slow
 def test_a_program_ends_though_its_environments_are_open():
     done = subprocess.run(
         [sys.executable, "-c", _IN_A_THREAD], capture_output=True, timeout=180, text=True, check=False

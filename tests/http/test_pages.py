@@ -74,6 +74,7 @@ def test_the_document_has_the_form_of_openapi() -> None:
         assert all(response["description"] for response in operation["responses"].values())
 
 
+@pytest.mark.slow
 def test_a_token_may_be_asked_for_everywhere_but_for_health() -> None:
     document = openapi()
     assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"

@@ -85,6 +85,7 @@ def test_batch(api, env):
     assert error(twice, 422) == "Malformed"
 
 
+@pytest.mark.slow
 def test_a_stream_brings_what_is_ready_first(api):
     fast, slow, other = api.begin(SLOW), api.begin(SLOW), api.begin(COUNT)
     calls = [
@@ -275,6 +276,7 @@ TRICKLE = HEAD + b"X-Slow: " + b"x" * 1000
 """A head that nothing is wrong with, but that takes its time."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("second", [False, True], ids=["first request", "second request"])
 def test_slow_loris_is_cut_and_holds_up_nobody(url, api, second):
     with connect(url) as loris:
@@ -296,6 +298,7 @@ def test_an_endless_head_is_cut(url):
             time.sleep(0.001)
 
 
+@pytest.mark.slow
 def test_a_slow_body_is_cut_and_holds_up_nobody(url, api):
     with connect(url) as slow:
         slow.sendall(b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
@@ -305,6 +308,7 @@ def test_a_slow_body_is_cut_and_holds_up_nobody(url, api):
         assert b"400 Bad Request" in reply and b"BadRequest" in reply
 
 
+@pytest.mark.slow
 def test_the_client_goes_away_before_its_session_is_ready():
     with background_server(["tests.http.tools:Toy/Late-v0"], workers=1) as url:
         api = Api(url)

@@ -49,6 +49,7 @@ def test_a_model_plays(tokenizer: Any, temperature: float) -> None:
         assert all(turn.observation in text for turn in tokens.trajectory.turns)
 
 
+@pytest.mark.slow
 def test_greedy_play_repeats_itself(tokenizer: Any) -> None:
     first, again = rollouts(tokenizer, 0.0), rollouts(tokenizer, 0.0)
     assert first == again

@@ -420,3 +420,27 @@ def test_resets_and_steps_leave_nothing_behind(make: Make) -> None:
             assert bindings.size() <= before + 3
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "machines"),
+    [(8, None, 1), (9, None, 2), (48, None, 2), (49, None, 3), (120, None, 5), (49, 1, 1)],
+)
+def test_many_environments_get_machines_enough(
+    monkeypatch: pytest.MonkeyPatch, count: int, most: int | None, machines: int
+) -> None:
+    """On two cores: one machine for eight, then one for each core, then no more than 24 in any."""
+
+    class Machine:
+        alive = True
+        environments = 0
+
+        def __init__(self, *options: Any) -> None:
+            pass
+
+    monkeypatch.setattr(pool, "Jvm", Machine)
+    monkeypatch.setattr(pool.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(pool._Pool, "_keep", lambda self: None)
+    own = pool._Pool()
+    leases = [own.enter(pool.JvmOptions(), most) for _ in range(count)]
+    assert len({id(lease.jvm) for lease in leases}) == machines

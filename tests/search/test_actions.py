@@ -81,6 +81,7 @@ def test_nothing_of_a_message_is_lost_and_no_thought_acts(pieces: list[str]) -> 
     assert f"<{action.kind}>" in rest and action.text in rest
 
 
+@pytest.mark.slow
 def test_reading_takes_linear_time() -> None:
     began = time.process_time()
     for piece in ("<search>", "<answer>", "<think>", "</think>", "<think></think>", "<search></answer>"):

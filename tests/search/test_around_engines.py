@@ -389,6 +389,7 @@ def test_engines_open_by_name_and_are_shared(folder: Path, small_index: Path) ->
     assert open_retriever(toy, folder) is toy
 
 
+@pytest.mark.slow
 def test_a_hybrid_takes_the_fast_engine_if_it_is_there(folder: Path, tmp_path: Path) -> None:
     for engine in ("bm25s", "tantivy", "dense"):
         build_index(PASSAGES, tmp_path / "all", corpus="small", engine=engine)

@@ -308,6 +308,7 @@ def test_connections_are_used_again(server: Server) -> None:
     assert [len(set(ports[:3])), len(set(ports[3:]))] == [1, 1]
 
 
+@pytest.mark.slow
 def test_an_event_loop_that_ends_closes_its_connections(server: Server) -> None:
     retriever = HttpRetriever(server.url)
     loops = list[weakref.ref[asyncio.AbstractEventLoop]]()

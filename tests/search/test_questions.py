@@ -124,6 +124,7 @@ def test_take_is_even_distinct_and_in_order() -> None:
     assert QUESTIONS.take(0) == []
 
 
+@pytest.mark.slow
 def test_digest_tells_the_kinds_and_nothing_of_the_process() -> None:
     code = (
         "from agentgym_envs.search.questions.embedded import EmbeddedQuestions as Q\n"

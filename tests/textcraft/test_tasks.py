@@ -105,6 +105,7 @@ def test_a_set_without_end_cannot_be_taken_whole(tasks: TaskSet) -> None:
         tasks.take(-1)
 
 
+@pytest.mark.slow
 def test_draw_covers_worlds_and_goals_evenly(tasks: TaskSet) -> None:
     drawn = [tasks.draw(ticket, split="train") for ticket in range(5_000)]
     assert len({task.id for task in drawn}) > 4_990

@@ -86,7 +86,7 @@ def test_the_same_for_any_actions(mode: AutoresetMode, size: int) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("backend", ["thread", "process", "async", "remote"])
+@pytest.mark.parametrize("backend", ["thread", pytest.param("process", marks=pytest.mark.slow), "async", "remote"])
 def test_the_same_from_every_backend(mode: AutoresetMode, backend: str, server: str) -> None:
     rng = random.Random(4)
     where = {"base_url": server} if backend == "remote" else {}

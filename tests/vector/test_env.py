@@ -72,7 +72,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-@pytest.mark.parametrize("backend", ["inline", "process"])
+@pytest.mark.parametrize("backend", ["inline", pytest.param("process", marks=pytest.mark.slow)])
 def test_wrappers_of_single_environments_apply_to_each(make: Make, tmp_path: Any, backend: Any) -> None:
     numbers = iter(range(3))
 
@@ -127,7 +127,7 @@ def test_a_reset_that_cannot_be(make: Make, arguments: dict[str, Any], message: 
     assert envs.reset(seed=0)[1]["turn"].tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("backend", ["inline", "thread", "process"])
+@pytest.mark.parametrize("backend", ["inline", "thread", pytest.param("process", marks=pytest.mark.slow)])
 def test_an_unknown_task_names_the_environment_and_spoils_nothing(make: Make, backend: Any) -> None:
     envs = make(backend=backend)
     envs.reset(seed=0, options={"task": "count/9"})

@@ -15,6 +15,19 @@ from agentgym_envs.viewer.api import Viewer
 from agentgym_envs.viewer.server import make_server
 from agentgym_envs.webarena.browser.chromium import find_chromium
 
+NAMED = {"button", "link", "textbox", "searchbox", "combobox", "spinbutton", "slider", "tab", "region", "dialog"}
+"""Roles of what must have a name for those who cannot see it."""
+
+
+def roles_and_names(page: Any) -> list[tuple[str, str]]:
+    """What a screen reader is told of a page."""
+    nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    return [
+        (node["role"]["value"], node.get("name", {}).get("value", "").strip())
+        for node in nodes
+        if not node.get("ignored")
+    ]
+
 
 @contextmanager
 def chromium() -> Iterator[Any]:

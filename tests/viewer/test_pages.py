@@ -17,10 +17,9 @@ from agentgym_envs.viewer.api import Viewer
 from agentgym_envs.viewer.export import export_html
 from tests.viewer.panel_episodes import nothing, play
 from tests.viewer.records import record, save
-from tests.viewer.showing import chromium, page_of, serving
+from tests.viewer.showing import NAMED, chromium, page_of, roles_and_names, serving
 
 PHONE = {"viewport": {"width": 360, "height": 740}}
-NAMED = {"button", "link", "textbox", "searchbox", "combobox", "spinbutton", "slider", "tab", "region", "dialog"}
 CONTRAST = """() => {
   const luminance = (colour) => {
     const canvas = document.createElement("canvas").getContext("2d");
@@ -137,6 +136,7 @@ def test_the_list_opens(browser: Any, address: str) -> None:
         assert "Success" in good and "No result" in lost and "Environment error" in lost
 
 
+@pytest.mark.slow
 def test_filters_narrow_the_list_and_live_in_the_address(browser: Any, address: str) -> None:
     with shown(browser, address) as page:
         page.select_option("[name=env]", "B-v0")
@@ -168,6 +168,7 @@ def test_headers_sort(browser: Any, address: str) -> None:
         assert page.evaluate("document.activeElement.closest('.score') !== null")
 
 
+@pytest.mark.slow
 def test_text_is_searched_for_and_marked(browser: Any, address: str) -> None:
     with shown(browser, address) as page:
         page.keyboard.press("/")
@@ -184,6 +185,7 @@ def test_text_is_searched_for_and_marked(browser: Any, address: str) -> None:
         page.wait_for_selector("text=No episode is like that")
 
 
+@pytest.mark.slow
 def test_keys_choose_and_open_an_episode_and_the_next(browser: Any, address: str) -> None:
     with shown(browser, address, "#/?env=B-v0") as page:
         for key in ("ArrowDown", "j", "j", "k"):
@@ -279,6 +281,7 @@ def test_the_record_is_there_as_it_is(browser: Any, address: str) -> None:
         assert page.locator(".turn").count() == 4
 
 
+@pytest.mark.slow
 def test_two_episodes_of_a_task_are_compared(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/4") as page:
         page.get_by_role("link", name="Compare with episode 5").click()
@@ -456,14 +459,9 @@ def test_every_control_has_a_name(browser: Any, address: str, where: str) -> Non
     with shown(browser, address, where) as page:
         if where == "#/":
             page.click(".toggle")
-        nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
-        roles = {node["nodeId"]: node["role"]["value"] for node in nodes if not node.get("ignored")}
-        nameless = [
-            node["role"]["value"]
-            for node in nodes
-            if roles.get(node["nodeId"]) in NAMED and not node.get("name", {}).get("value", "").strip()
-        ]
-        assert not nameless and {"banner", "main", "navigation"} <= set(roles.values())
+        names = roles_and_names(page)
+        assert {"banner", "main", "navigation"} <= {role for role, _ in names}
+        assert not [role for role, name in names if role in NAMED and not name]
         assert page.locator("h1").count() == 1
 
 
@@ -484,6 +482,7 @@ def test_colours_can_be_read(browser: Any, address: str, scheme: str) -> None:
         assert dark == (scheme == "dark")
 
 
+@pytest.mark.slow
 def test_the_colours_can_be_chosen_and_are_kept(browser: Any, address: str) -> None:
     with shown(browser, address, color_scheme="light") as page:
         page.keyboard.press("t")

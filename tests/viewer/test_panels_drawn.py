@@ -16,6 +16,7 @@ from agentgym_envs.viewer import panels
 from agentgym_envs.viewer.panels import panels_of
 from agentgym_envs.webarena.browser.chromium import find_chromium
 from tests.viewer.panel_episodes import LOOK, episode, nothing, play, web_page
+from tests.viewer.teams import hostile
 
 STATIC = Path(panels.__file__).parents[1] / "static"
 HOSTILE = "<img src=x onerror=\"document.title='bad'\"> \u202egnp.exe \0"
@@ -41,6 +42,7 @@ def episodes() -> dict[str, Trajectory]:
         "textcraft": episode(
             "AgentGym/TextCraft-v0", [crafting, f"Got 2 {HOSTILE}", "Got 1 log"], ["get 2 x", "get 1 log"]
         ),
+        "textcraftcoop": hostile(),
         "babyai": play("AgentGym/BabyAI-v0", nothing, levels="KeyInBox", seed=2, turns=20)[0],
         "sciworld": episode(
             "AgentGym-RL/SciWorld", [LOOK.replace("a lighter", HOSTILE), "You move to the hallway."], ["go"]
@@ -73,9 +75,9 @@ def draw(browser: Any) -> Iterator[Draw]:
     tab.on("console", lambda message: complaints.append(message.text))
     tab.on("pageerror", lambda error: complaints.append(str(error)))
     tab.set_content('<!doctype html><html lang="en"><title>test</title><main id="main"></main>')
-    for style in ("base.css", "panels.css"):
+    for style in ("base.css", "panels.css", "team.css"):
         tab.add_style_tag(path=str(STATIC / style))
-    for script in ("theme.js", "dom.js", "text.js", *(f"panels_{kind}.js" for kind in episodes())):
+    for script in ("theme.js", "dom.js", "text.js", "team.js", *(f"panels_{kind}.js" for kind in episodes())):
         tab.add_script_tag(path=str(STATIC / script))
 
     def one(kind: str, index: int, trajectory: Trajectory | None = None) -> Any:
@@ -94,7 +96,7 @@ def draw(browser: Any) -> Iterator[Draw]:
     tab.close()
 
 
-@pytest.mark.parametrize("kind", ["textcraft", "babyai", "sciworld", "search", "webarena"])
+@pytest.mark.parametrize("kind", ["textcraft", "textcraftcoop", "babyai", "sciworld", "search", "webarena"])
 def test_every_state_is_drawn_as_text_and_within_its_width(draw: Draw, kind: str) -> None:
     for index in range(len(episodes()[kind].turns) + 1):
         tab = draw(kind, index)
@@ -105,7 +107,14 @@ def test_every_state_is_drawn_as_text_and_within_its_width(draw: Draw, kind: str
 
 
 def test_text_of_others_shows_as_it_is(draw: Draw) -> None:
-    for kind, index in (("textcraft", 1), ("search", 1), ("search", 2), ("webarena", 1), ("sciworld", 0)):
+    for kind, index in (
+        ("textcraft", 1),
+        ("textcraftcoop", 1),
+        ("search", 1),
+        ("search", 2),
+        ("webarena", 1),
+        ("sciworld", 0),
+    ):
         tab = draw(kind, index)
         assert "<img src=x" in tab.inner_text("main"), kind
         assert tab.locator(".odd").count() >= 1, kind

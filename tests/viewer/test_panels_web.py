@@ -88,6 +88,7 @@ def test_screenshots_that_are_too_many_are_left_out() -> None:
     assert panel["note"] == "2 screenshots are left out, as they are too large together."
 
 
+@pytest.mark.slow
 def test_long_episodes_on_long_pages_stay_small() -> None:
     """Every page another one, as long as an observation may be."""
     told = [web_page("\n".join(f"[{n}] link 'turn {turn} number {n}'" for n in range(5000))) for turn in range(101)]

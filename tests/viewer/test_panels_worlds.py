@@ -91,6 +91,7 @@ def test_an_answer_that_tells_of_no_room_leaves_the_last_one() -> None:
     assert second["trail"] == []
 
 
+@pytest.mark.slow
 def test_a_long_episode_in_a_large_world_has_a_panel() -> None:
     trajectory, _ = play(
         "AgentGym/BabyAI-v0", drawn, levels="BossLevel", seed=5, wild=1.0, turns=100, actions="primitive"

@@ -54,6 +54,7 @@ def test_agent_and_source_stand_by_the_policy(browser: Any, address: str) -> Non
         assert "small" in first and "two" in first and "plan" in second and "one" in second
 
 
+@pytest.mark.slow
 def test_the_plan_is_folded_and_summaries_are_counted(browser: Any, address: str) -> None:
     with page_of(browser, f"{address}#/episode/0") as page:
         page.get_by_text("Plan at the end").click()
@@ -64,6 +65,7 @@ def test_the_plan_is_folded_and_summaries_are_counted(browser: Any, address: str
         assert page.get_by_text("Plan at the end").count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pair", "count"), [("0/1", 1), ("0/2", 0)])
 def test_another_seed_is_said(browser: Any, address: str, pair: str, count: int) -> None:
     with page_of(browser, f"{address}#/compare/{pair}") as page:
@@ -82,6 +84,7 @@ def test_cards_are_sorted_by_a_list_of_choices(browser: Any, address: str) -> No
         assert chosen == ["sort", "id 1"]
 
 
+@pytest.mark.slow
 def test_fields_keep_the_focus_and_what_is_typed(browser: Any, address: str) -> None:
     with page_of(browser, address) as page:
         page.wait_for_selector(".row .goal")

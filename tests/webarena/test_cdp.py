@@ -65,6 +65,7 @@ def test_our_tree_agrees_with_chromes(agent: Agent, cdp: Agent, capsys: pytest.C
     assert same / every >= LEAST_AGREEMENT
 
 
+@pytest.mark.slow
 def test_only_what_is_in_the_window(browser: BrowserOptions, site: Site) -> None:
     cdp = Agent(SessionOptions(browser=browser), site, "cdp")
     tall = "<div style='height: 3000px'>top</div>"

@@ -70,6 +70,7 @@ def test_a_task_is_begun_and_scored_as_it_goes(person: Any, desk: DeskApp) -> No
     assert any("who knows" in standing["reason"] for standing in wrong["standings"])
 
 
+@pytest.mark.slow
 def test_what_is_changed_counts_until_it_is_begun_again(person: Any, desk: DeskApp) -> None:
     task = next(t for t in load() if t.data["kind"] == "information")
     person.post("/begin", json={"task": task.id}, headers=HERE)

@@ -75,6 +75,7 @@ def test_only_the_five_sites_can_be_visited(env: WebArenaEnv) -> None:
         assert env.step(f"goto [{origin}/]")[4]["url"] == f"{origin}/"
 
 
+@pytest.mark.slow
 def test_episodes_end_with_their_environments(env: WebArenaEnv) -> None:
     before = len(episodes())
     env.reset(seed=0)
@@ -98,6 +99,7 @@ def test_the_oracle_finds_back_from_anywhere(env: WebArenaEnv) -> None:
     assert info["success"]
 
 
+@pytest.mark.slow
 def test_once_something_was_written_the_oracle_says_so(env: WebArenaEnv) -> None:
     task = a_task("change")
     env.reset(options={"task": task.id})
@@ -109,6 +111,7 @@ def test_once_something_was_written_the_oracle_says_so(env: WebArenaEnv) -> None
     assert info["success"]
 
 
+@pytest.mark.slow
 def test_another_reset_brings_the_world_back(env: WebArenaEnv) -> None:
     task = a_task("change")
     first, _ = env.reset(options={"task": task.id})
@@ -131,6 +134,7 @@ def test_a_site_that_fails_ends_the_episode_without_a_reward(env: WebArenaEnv) -
     assert "a site failed" in info["error"] and "OperationalError" in info["error"]
 
 
+@pytest.mark.slow
 def test_a_written_world_survives_pickling(env: WebArenaEnv) -> None:
     task = a_task("change")
     env.reset(options={"task": task.id})
@@ -154,6 +158,7 @@ def test_reasons_say_what_was_missing(env: WebArenaEnv) -> None:
 HOSTILE = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script>'
 
 
+@pytest.mark.slow
 def test_what_an_agent_writes_runs_nowhere(env: WebArenaEnv) -> None:
     """A post is read by everybody: in its board, on its page, in a profile, in what was found."""
     env.reset(options={"task": next(t for t in load() if t.data["sites"] == ["forum"]).id})

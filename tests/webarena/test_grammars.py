@@ -275,6 +275,7 @@ def test_what_there_is_not_is_refused(name: str, message: str, why: str) -> None
         make_grammar(name, web_grammars(FEW)).parse(message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bit", [*SIGNS, "`", " ", "1", "a", "fill('1', '"])
 @pytest.mark.parametrize("name", [*LISTING, "fenced"])
 def test_hostile_messages_take_no_time(name: str, bit: str) -> None:

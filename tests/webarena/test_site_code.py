@@ -111,6 +111,7 @@ def test_nobody_does_anything_without_signing_in(code: Code) -> None:
     assert code.changes() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["Guest", "Reporter", "Developer", "Maintainer"])
 def test_what_a_role_may_not_do(code: Code, role: str) -> None:
     project = code.as_role(role)
@@ -254,6 +255,7 @@ def test_long_files_are_not_compared_line_by_line(code: Code) -> None:
     assert "too large to show" in page and "2 additions, 1 deletion" in page
 
 
+@pytest.mark.slow
 def test_a_merge_request_from_branch_to_merge(code: Code) -> None:
     project = code.mine()
     url, main = project["url"], project["default_branch"]
@@ -324,6 +326,7 @@ def test_every_open_merge_request_can_be_seen_and_merged(code: Code) -> None:
     assert requests
 
 
+@pytest.mark.slow
 def test_labels_and_milestones(code: Code) -> None:
     url = code.mine()["url"]
     code.post(f"{url}/-/labels", name="urgent", colour="#AA0000", description="Now")

@@ -166,6 +166,7 @@ def test_all_comments_of_a_thread_are_on_its_pages(forum: Forum) -> None:
     assert sorted(seen) == sorted(ids)
 
 
+@pytest.mark.slow
 def test_votes_count_once(forum: Forum) -> None:
     new = "p.id NOT IN (SELECT post FROM forum_votes WHERE post IS NOT NULL) AND p.author <> 1"
     post, _ = a_post(forum, new)
@@ -185,6 +186,7 @@ def test_votes_count_once(forum: Forum) -> None:
     assert forum.changes() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "table"),
     [
@@ -343,6 +345,7 @@ def test_messages(forum: Forum) -> None:
     assert "Messages (2)" in forum.get("/")
 
 
+@pytest.mark.slow
 def test_notifications_are_read(forum: Forum) -> None:
     assert "Notifications (5)" in forum.get("/")
     number = forum.value("SELECT id FROM forum_notifications WHERE unread = 1")
@@ -352,6 +355,7 @@ def test_notifications_are_read(forum: Forum) -> None:
     assert len(forum.changes()) == 5
 
 
+@pytest.mark.slow
 def test_settings(forum: Forum) -> None:
     email = forum.value("SELECT email FROM forum_users WHERE id = 1")
     forum.post("/settings", bio="I like tea.", location="Here", website="", email=email, avatar="teal")
@@ -374,6 +378,7 @@ def test_opening_a_board(forum: Forum) -> None:
     assert "Nothing has been posted" in forum.get("/b/tea")
 
 
+@pytest.mark.slow
 def test_moderators_work(forum: Forum) -> None:
     board, _ = my_board(forum)
     post, where = a_post(forum, f"p.board = {board} AND p.locked = 0 AND p.pinned = 0 AND p.author <> 1")
@@ -395,6 +400,7 @@ def test_moderators_work(forum: Forum) -> None:
     assert forum.changed()[0][2] == {"flair": flair}
 
 
+@pytest.mark.slow
 def test_moderators_settle_reports_and_ban(forum: Forum) -> None:
     board, path = my_board(forum)
     open_ones = [row[0] for row in forum.world.rows("SELECT id FROM forum_reports WHERE resolved = 0 ORDER BY id")]
@@ -433,6 +439,7 @@ def test_hostile_text_is_only_text(forum: Forum) -> None:
         assert forum.asks.get("/search", params=form).status_code == 200
 
 
+@pytest.mark.slow
 def test_worlds_are_the_same_everywhere() -> None:
     digests = set()
     for seed in ("1", "2"):
@@ -452,6 +459,7 @@ def forum_of(seed: int) -> sqlite3.Connection:
     return database
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_worlds_are_sound(seed: int) -> None:
     place = World(seed, b"", forum_of(seed))
@@ -475,6 +483,7 @@ def test_worlds_are_sound(seed: int) -> None:
     assert place.value("SELECT COUNT(DISTINCT body) * 1.0 / COUNT(*) FROM forum_comments") > 0.6
 
 
+@pytest.mark.slow
 def test_worlds_differ() -> None:
     titles = [{row[0] for row in forum_of(seed).execute("SELECT title FROM forum_posts")} for seed in (1, 21)]
     assert len(titles[0] & titles[1]) < 120

@@ -95,6 +95,7 @@ print(hashlib.sha256("\\n".join(database.iterdump()).encode()).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_a_world_is_the_same_in_every_process() -> None:
     environments = [{**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2")]
     runs = [subprocess.Popen([sys.executable, "-c", _DIGEST], env=one, stdout=subprocess.PIPE) for one in environments]

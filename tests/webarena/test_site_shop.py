@@ -368,6 +368,7 @@ def test_a_review_waits_to_be_approved(shop: Shop) -> None:
     assert "<script>alert" not in raw and "&lt;script&gt;alert(1)" in raw and "{{ 7*7 }}" in raw
 
 
+@pytest.mark.slow
 def test_addresses(shop: Shop) -> None:
     fields = {name: f"{name} {HOSTILE}" for name in ("name", "street", "town", "region", "zip", "phone")}
     shop.post("/account/addresses/new", 422, **{**fields, "zip": " "})
@@ -385,6 +386,7 @@ def test_addresses(shop: Shop) -> None:
         shop.post(f"/account/addresses/{foreign}{path}", 404, **fields)
 
 
+@pytest.mark.slow
 def test_particulars_and_newsletter(shop: Shop) -> None:
     taken = shop.value("SELECT email FROM shop_customers WHERE id = 2")
     for email in ("nobody", taken.upper(), ""):
@@ -445,6 +447,7 @@ def test_who_is_signed_out_has_to_sign_in(shop: Shop) -> None:
     assert shop.value("SELECT account FROM web_logins") == 2
 
 
+@pytest.mark.slow
 def test_no_form_can_be_made_to_fail(shop: Shop) -> None:
     forms = [
         (

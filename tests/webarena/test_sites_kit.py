@@ -289,6 +289,7 @@ def _tags(html: str) -> list[str]:
     return [f"<{part}" for part in html.split("<")[1:]]
 
 
+@pytest.mark.slow
 def test_worlds_are_theirs_alone() -> None:
     assert world(1) is world(1)
     assert world(1).digest != world(21).digest

@@ -8,7 +8,7 @@ from typing import Any
 from trl import GRPOConfig
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.schedule import TurnSchedule, parse_schedule
+from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.advantages import ESTIMATORS, Credit
 
 _LEAST: dict[str, float] = {
@@ -101,7 +101,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         self._check_estimator()
         if self.multi_objective_aggregation != "sum_then_normalize":
             raise UsageError("rewards are summed before advantages are made; leave --multi_objective_aggregation alone")
-        schedules(self.rounds, self.every)
+        parse_schedules(self.rounds, self.every)
         for name, least in _LEAST.items():
             if (value := getattr(self, name)) is not None and value < least:
                 raise UsageError(f"--{name} must be at least {least}, got {value}")
@@ -169,18 +169,3 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
                 "--mask_truncated_completions would leave out whole episodes, their observations with them; "
                 "--mask_cut_answers leaves out answers that were cut"
             )
-
-
-def schedules(rounds: str, every: int | None) -> TurnSchedule | dict[str, TurnSchedule]:
-    """One schedule, or one for each environment that `rounds` names. Raises UsageError if it does not parse."""
-    if "=" not in rounds:
-        return parse_schedule(rounds, every)
-    found: dict[str, TurnSchedule] = {}
-    for part in rounds.split(";"):
-        name, equals, numbers = (text.strip() for text in part.partition("="))
-        if not name or not equals or name in found:
-            raise UsageError(
-                f"--rounds names each environment once, as in TextCraft=10,20,30;BabyAI=6,13,20; got {rounds!r}"
-            )
-        found[name] = parse_schedule(numbers, every)
-    return found

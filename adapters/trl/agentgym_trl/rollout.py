@@ -11,27 +11,27 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
-from agentgym_envs.errors import EnvError, UsageError
+from agentgym_envs.errors import EnvError
+from agentgym_envs.registration import short_names
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, TokenTrajectory, play_many, run_sync
-from agentgym_envs.rollout.token_file import TokenWriter, tokens_path
-from agentgym_envs.schedule import FixedRounds, TurnSchedule
-from agentgym_envs.trajectory import TrajectoryWriter
+from agentgym_envs.rollout.step_files import StepFiles
+from agentgym_envs.schedule import FixedRounds, Schedules, match_schedules
 from agentgym_envs.vector import LanePool, MakeEnvs
 from agentgym_trl.columns import columns, spec_of
 from agentgym_trl.engines import TrainerEngine
 from agentgym_trl.ranks import anywhere, gathered
 from agentgym_trl.resampling import equal_groups, fresh_prompts, start
-from agentgym_trl.rollout_metrics import facts, short_names, summarise
+from agentgym_trl.rollout_metrics import facts, summarise
 
 Record = Callable[[TokenTrajectory], None] | None
-Schedules = TurnSchedule | Mapping[str, TurnSchedule]
 EnvSource = str | MakeEnvs
 
 
@@ -72,7 +72,7 @@ class Rollout:
         # Kept from step to step: opening an environment may mean to start a simulator, or a session on a server.
         self.lanes = LanePool(make_env, options.concurrency)
         weakref.finalize(self, self.lanes.close)
-        self._begun = set[Path]()
+        self._files: StepFiles | None = None
         self.metrics: dict[str, float] = {}
         self.last: list[TokenTrajectory] = []
 
@@ -112,22 +112,13 @@ class Rollout:
         if self.options.trajectories is None:
             yield None
             return
-        name = f"{'step' if training else 'eval'}-{step}" + (f".rank{rank}" if rank else "")
-        path = self.options.trajectories / f"{name}.jsonl"
-        if path not in self._begun and path.exists():  # from a run that was stopped inside this step
-            _set_aside(path)
-        self._begun.add(path)
-        with TrajectoryWriter(path) as writer, self._token_writer(path) as tokens:
-
-            def record(episode: TokenTrajectory) -> None:
-                mark = writer.write(episode.trajectory)
-                if tokens:
-                    tokens.write(mark, [episode], self.codec)
-
-            yield record
-
-    def _token_writer(self, path: Path) -> TokenWriter | nullcontext[None]:
-        return TokenWriter(path) if self.options.record_tokens else nullcontext()
+        if self._files is None:
+            codec = self.codec if self.options.record_tokens else None
+            self._files = StepFiles(self.options.trajectories, rank, codec=codec)
+        try:
+            yield partial(self._files.write, step, training)
+        finally:
+            self._files.close()
 
 
 class _Session:
@@ -263,19 +254,7 @@ def make_rollout_func(
 
 def _schedules(schedule: Schedules | int, names: list[str]) -> Schedules:
     """The schedule, or one for every name."""
-    if isinstance(schedule, int):
-        return FixedRounds(schedule)
-    if not isinstance(schedule, Mapping):
-        return schedule
-    short = short_names(names)
-    found = {name: schedule.get(name) or schedule.get(short[name]) for name in names}
-    unknown = set(schedule) - set(names) - set(short.values())
-    if unknown or not all(found.values()) or not names:
-        raise UsageError(
-            f"schedules for each environment must name them all: {', '.join(short.values()) or 'there is only one'}; "
-            f"got {', '.join(schedule)}"
-        )
-    return {name: one for name, one in found.items() if one}
+    return FixedRounds(schedule) if isinstance(schedule, int) else match_schedules(schedule, short_names(names))
 
 
 def _engine(trainer: Any) -> Any:
@@ -285,18 +264,3 @@ def _engine(trainer: Any) -> Any:
 
         return server_engine_for(trainer)
     return TrainerEngine(trainer)
-
-
-def _set_aside(path: Path) -> None:
-    """Under a free name, and its tokens with it."""
-    other = _free_name(path)
-    path.rename(other)
-    if tokens_path(path).exists():
-        tokens_path(path).rename(tokens_path(other))
-
-
-def _free_name(path: Path) -> Path:
-    number = 1
-    while (other := path.with_suffix(f".replaced-{number}.jsonl")).exists():
-        number += 1
-    return other

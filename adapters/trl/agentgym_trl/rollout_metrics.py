@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentgym_envs.core import StopReason
+from agentgym_envs.registration import short_names
 from agentgym_envs.rollout import EpisodeSpec, TokenTrajectory
 
 
@@ -46,13 +47,6 @@ def summarise(episodes: Sequence[EpisodeFacts], envs: Sequence[str] = ()) -> dic
         own = [episode for episode in episodes if episode.env == env]
         metrics |= {key.replace("rollout/", f"rollout/{name}/"): value for key, value in _scores(own).items()}
     return metrics
-
-
-def short_names(ids: Sequence[str]) -> dict[str, str]:
-    """`AgentGym/TextCraft-v0` as `TextCraft`, wherever that is one of a kind."""
-    short = {env_id: env_id.rpartition("/")[2].rpartition("-v")[0] or env_id for env_id in ids}
-    count = Counter(short.values())
-    return {env_id: name if count[name] == 1 else env_id for env_id, name in short.items()}
 
 
 def _facts(spec: EpisodeSpec, episode: TokenTrajectory) -> EpisodeFacts:

@@ -18,8 +18,9 @@ import torch
 from trl import GRPOTrainer
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.advantages import ESTIMATORS, Batch, value_targets
-from agentgym_trl.config import AgentConfig, schedules
+from agentgym_trl.config import AgentConfig
 from agentgym_trl.credit import assemble, local_rows, token_kl
 from agentgym_trl.critic import (
     Critic,
@@ -231,7 +232,7 @@ def _check_reference(model: Any, args: AgentConfig, peft: bool) -> None:
 
 def _rollout_options(args: AgentConfig) -> dict[str, Any]:
     return {
-        "schedule": schedules(args.rounds, args.every),
+        "schedule": parse_schedules(args.rounds, args.every),
         "max_tokens": args.max_completion_length or 8192,
         "max_turn_tokens": args.max_turn_tokens,
         "eval_max_turns": args.eval_max_turns,

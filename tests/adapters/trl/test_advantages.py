@@ -116,7 +116,7 @@ def test_returns_and_what_the_critic_learns_are_their_formulas(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 2)
 @given(episodes_(), credits_)
 def test_single_precision_suffices(name: str, world: tuple[list[Episode], int], credit: Credit) -> None:
     episodes, size = world
@@ -142,7 +142,7 @@ def test_observations_padding_and_spoiled_episodes_are_not_seen(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 2)
 @given(episodes_(), credits_, st.integers(0, 2**32 - 1))
 def test_neither_the_length_of_observations_nor_padding_matters(
     name: str, world: tuple[list[Episode], int], credit: Credit, seed: int
@@ -181,7 +181,7 @@ def _picked(episode: Episode, places: list[int]) -> Episode:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 2)
 @given(episodes_(), credits_, st.randoms(use_true_random=False))
 def test_the_order_of_groups_and_within_groups_does_not_matter(
     name: str, world: tuple[list[Episode], int], credit: Credit, random: Any

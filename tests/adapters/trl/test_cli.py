@@ -18,13 +18,13 @@ from trl import SFTConfig
 import agentgym_trl
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
-from agentgym_envs.schedule import FixedRounds, StepRounds
+from agentgym_envs.schedule import FixedRounds, StepRounds, parse_schedules
 from agentgym_envs.trajectory import TrajectoryWriter
 from agentgym_trl.cli.agentevol import EvolArguments
 from agentgym_trl.cli.arguments import parse
 from agentgym_trl.cli.environments import environments
 from agentgym_trl.cli.sft import DemoArguments
-from agentgym_trl.config import AgentConfig, schedules
+from agentgym_trl.config import AgentConfig
 from agentgym_trl.models import load_model, load_tokenizer, make_codec
 from tests.adapters.trl.small import DEPTH, ENV, FORGETFUL, KWARGS, demonstrations, limits_by_step, metrics, played
 
@@ -221,7 +221,7 @@ def test_our_own_configs_parse(path: Path) -> None:
     assert environments(env_args)[0].id == ENV
     if config is AgentConfig:
         assert args.advantage_estimator == "grpo"
-        assert isinstance(schedules(args.rounds, args.every), FixedRounds | StepRounds)
+        assert isinstance(parse_schedules(args.rounds, args.every), FixedRounds | StepRounds)
 
 
 def test_every_field_of_trls_config_is_an_option(tmp_path: Path) -> None:
@@ -377,10 +377,10 @@ def test_templates_that_cannot_be_trained_on(grpo: Any, sft: Any, tmp_path: Path
         (["--env", ENV + ":-1"], ["the weight of an environment is a number above 0"]),
         (["--env", ENV + ":much"], ["the weight of an environment is a number above 0"]),
         (["--env", ENV + ":inf"], ["the weight of an environment is a number above 0"]),
-        (["--env", ENV + ":2", ENV], [f"--env names {ENV} twice", ENV + ":2"]),
+        (["--env", ENV + ":2", ENV], [f"{ENV} is named twice", ENV + ":2"]),
         (["--rounds", "BabyAI=3"], ["must name them all: TextCraft; got BabyAI"]),
-        (["--rounds", "TextCraft=3;TextCraft=4"], ["names each environment once", "TextCraft=3;TextCraft=4"]),
-        (["--rounds", "TextCraft=3;"], ["names each environment once"]),
+        (["--rounds", "TextCraft=3;TextCraft=4"], ["name each environment once", "TextCraft=3;TextCraft=4"]),
+        (["--rounds", "TextCraft=3;"], ["name each environment once"]),
         (["--rounds", "TextCraft=ten"], ["rounds must be whole numbers", "'ten'"]),
         (["--rounds", "TextCraft=2,3"], ["--every 100"]),
         (["--multi_objective_aggregation", "normalize_then_sum"], ["--multi_objective_aggregation"]),

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentgym_envs.registration import short_names
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, ScriptedEngine, TokenTrajectory, play
 from agentgym_trl.columns import columns, turn_spans
-from agentgym_trl.rollout_metrics import facts, short_names, summarise
+from agentgym_trl.rollout_metrics import facts, summarise
 from tests.rollout.families import FAMILIES, UP
 from tests.toy import CountEnv
 

@@ -98,8 +98,8 @@ def test_one_environment_with_a_weight_and_keyed_arguments(train: Any, tmp_path:
     [
         (["--rounds", "TextCraft=10"], {}, "must name them all: TextCraft, Count; got TextCraft"),
         (["--rounds", "TextCraft=10;Maze=3"], {}, "must name them all: TextCraft, Count; got TextCraft, Maze"),
-        (["--rounds", "TextCraft=10;Count"], {}, "--rounds names each environment once"),
-        ([], {"env": (ENV, TOY, ENV + ":2")}, f"--env names {ENV} twice"),
+        (["--rounds", "TextCraft=10;Count"], {}, "rounds name each environment once"),
+        ([], {"env": (ENV, TOY, ENV + ":2")}, f"{ENV} is named twice"),
         ([], {"env": (ENV, TOY + ":0")}, f"the weight of an environment is a number above 0, as in {ENV}:2; got"),
         ([], {"env": (ENV, "Toy/Maze-v0")}, "there is no environment 'Toy/Maze-v0'"),
         ([], {"kwargs": KWARGS}, "with several environments --env_kwargs is keyed by id"),

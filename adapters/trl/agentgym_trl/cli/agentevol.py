@@ -13,10 +13,11 @@ from trl import SFTConfig, get_peft_config
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, Limits
+from agentgym_envs.rollout.mixture import Member
 from agentgym_envs.trajectory import Trajectory
 from agentgym_trl.agentevol import Evaluate, EvolSettings, agentevol, print_rounds
 from agentgym_trl.cli.arguments import EnvArguments, parse
-from agentgym_trl.cli.environments import Environment, only_environment
+from agentgym_trl.cli.environments import only_environment
 from agentgym_trl.cli.runs import model_name, run_settings
 from agentgym_trl.cli.sft import DemoArguments, codec_of, load_demonstrations
 from agentgym_trl.engines import HFEngine
@@ -114,7 +115,7 @@ def _trajectories(demonstrations: Sequence[Demonstration]) -> list[Trajectory]:
 
 
 def _evaluate(
-    environment: Environment, settings: EvolSettings, count: int, codec: ChatCodec, args: SFTConfig
+    environment: Member, settings: EvolSettings, count: int, codec: ChatCodec, args: SFTConfig
 ) -> Evaluate | None:
     """Success on validation tasks, played as exploration plays."""
     if count < 1:

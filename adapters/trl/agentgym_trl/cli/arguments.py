@@ -84,19 +84,6 @@ def parse(
     return env_args, args, model_args, *others
 
 
-def json_object(text: str) -> dict[str, Any]:
-    """The value of `--env_kwargs`. Raises UsageError."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise UsageError(f'--env_kwargs must be a JSON object, as in \'{{"worlds": "fictional"}}\'; got {text!r}')
-    if "token" in value:
-        raise UsageError("--env_kwargs is written down with the run: give a server's token as AGENTGYM_TOKEN instead")
-    return value
-
-
 def quiet() -> None:
     """No bars but ours, and no warnings that a user can do nothing about: TRL's version is bounded."""
     transformers_logging.disable_progress_bar()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
 from typing import Any
 
 from trl import get_peft_config
 
-from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout.mixture import Member, draw_members
 from agentgym_trl.cli.arguments import EnvArguments, parse
-from agentgym_trl.cli.environments import Environment, environments, makers
+from agentgym_trl.cli.environments import environments, makers
 from agentgym_trl.cli.runs import model_name, run, run_settings
-from agentgym_trl.dataset import mixed_dataset
+from agentgym_trl.dataset import as_dataset
 from agentgym_trl.models import load_tokenizer, make_codec, read_template
 from agentgym_trl.refusals import refusals
 from agentgym_trl.trainer import AgentConfig, AgentTrainer
@@ -43,19 +42,17 @@ def train_online(algorithm: str, estimator: str, argv: Sequence[str]) -> int:
     return run(trainer, settings, resume=env_args.resume)
 
 
-def _tasks(found: list[Environment], env_args: EnvArguments, args: AgentConfig) -> Any:
+def _tasks(found: list[Member], env_args: EnvArguments, args: AgentConfig) -> Any:
     """The rows of the run, of all its environments."""
-    with ExitStack() as stack:
-        envs = {environment.id: stack.enter_context(closing(environment.make())) for environment in found}
-        return mixed_dataset(
-            {name: text_env(env) for name, env in envs.items()},
-            {environment.id: environment.weight for environment in found},
-            env_args.tasks,
-            enough=_enough(args),
-            split=env_args.split,
-            groups=env_args.groups,
-            seed=args.seed,
-        )
+    drawn = draw_members(
+        found,
+        env_args.tasks,
+        enough=_enough(args),
+        split=env_args.split,
+        groups=env_args.groups,
+        seed=args.seed,
+    )
+    return as_dataset(drawn)
 
 
 def _enough(args: AgentConfig) -> int:

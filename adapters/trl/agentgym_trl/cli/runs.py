@@ -7,9 +7,11 @@ from typing import Any
 from rich.console import Console
 from trl import ModelConfig, get_quantization_config
 
+from agentgym_envs.rollout.mixture import read_env_kwargs
+from agentgym_envs.rollout.run_directory import check_run_directory
 from agentgym_trl.callbacks import run_training
-from agentgym_trl.cli.arguments import EnvArguments, json_object
-from agentgym_trl.run_directory import check_run_directory, claim_run_directory, last_checkpoint
+from agentgym_trl.cli.arguments import EnvArguments
+from agentgym_trl.run_directory import claim_run_directory, last_checkpoint
 
 
 def model_name(model_args: ModelConfig, args: Any) -> str:
@@ -30,7 +32,7 @@ def run_settings(args: Any, algorithm: str, env: EnvArguments, model: ModelConfi
     settings = {
         "algorithm": algorithm,
         "env": env.env_id if len(env.env_id) > 1 else env.env_id[0],
-        "env_kwargs": json_object(env.env_kwargs),
+        "env_kwargs": read_env_kwargs(env.env_kwargs),
         "model": model.model_name_or_path,
         "split": env.split,
         "groups": env.groups,

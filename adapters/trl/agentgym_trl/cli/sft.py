@@ -12,8 +12,9 @@ from trl import ModelConfig, SFTConfig, get_peft_config
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec
+from agentgym_envs.rollout.mixture import Member
 from agentgym_trl.cli.arguments import EnvArguments, parse
-from agentgym_trl.cli.environments import Environment, only_environment
+from agentgym_trl.cli.environments import only_environment
 from agentgym_trl.cli.runs import model_name, run, run_settings
 from agentgym_trl.conversations import read_demonstrations
 from agentgym_trl.demonstrations import oracle_demonstrations
@@ -73,7 +74,7 @@ def codec_of(args: SFTConfig, model_args: ModelConfig, demo_args: DemoArguments)
 
 
 def load_demonstrations(
-    path: str | None, arguments: EnvArguments, environment: Environment, seed: int
+    path: str | None, arguments: EnvArguments, environment: Member, seed: int
 ) -> Sequence[Demonstration]:
     """The trajectories or conversations in a file, or the oracle's own."""
     if path is not None:

@@ -18,10 +18,11 @@ from trl import SFTConfig
 from agentgym_envs.core import text_env
 from agentgym_envs.evaluate import Metrics, evaluate
 from agentgym_envs.rollout import EpisodeSpec, Limits, Sampling, play_many, run_sync
+from agentgym_envs.rollout.mixture import prompt_chars
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
 from agentgym_trl.callbacks import read_metrics, run_training
-from agentgym_trl.dataset import make_dataset, prompt_chars
+from agentgym_trl.dataset import make_dataset
 from agentgym_trl.demo.settings import ENV_ID, GROUPS, DemoSettings
 from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
 from agentgym_trl.models import load_engine, load_model, load_tokenizer, make_codec

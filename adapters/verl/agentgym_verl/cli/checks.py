@@ -1,0 +1,129 @@
+"""What is checked before verl starts, since its own answer would come minutes later, or never."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from typing import Any
+from warnings import catch_warnings, simplefilter
+
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+
+from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout import ChatCodec
+from agentgym_verl.cli.overrides import one_line
+from agentgym_verl.rows import Row
+from agentgym_verl.settings import read_settings, schedule_of
+
+_NEED_GROUPS = ("grpo", "rloo")
+
+
+def check_config(config: Any, train: Sequence[Row], val: Sequence[Row]) -> None:
+    """Whether a run of this configuration can begin.
+
+    Raises:
+        UsageError: a setting, schedule, size or model cannot be, with TemplateError for the model's chat template;
+            or verl would not know our agent loop.
+    """
+    from agentgym_verl.plugin import check_registered
+
+    check_registered()
+    if not config.trainer.use_v1:
+        raise UsageError("trainer.use_v1=false: verl's older trainer tells no episode its step; leave it out")
+    settings = read_settings(OmegaConf.to_container(config.agentgym, resolve=True))
+    for env_id in sorted({row.env_id for row in (*train, *val)}):
+        schedule_of(settings, env_id)
+    if not val and (config.trainer.test_freq > 0 or config.trainer.val_before_train):
+        raise UsageError("there is no task to validate on")
+    _check_sizes(config, len(train))
+    _check_lengths(config)
+    _check_with_verl(config)
+    _check_codec(config)
+
+
+def context_length(config: Any) -> int:
+    """How long a prompt and a response are together."""
+    return int(config.data.max_prompt_length) + int(config.data.max_response_length)
+
+
+def _check_sizes(config: Any, rows: int) -> None:
+    batch, actor = int(config.data.train_batch_size), config.actor_rollout_ref.actor
+    mini, episodes = int(actor.ppo_mini_batch_size), int(config.actor_rollout_ref.rollout.n)
+    if rows < batch:
+        raise UsageError(
+            f"a step takes {batch} tasks (data.train_batch_size), and there are only {rows}; --tasks {batch} repeats "
+            "them with new seeds"
+        )
+    if batch % mini:
+        raise UsageError(
+            f"data.train_batch_size ({batch}) must be a multiple of actor_rollout_ref.actor.ppo_mini_batch_size "
+            f"({mini})"
+        )
+    processes = int(config.trainer.nnodes) * int(config.trainer.n_gpus_per_node)
+    processes //= int(actor.get("ulysses_sequence_parallel_size") or 1)
+    if mini * episodes % max(processes, 1):
+        raise UsageError(
+            f"an optimizer step has {mini * episodes} episodes (ppo_mini_batch_size {mini} x rollout.n {episodes}), "
+            f"which {processes} processes cannot share evenly; change actor_rollout_ref.actor.ppo_mini_batch_size"
+        )
+    if episodes < 2 and config.algorithm.adv_estimator in _NEED_GROUPS:
+        raise UsageError(f"{config.algorithm.adv_estimator} compares episodes: actor_rollout_ref.rollout.n must be > 1")
+    syncs = int(config.trainer.v1.separate_async.parameter_sync_step)
+    if config.trainer.v1.trainer_mode == "separate_async" and batch != mini * syncs:
+        raise UsageError(
+            f"mode separate_async wants data.train_batch_size ({batch}) = ppo_mini_batch_size ({mini}) x "
+            f"trainer.v1.separate_async.parameter_sync_step ({syncs})"
+        )
+
+
+def _check_lengths(config: Any) -> None:
+    actor, context = config.actor_rollout_ref.actor, context_length(config)
+    room = int(actor.ppo_max_token_len_per_gpu) * int(actor.get("ulysses_sequence_parallel_size") or 1)
+    if actor.use_dynamic_bsz and context > room:
+        raise UsageError(
+            f"an episode may have {context} tokens (data.max_prompt_length + data.max_response_length), more than "
+            f"actor_rollout_ref.actor.ppo_max_token_len_per_gpu ({room}); raise that"
+        )
+    longest = config.actor_rollout_ref.rollout.max_model_len
+    if longest is not None and longest < context:
+        raise UsageError(
+            f"actor_rollout_ref.rollout.max_model_len ({longest}) is less than data.max_prompt_length + "
+            f"data.max_response_length ({context})"
+        )
+
+
+def _check_with_verl(config: Any) -> None:
+    """What verl's own `main_ppo` asks first."""
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy
+    from verl.utils.config import validate_config
+
+    with _refusals(), redirect_stdout(StringIO()), catch_warnings():
+        simplefilter("ignore")  # main_ppo says it again
+        validate_config(config, need_reference_policy(config), need_critic(config))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except (AssertionError, ValueError, TypeError, NotImplementedError, HydraException) as error:
+        raise UsageError(f"verl refuses the configuration: {one_line(error)}") from error
+
+
+def _check_codec(config: Any) -> None:
+    """Whether the model's chat template can be trained on; what lies in a remote file system is left alone."""
+    from transformers import AutoTokenizer
+
+    model = config.actor_rollout_ref.model
+    path = model.tokenizer_path or model.path
+    if "://" in path:
+        return
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=bool(model.trust_remote_code))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the tokenizer of {path!r} does not load: {str(error).strip().splitlines()[0]}") from None
+    if model.custom_chat_template:
+        tokenizer.chat_template = model.custom_chat_template
+    ChatCodec(tokenizer, template_kwargs=dict(config.data.get("apply_chat_template_kwargs") or {}))

@@ -1,0 +1,45 @@
+"""Options that the commands share, and what was typed for an environment turned into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from agentgym_envs.cli.common import find_env
+from agentgym_envs.rollout.mixture import Member, read_env_kwargs, read_mixture
+
+KWARGS = "--env-kwargs"
+EnvKwargs = Annotated[
+    str | None,
+    typer.Option(
+        KWARGS,
+        metavar="JSON",
+        help='Arguments for gym.make: \'{"worlds": "fictional"}\'. With several environments, such objects by id.',
+    ),
+]
+Split = Annotated[str, typer.Option(help="Split that tasks are drawn from.")]
+EvalSplit = Annotated[
+    str | None, typer.Option(help="Split to validate on; by default validation, or test if there is none.")
+]
+Tasks = Annotated[
+    int | None, typer.Option(min=1, help="Number of tasks; by default all of a table, 1000 if there is no end of them.")
+]
+EvalTasks = Annotated[int | None, typer.Option(min=1, help="Number of tasks to validate on; by default 100 at most.")]
+Groups = Annotated[str | None, typer.Option(help="Groups that tasks are drawn from, with commas between.")]
+Seed = Annotated[int, typer.Option(min=0, help="Decides which tasks are drawn, in which order.")]
+
+
+def members(names: Sequence[str], env_kwargs: str | None) -> list[Member]:
+    """The environments that were named, as ids or short names, with weights. Raises UsageError."""
+    kwargs = read_env_kwargs(env_kwargs or "{}", KWARGS)
+    return read_mixture([_full_name(name) for name in names], kwargs, option=KWARGS)
+
+
+def _full_name(name: str) -> str:
+    """The id for a short name, the weight as it was; MODULE:ID, whose module other processes must import, as it is."""
+    env, colon, weight = name.rpartition(":")
+    if not colon:
+        return find_env(name)
+    return name if ":" in env or "-v" in weight else f"{find_env(env)}:{weight}"

@@ -1,0 +1,67 @@
+"""A run's options as Hydra's overrides, and the configuration that they compose to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import agentgym_verl
+from agentgym_envs.errors import UsageError
+
+CONFIG_DIR = str(Path(agentgym_verl.__file__).parent.absolute() / "config")
+CONFIG_NAME = "agentgym"
+_PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z/][\w./@+-]*", re.ASCII | re.IGNORECASE)
+_ESCAPED = "\\${"
+_BEFORE_QUOTE = re.compile(r"(\\*)('|$)")
+
+
+def override(key: str, value: Any) -> str:
+    """`key=value` in Hydra's grammar; text stays text, whatever its characters."""
+    if isinstance(value, bool | int):
+        return f"{key}={str(value).lower()}"
+    text = str(value)
+    if _PLAIN.fullmatch(text):
+        return f"{key}={text}"
+    # Backslashes count only before a quote; "${" would be read as an interpolation.
+    quoted = _BEFORE_QUOTE.sub(lambda found: found[1] * 2 + found[2].replace("'", "\\'"), text)
+    return f"{key}='{quoted.replace('${', _ESCAPED)}'"
+
+
+def overrides(values: Mapping[str, Any]) -> list[str]:
+    """One override for each value that was given, that is, is not None."""
+    return [override(key, value) for key, value in values.items() if value is not None]
+
+
+def compose_config(given: Sequence[str]) -> Any:
+    """The configuration of verl with ours and these overrides, as `main_ppo` would compose it. Raises UsageError."""
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        with initialize_config_dir(CONFIG_DIR, version_base=None):
+            config = compose(CONFIG_NAME, list(given))
+        OmegaConf.to_container(config, resolve=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UsageError(f"verl's configuration does not compose: {one_line(error)}") from None
+    return config
+
+
+def choices(group: str) -> list[str]:
+    """The names of the files of a group of configurations."""
+    return sorted(path.stem for path in (Path(CONFIG_DIR) / group).glob("*.yaml"))
+
+
+def check_choice(option: str, group: str, name: str | None) -> None:
+    """Raises UsageError if a group has no file of that name."""
+    if name is not None and name not in choices(group):
+        raise UsageError(f"{option} must be one of {', '.join(choices(group))}; got {name!r}")
+
+
+def one_line(error: Exception) -> str:
+    """What an error of Hydra's or verl's says, without the place in the configuration that it puts below."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return " ".join(line for line in lines if line and not line.startswith("full_key:"))

@@ -1,0 +1,61 @@
+"""What verl loads in each of its processes: the entry point `agentgym` of the group `verl.plugins`.
+
+verl logs a plugin that fails to load at the level DEBUG only, and later says no more than that an agent loop is not
+registered. `check_registered` says why.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from verl.utils import import_utils
+
+from agentgym_envs.errors import UsageError
+from agentgym_verl import AGENT_NAME
+
+
+def _trl_has_value_heads() -> bool:
+    spec = find_spec("trl")
+    return spec is not None and (Path(spec.origin or "").parent / "experimental" / "ppo").is_dir()
+
+
+# verl 0.9.1 imports a class from any trl that is installed, and cannot train beside one that has no such class any more
+# (1.10 and newer, as our own extra `trl` asks for). It uses it for models with a value head only.
+if not _trl_has_value_heads():
+    import_utils.is_trl_available = lambda: False
+
+from verl.experimental.agent_loop.agent_loop import _agent_loop_registry  # noqa: E402
+
+_TARGET = "agentgym_verl.loop.GymAgentLoop"
+
+# An entry, not verl's decorator: that would need the class, and would overwrite an entry of a user's own file that has
+# the same name as soon as the class is imported.
+_agent_loop_registry.setdefault(AGENT_NAME, {"_target_": _TARGET})
+
+
+def check_registered() -> None:
+    """Raises UsageError if verl's processes would not know the agent loop, and says why."""
+    import verl
+
+    policy = os.environ.get("VERL_USE_EXTERNAL_PLUGINS", "auto")
+    allowed = [name.strip() for name in policy.split(",")]
+    if policy.strip().lower() != "auto" and AGENT_NAME not in allowed:
+        raise UsageError(
+            f"VERL_USE_EXTERNAL_PLUGINS={policy} keeps verl from loading the agent loop; unset it, or add {AGENT_NAME}"
+        )
+    if not _entry_points():
+        raise UsageError(
+            "this installation of agentgym-envs has no entry point for verl; install it anew: "
+            "pip install 'agentgym-envs[verl]' (for a checkout: pip install -e '.[verl]')"
+        )
+    found = _agent_loop_registry.get(AGENT_NAME, {}).get("_target_")
+    if found != _TARGET:
+        raise UsageError(f"verl {verl.__version__} knows {AGENT_NAME!r} as {found!r}, not as {_TARGET}")
+
+
+def _entry_points() -> list[str]:
+    from importlib.metadata import entry_points
+
+    return [point.value for point in entry_points(group="verl.plugins") if point.name == AGENT_NAME]

@@ -1,0 +1,78 @@
+"""Rows of verl's datasets: one row is one group of episodes (same task, same seed)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentgym_envs.errors import UsageError
+from agentgym_envs.registration import short_names
+from agentgym_verl import AGENT_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is played: an environment with its arguments, a task and a seed; `evaluation` for validation."""
+
+    env_id: str
+    task: str
+    seed: int
+    group: str = ""
+    split: str = "train"
+    evaluation: bool = False
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    goal: str = ""
+
+    @property
+    def kind(self) -> str:
+        """A name for the environment with these arguments, so that episodes of one kind share environments."""
+        return json.dumps([self.env_id, self.env_kwargs], sort_keys=True)
+
+    def as_columns(self, index: int) -> dict[str, Any]:
+        """The row of a parquet file; all rows have the same fields, whatever the environment.
+
+        verl reports validation by `data_source`, so that is the environment. `prompt` is what verl wants to be there:
+        the conversation begins with what the environment says when it is reset.
+        """
+        return {
+            "data_source": short_name(self.env_id),
+            "agent_name": AGENT_NAME,
+            "prompt": [{"role": "user", "content": self.goal or self.task}],
+            "reward_model": {"style": "env", "ground_truth": ""},
+            "extra_info": {
+                "index": index,
+                "env_id": self.env_id,
+                "task": self.task,
+                "seed": self.seed,
+                "group": self.group,
+                "split": self.split,
+                "evaluation": self.evaluation,
+                "env_kwargs": json.dumps(dict(self.env_kwargs), sort_keys=True),
+            },
+        }
+
+
+def read_row(columns: Mapping[str, Any]) -> Row:
+    """The row that verl hands to an agent loop. Raises UsageError if `agentgym verl data` did not make it."""
+    try:
+        info = columns["extra_info"]
+        return Row(
+            str(info["env_id"]),
+            str(info["task"]),
+            int(info["seed"]),
+            str(info["group"]),
+            str(info["split"]),
+            bool(info["evaluation"]),
+            dict(json.loads(info["env_kwargs"])),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"a row of the dataset was not made by `agentgym verl data`: {type(error).__name__} {error} in extra_info"
+        ) from None
+
+
+def short_name(env_id: str) -> str:
+    """`AgentGym/TextCraft-v0` as `TextCraft`."""
+    return short_names([env_id])[env_id]

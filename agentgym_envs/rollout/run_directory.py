@@ -1,0 +1,60 @@
+"""The directory of a training run: whose it is, and whether another run may use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentgym_envs.errors import UsageError
+
+_FILE = "run.json"
+
+
+def check_run_directory(
+    path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--output_dir"
+) -> None:
+    """Whether a run with these settings may use `path`, which the user gave as `option`; writes nothing.
+
+    Raises:
+        UsageError: the directory holds another run, or this one and `resume` was not asked for.
+    """
+    directory = Path(path)
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is a file; {option} must be a directory")
+    if directory.is_dir() and any(directory.iterdir()):
+        _check_same_run(directory, settings, resume, option)
+
+
+def claim_directory(
+    path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--output_dir"
+) -> None:
+    """Make `path` the directory of a run with these settings.
+
+    Raises:
+        UsageError: as `check_run_directory`.
+    """
+    check_run_directory(path, settings, resume=resume, option=option)
+    directory = Path(path)
+    directory.mkdir(parents=True, exist_ok=True)
+    if not (directory / _FILE).exists():
+        (directory / _FILE).write_text(json.dumps(dict(settings), indent=1) + "\n", encoding="utf-8")
+
+
+def _check_same_run(directory: Path, settings: Mapping[str, Any], resume: bool, option: str) -> None:
+    try:
+        found = json.loads((directory / _FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        raise UsageError(f"{directory} is not empty and holds no run of ours; choose another {option}")
+    if not resume:
+        raise UsageError(f"{directory} holds a run already; go on with it by --resume, or choose another {option}")
+    wanted = json.loads(json.dumps(dict(settings)))
+    for key in sorted(wanted.keys() | found.keys()):
+        if wanted.get(key) != found.get(key):
+            raise UsageError(
+                f"{directory} holds another run: its {key} is {found.get(key)!r}, not {wanted.get(key)!r}; "
+                f"choose another {option}, or give the same settings"
+            )

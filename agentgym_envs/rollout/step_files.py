@@ -1,0 +1,76 @@
+"""The trajectories of a training run: a file `step-N.jsonl` a training step, `eval-N.jsonl` an evaluation."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+
+from agentgym_envs.rollout.chat import ChatCodec
+from agentgym_envs.rollout.token_file import TokenWriter, tokens_path
+from agentgym_envs.rollout.tokens import TokenTrajectory
+from agentgym_envs.trajectory import TrajectoryWriter
+
+_OPEN = 8
+
+
+class StepFiles:
+    """Writes episodes down as they finish, each to the file of the step that it was begun in.
+
+    A file that lies there already when its step begins is from a run that was stopped inside this step: it is set
+    aside as `step-N.replaced-1.jsonl`, for its episodes are no part of what is trained on now.
+    """
+
+    def __init__(self, directory: str | Path, rank: str | int = 0, *, codec: ChatCodec | None = None) -> None:
+        """`rank` tells the processes of a run apart. With a `codec`, every token is kept beside the trajectories."""
+        self._directory, self._ending, self._codec = Path(directory), f".rank{rank}" if rank else "", codec
+        self._begun = set[Path]()
+        self._writers: OrderedDict[Path, tuple[TrajectoryWriter, TokenWriter | None]] = OrderedDict()
+
+    def write(self, step: int, training: bool, episode: TokenTrajectory) -> None:
+        """Append one episode. Raises OSError if the disk is full."""
+        writer, tokens = self._open(self.path(step, training))
+        mark = writer.write(episode.trajectory)
+        if tokens is not None and self._codec is not None:
+            tokens.write(mark, [episode], self._codec)
+
+    def path(self, step: int, training: bool) -> Path:
+        """The file of a step."""
+        return self._directory / f"{'step' if training else 'eval'}-{step}{self._ending}.jsonl"
+
+    def close(self) -> None:
+        """Close the files; they are opened again if more is written."""
+        while self._writers:
+            self._close(self._writers.popitem()[1])
+
+    def _open(self, path: Path) -> tuple[TrajectoryWriter, TokenWriter | None]:
+        """The writers of a file. Few are open at a time, for a long run has many steps."""
+        if path not in self._writers:
+            if path not in self._begun and path.exists():
+                _set_aside(path)
+            self._begun.add(path)
+            self._writers[path] = TrajectoryWriter(path), TokenWriter(path) if self._codec else None
+            if len(self._writers) > _OPEN:
+                self._close(self._writers.popitem(last=False)[1])
+        self._writers.move_to_end(path)
+        return self._writers[path]
+
+    @staticmethod
+    def _close(writers: tuple[TrajectoryWriter, TokenWriter | None]) -> None:
+        for writer in writers:
+            if writer is not None:
+                writer.close()
+
+
+def _set_aside(path: Path) -> None:
+    """Under a free name, and its tokens with it."""
+    other = _free_name(path)
+    path.rename(other)
+    if tokens_path(path).exists():
+        tokens_path(path).rename(tokens_path(other))
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (other := path.with_suffix(f".replaced-{number}.jsonl")).exists():
+        number += 1
+    return other

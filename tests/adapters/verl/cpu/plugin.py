@@ -1,0 +1,48 @@
+"""Lets stock verl train on the CPU; what verl loads in each of its processes by VERL_USE_EXTERNAL_MODULES.
+
+No file of verl is changed. What it takes for granted is met here: a platform, an inference engine (`hfcpu`, beside vLLM
+and SGLang), and two choices of libraries that this machine need not have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.distributed
+import transformers
+
+from tests.adapters.verl.cpu import platform as platform  # registers itself
+
+_init_process_group = torch.distributed.init_process_group
+_load_critic = transformers.AutoModelForTokenClassification.from_pretrained
+
+
+def _with_one_gloo(backend: str | None = None, *args: Any, **kwargs: Any) -> Any:
+    """Verl names a back end for the CPU and one for the device, which torch refuses where both are the CPU."""
+    return _init_process_group("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
+
+
+def _without_flash_attention(*args: Any, **kwargs: Any) -> Any:
+    """Verl asks for flash attention in every critic."""
+    if kwargs.get("attn_implementation") == "flash_attention_2":
+        kwargs["attn_implementation"] = "sdpa"
+    return _load_critic(*args, **kwargs)
+
+
+def _register_rollout() -> None:
+    from verl.workers.rollout import base
+    from verl.workers.rollout.replica import RolloutReplicaRegistry
+
+    base._ROLLOUT_REGISTRY["hfcpu", "async"] = "tests.adapters.verl.cpu.rollout.HFRollout"
+    RolloutReplicaRegistry.register("hfcpu", _load_replica)
+
+
+def _load_replica() -> Any:
+    from tests.adapters.verl.cpu.rollout import HFReplica
+
+    return HFReplica
+
+
+torch.distributed.init_process_group = _with_one_gloo
+transformers.AutoModelForTokenClassification.from_pretrained = _without_flash_attention
+_register_rollout()

@@ -1,0 +1,266 @@
+"""TRL and verl train on the same: the same scripted episodes through both adapters, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium as gym
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+import agentgym_envs  # noqa: F401  (registers the ids)
+from agentgym_envs.core import text_env
+from agentgym_envs.rollout import ChatCodec
+from agentgym_trl.advantages import ESTIMATORS, Batch, Credit
+from agentgym_trl.columns import prompt_of
+from agentgym_trl.rollout import make_rollout_func
+from agentgym_verl.rows import Row
+from tests.rollout.families import FAMILIES, UP
+
+pytestmark = pytest.mark.slow
+
+MEMBERS = 4
+ENVS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "textcraft": ("AgentGym/TextCraft-v0", {"worlds": "fictional"}, ["train", "train", "test"]),
+    "babyai": ("AgentGym/BabyAI-v0", {}, ["train", "train", "test"]),
+}
+LIMITS: dict[str, dict[str, int]] = {
+    "wide": {"turns": 12, "tokens": 6000, "turn_tokens": 200},
+    "few turns": {"turns": 3, "tokens": 6000, "turn_tokens": 200},
+    "few tokens": {"turns": 12, "tokens": 700, "turn_tokens": 200},
+    "short answers": {"turns": 6, "tokens": 3000, "turn_tokens": 9},
+    "next to nothing": {"turns": 12, "tokens": 12, "turn_tokens": 200},
+}
+
+
+@cache
+def tasks(name: str) -> list[tuple[str, int, str, tuple[str, ...]]]:
+    """Task, seed, goal, and the commands that solve it, of a few groups."""
+    env_id, kwargs, splits = ENVS[name]
+    env, found = gym.make(env_id, **kwargs), []
+    for seed, split in enumerate(splits):
+        env.reset(seed=seed, options={"split": split})
+        task = text_env(env).task
+        assert task is not None
+        env.reset(seed=seed, options={"task": task.id})
+        commands = []
+        for command in text_env(env).oracle():
+            commands.append(command)
+            env.step(command)
+        found.append((task.id, seed, task.goal, tuple(commands)))
+    env.close()
+    return found
+
+
+def scripts(name: str, codec: ChatCodec) -> list[list[list[int]]]:
+    """For every group: one that solves it, one with mistakes, one that is cut, one that stops in an odd way.
+
+    The first answers of a group begin with different tokens, so that a prompt tells whose it is.
+    """
+    end = codec.turn_end_id
+    found = []
+    for *_, commands in tasks(name):
+        says = [codec.encode_answer(command) for command in commands]
+        wrong = codec.encode_answer("dance <|im_end|> wildly")
+        found += [
+            says + [wrong] * 12,
+            [codec.encode_answer(f" {commands[0]}"), wrong, *says[1:]] + [wrong] * 12,
+            [[33] * 300, *says] + [wrong] * 12,
+            [[10, *says[0][:-1], 257 if end != 257 else end], *says[1:-1]] + [wrong] * 12,
+        ]
+    return found
+
+
+@dataclass
+class Policy:
+    """A trainer as far as TRL's rollout asks it: says the scripts, knowing the episodes by what they said so far."""
+
+    scripts: list[list[list[int]]]
+    logprob: Any
+    open: list[tuple[list[int], list[list[int]], int]] = field(default_factory=list)
+
+    def _generate_single_turn(self, prompts: Sequence[list[int]], *_: Any, **__: Any) -> Any:
+        answers = [self._answer(prompt)[: self.generation_config.max_new_tokens] for prompt in prompts]
+        scores = [
+            [self.logprob(len(prompt) + place) for place in range(len(answer))]
+            for prompt, answer in zip(prompts, answers, strict=True)
+        ]
+        return answers, scores
+
+    def _answer(self, prompt: list[int]) -> list[int]:
+        known = (n for n, (before, _, first) in enumerate(self.open) if prompt[: len(before) + 1] == [*before, first])
+        number = next(known, len(self.open))
+        if number == len(self.open):
+            self.open.append(([], list(self.scripts[number]), -1))
+        script = self.open[number][1]
+        answer = script.pop(0)
+        self.open[number] = (prompt, script, answer[0])
+        return answer
+
+    state = SimpleNamespace(global_step=0)
+    model = SimpleNamespace(training=True)
+    accelerator = SimpleNamespace(process_index=0, num_processes=1)
+    generation_config = SimpleNamespace(max_new_tokens=1)
+    num_generations = MEMBERS
+    use_vllm = False
+
+
+def through_trl(name: str, limits: dict[str, int], tokenizer: Any, logprob: Any) -> dict[str, Any]:
+    env_id, kwargs, _ = ENVS[name]
+    rollout = make_rollout_func(
+        env_id,
+        tokenizer,
+        env_kwargs=kwargs,
+        schedule=limits["turns"],
+        max_tokens=limits["tokens"],
+        max_turn_tokens=limits["turn_tokens"],
+    )
+    prompts = [prompt_of(task, seed, goal) for task, seed, goal, _ in tasks(name) for _ in range(MEMBERS)]
+    return rollout(prompts, Policy(scripts(name, rollout.codec), logprob))
+
+
+def through_verl(name: str, limits: dict[str, int], make_worker: Any, stub: Any) -> list[dict[str, Any]]:
+    env_id, kwargs, _ = ENVS[name]
+    settings = {"rounds": limits["turns"], "max_turn_tokens": limits["turn_tokens"]}
+    worker = make_worker(
+        [], agentgym=settings, n=MEMBERS, response_length=limits["tokens"], prompt_length=8000, max_model_len=99999
+    )
+    worker.server = worker.llm_client = stub.StubServer(*scripts(name, worker.session.codec))
+    rows = [Row(env_id, task, seed, "g", env_kwargs=kwargs, goal=goal) for task, seed, goal, _ in tasks(name)]
+    queue = worker.play(rows)
+    return [queue.rows[f"{group}_{member}_0"] for group in range(len(rows)) for member in range(MEMBERS)]
+
+
+@pytest.mark.parametrize("family", ["qwen2.5", "qwen3-training"])
+@pytest.mark.parametrize("limits", list(LIMITS))
+@pytest.mark.parametrize("name", list(ENVS))
+def test_both_train_on_the_same_tokens(name: str, limits: str, family: str, make_worker: Any, stub: Any) -> None:
+    tokenizer = FAMILIES[family].tokenizer()
+    trl = through_trl(name, LIMITS[limits], tokenizer, stub.logprob)
+    if family != "qwen2.5":
+        make_worker = with_tokenizer(make_worker, tokenizer)
+    verl = through_verl(name, LIMITS[limits], make_worker, stub)
+    assert len(verl) == len(trl["prompt_ids"]) == 3 * MEMBERS
+    for place, row in enumerate(verl):
+        assert row["prompts"].tolist() == trl["prompt_ids"][place]
+        assert row["responses"].tolist() == trl["completion_ids"][place]
+        assert row["response_mask"].tolist() == trl["env_mask"][place]
+        assert row["rm_scores"].tolist() == pytest.approx(trl["token_rewards"][place])
+        assert row["rollout_log_probs"].tolist() == trl["logprobs"][place]
+        assert row["rm_scores"].sum().item() == pytest.approx(trl["episode_score"][place])
+    if limits == "wide":  # so that the cases are what they are meant to be
+        assert all(score > 0.3 for score in trl["episode_score"][::MEMBERS])
+        assert len({len(ids) for ids in trl["completion_ids"]}) > MEMBERS
+        assert min(trl["episode_score"]) == 0 < max(trl["episode_score"])
+
+
+def with_tokenizer(make_worker: Any, tokenizer: Any) -> Any:
+    def make(*args: Any, **kwargs: Any) -> Any:
+        worker = make_worker(*args, **kwargs)
+        worker.tokenizer, worker.hf_model_type = tokenizer, None
+        return worker
+
+    return make
+
+
+def padded(rows: Sequence[Sequence[float]], dtype: Any = torch.float64) -> torch.Tensor:
+    width = max(len(row) for row in rows)
+    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=dtype)
+
+
+def verl_advantages(
+    rows: list[dict[str, Any]], uids: list[str], values: torch.Tensor, name: str, algorithm: Any
+) -> torch.Tensor:
+    """As verl's trainer has them computed (`_compute_advantage`)."""
+    import numpy as np
+    from verl.protocol import DataProto
+    from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+    from verl.utils.tensordict_utils import list_of_dict_to_tensordict
+
+    fields = [
+        {"response_mask": row["response_mask"], "rm_scores": row["rm_scores"], "values": value[: len(row["responses"])]}
+        for row, value in zip(rows, values, strict=True)
+    ]
+    data = DataProto(batch=list_of_dict_to_tensordict(fields).to_padded_tensor())
+    data.batch["token_level_rewards"] = data.batch["rm_scores"].double()
+    data.non_tensor_batch["uid"] = np.array(uids, dtype=object)
+    found = compute_advantage_for_multi_trajectories(
+        data,
+        batch_keys=[f"{uid}_{number}_0" for number, uid in enumerate(uids)],
+        adv_estimator=name,
+        gamma=algorithm.gamma,
+        lam=algorithm.lam,
+        num_repeat=MEMBERS,
+        norm_adv_by_std_in_grpo=True,
+        config=algorithm,
+    )
+    advantages: torch.Tensor = found.batch["advantages"] * data.batch["response_mask"]
+    return advantages
+
+
+NAMES = {"grpo": "grpo", "rloo": "rloo", "reinforce++": "reinforce_plus_plus", "gae": "gae"}
+
+
+@pytest.mark.parametrize("name", list(ENVS))
+def test_both_give_the_same_advantages(
+    name: str, make_worker: Any, stub: Any, tokenizer: Any, base_config: Any
+) -> None:
+    """Where both have the same quantity: discounts by token, no value after a cut, and GRPO's small constant apart."""
+    limits = {**LIMITS["wide"], "turns": 7}
+    trl = through_trl(name, limits, tokenizer, stub.logprob)
+    verl = through_verl(name, limits, make_worker, stub)
+    rewards, mask = padded(trl["token_rewards"]), padded(trl["action_mask"], torch.bool)
+    values = torch.randn(mask.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    usable = torch.tensor([score is not None for score in trl["episode_score"]])
+    batch = Batch(rewards, mask, usable, MEMBERS, values, torch.zeros(len(mask), dtype=torch.float64))
+    uids = [str(number // MEMBERS) for number in range(len(verl))]
+    for gamma, lam in ((1.0, 1.0), (0.99, 0.95)):
+        algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": gamma, "lam": lam})
+        for ours, theirs in NAMES.items():
+            grouped = ESTIMATORS[ours].grouped
+            credit = Credit() if grouped else Credit(gamma=gamma, lam=lam, discount_per="token")
+            found = ESTIMATORS[ours].estimate(batch, credit)
+            found = found[:, None] * mask if found.dim() == 1 else found
+            expected = verl_advantages(verl, uids, values, theirs, algorithm)
+            if ours == "grpo":
+                deviation = rewards.sum(1).view(-1, MEMBERS).std(1).repeat_interleave(MEMBERS)[:, None]
+                found, expected = found * (deviation + 1e-4), expected * (deviation + 1e-6)
+            torch.testing.assert_close(found, expected.double(), atol=1e-5, rtol=1e-5)
+            assert found.abs().max() > 0.01
+
+
+def test_both_compare_what_is_left_of_a_group(make_worker: Any, stub: Any, tokenizer: Any, base_config: Any) -> None:
+    """An episode that the environment spoiled is in TRL's batch without weight; in verl's it is missing."""
+    codec, end = ChatCodec(tokenizer), 259
+    crash = codec.encode_answer("crash")
+    group = [[[UP, end]] * 9, [[10, UP, end], crash], [[9, UP, end], [33, end], [33, end]], [[33, end]] * 3]
+    scripts = [[*script] for script in (*group, *reversed(group))]
+    rollout = make_rollout_func("Toy/Count-v0", tokenizer, schedule=3, max_tokens=400, retries=0)
+    trl = rollout(
+        [prompt_of("count/3", seed, "count") for seed in (1, 2) for _ in range(MEMBERS)],
+        Policy([[*script] for script in scripts], stub.logprob),
+    )
+    worker = make_worker(*scripts, n=MEMBERS, agentgym={"rounds": 3, "env_retries": 0}, response_length=400)
+    queue = worker.play([stub.count(seed=1), stub.count(seed=2)])
+    keys = [f"{group}_{member}_0" for group in range(2) for member in range(MEMBERS)]
+    assert [place for place, key in enumerate(keys) if key not in queue.rows] == [1, 6]
+    usable = torch.tensor([score is not None for score in trl["episode_score"]])
+    assert [place for place, on in enumerate(usable.tolist()) if not on] == [1, 6]
+    rewards, mask = padded(trl["token_rewards"]), padded(trl["action_mask"], torch.bool)
+    batch = Batch(rewards, mask, usable, MEMBERS)
+    left = [key for key in keys if key in queue.rows]
+    rows, uids = [queue.rows[key] for key in left], [key[0] for key in left]
+    for name in ("rloo", "reinforce++"):
+        found = ESTIMATORS[name].estimate(batch, Credit(discount_per="token"))
+        found = (found[:, None] * mask if found.dim() == 1 else found)[usable]
+        values = torch.zeros(len(rows), mask.size(1))
+        algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": 1.0})
+        expected = verl_advantages(rows, uids, values, NAMES[name], algorithm).double()
+        width = expected.size(1)
+        torch.testing.assert_close(found[:, :width], expected, atol=1e-5, rtol=1e-5)
+        assert not found[:, width:].any() and found.abs().max() > 0.1

@@ -1,0 +1,276 @@
+"""`agentgym verl train`: what it starts, and what it refuses before anything heavy begins."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agentgym_envs.cli import main
+from agentgym_envs.viewer.training import training_of
+
+pytest.importorskip("pyarrow")
+
+from agentgym_verl.cli.launch import command_of, launch, shown
+from agentgym_verl.cli.overrides import CONFIG_DIR
+from agentgym_verl.dataset import read_rows, write_rows
+from agentgym_verl.rows import Row
+
+CRAFT, BABY = "AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0"
+Train = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def agentgym(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Train:
+    """`agentgym ...` in an empty folder; gives the exit code, its output, and what it said beside it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("AGENTGYM_DEBUG", "")
+
+    def call(*words: object) -> tuple[int, str, str]:
+        code = main([str(word) for word in words])
+        return code, *capfd.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def train(agentgym: Train, request: pytest.FixtureRequest) -> Train:
+    """`agentgym verl train grpo` with `--out out` and a model, which is there if it is needed."""
+    needed = request.node.get_closest_marker("slow") is not None
+    model = request.getfixturevalue("model_path") if needed else "model"
+    return lambda *words: agentgym("verl", "train", "grpo", "--model", model, "--out", "out", *words)
+
+
+def test_the_commands_are_listed(agentgym: Train) -> None:
+    assert "verl" in agentgym("--help")[1]
+    for words in ([], ["--help"]):
+        code, out, _ = agentgym("verl", *words)
+        assert code == 0 and all(name in out for name in ("data", "train", "config-path"))
+    assert all(option in agentgym("verl", "train", "--help")[1] for option in ("--scenario", "--dry-run", "KEY=VALUE"))
+    assert agentgym("verl", "config-path")[1].strip() == CONFIG_DIR
+
+
+def test_without_verl_the_extra_is_named(agentgym: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = PathFinder.find_spec
+    monkeypatch.delitem(sys.modules, "verl", raising=False)
+    monkeypatch.setattr(PathFinder, "find_spec", lambda name, *rest: None if name == "verl" else find(name, *rest))
+    code, _, said = agentgym("verl", "data", "textcraft", "--out", "out")
+    assert code == 1 and "pip install 'agentgym-envs[verl]'" in said and not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    "words, part",
+    [
+        ([], "nothing to play was named: give --scenario, --env or --data"),
+        (["--scenario", "chess"], "--scenario must be one of babyai, sciworld, search, textcraft, webarena; got"),
+        (["--env", "textcraft", "--horizon", "fixed"], "--horizon says which settings of a --scenario to take"),
+        (["--scenario", "textcraft", "--horizon", "short"], "--horizon must be one of fixed, scaling; got 'short'"),
+        (["--env", "textcraft", "--hardware", "gpu3"], "--hardware must be one of gpu1, gpu8, nodes; got 'gpu3'"),
+        (["--env", "textcraft", "--engine", "hf"], "--engine must be one of sglang, vllm; got 'hf'"),
+        (["--env", "textcraft", "--mode", "async"], "--mode must be one of colocate_async, separate_async, sync"),
+        (["--env", "textcraft", "--data", "x"], "--data says what is played already; leave out --env"),
+        (["--env", "textcraft", "trainer"], "are given as KEY=VALUE, as in trainer.total_epochs=3; got 'trainer'"),
+        (["--env", "textcraft", "--every", "0"], "--every"),
+    ],
+)
+def test_wrong_words_are_one_line(words: list[str], part: str, train: Train) -> None:
+    code, _, said = train(*words)
+    lines = [line for line in said.splitlines() if line.strip()]
+    assert code == 2 and len(lines) == 1 and part in lines[0], said
+    assert not Path("out").exists()
+
+
+def test_an_unknown_algorithm_is_refused(agentgym: Train) -> None:
+    code, _, said = agentgym("verl", "train", "dqn", "--model", "m", "--out", "out", "--env", "textcraft")
+    assert code == 2 and "there is no algorithm 'dqn'; choose from grpo, rloo, reinforce++, ppo" in said
+
+
+def test_the_command_is_verls_own() -> None:
+    command = command_of(["a=b", "c='d e'"])
+    assert command[1:3] == ["-m", "verl.trainer.main_ppo"] and command[0] == sys.executable
+    assert shlex.split(shown(command).replace("\\\n", "")) == command
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_the_exit_code_is_that_of_the_process() -> None:
+    assert launch(python("import os, sys; sys.exit(int(os.environ['CODE']))"), {"CODE": "7"}) == 7
+    assert launch(python("import os; os.kill(os.getpid(), 9)"), {}) == 137
+    assert launch(python(""), {}) == 0
+
+
+_WAIT = """
+import signal, sys, time
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(5)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number, code, said", [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "")])
+def test_signals_are_passed_on(number: int, code: int, said: str) -> None:
+    """To the process, once; ours lives until that one has ended."""
+    ours = (
+        "import sys\nfrom agentgym_verl.cli.launch import launch\n"
+        f"sys.exit(launch([sys.executable, '-c', {_WAIT!r}], {{}}))"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(python(ours), stdout=subprocess.PIPE, text=True, env=environ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.wait(30) == code
+        assert process.stdout.read().strip() == said
+
+
+def test_the_viewer_reads_verls_metrics(tmp_path: Path) -> None:
+    """Also those of a run that was resumed, for which verl begins another file."""
+    lines = [{"step": step, "data": {"actor/loss": step / 10, "training/x": None}} for step in (1, 2, 3)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    again = {"step": 3, "data": {"actor/loss": 9.0}}
+    (tmp_path / "metrics.jsonl.2").write_text(json.dumps(again) + "\n")
+    (tmp_path / "metrics.jsonl.10").write_text(json.dumps({"step": 4, "data": {"actor/loss": 10.0}}) + "\n")
+    (run,) = training_of([tmp_path], [])["runs"]
+    assert [(row["step"], row["actor/loss"]) for row in run["rows"]] == [(1, 0.1), (2, 0.2), (3, 9.0), (4, 10.0)]
+    assert run["series"] == ["actor/loss"]
+
+
+class TestComposed:
+    """What needs verl's configuration: it takes verl's ten seconds once, and two for each test."""
+
+    pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stub")]  # noqa: RUF012
+
+    def test_a_dry_run_shows_all_and_writes_nothing(self, train: Train, model_path: Path) -> None:
+        more = ("trainer.total_epochs=3", "actor_rollout_ref.rollout.n=4", "trainer.total_epochs=4")
+        code, out, said = train("--scenario", "babyai", "--tasks", "40", "--hardware", "gpu8", *more, "--dry-run")
+        assert code == 0, said
+        assert not Path("out").exists()
+        command = shlex.split(out[: out.index("\nmodel_engine")].replace("\n#", "\n").replace("\\\n", "")[1:])
+        assert command[1:4] == ["-m", "verl.trainer.main_ppo", "--config-path"]
+        assert command[-3:] == list(more)  # the last word is the user's
+        config = yaml.safe_load(out)
+        folder = Path("out").absolute()
+        assert config["actor_rollout_ref"]["model"]["path"] == str(model_path)
+        assert config["actor_rollout_ref"]["rollout"]["n"] == 4 and config["trainer"]["total_epochs"] == 4
+        assert config["agentgym"]["rounds"] == "6,13,20" and config["trainer"]["n_gpus_per_node"] == 8
+        assert config["data"]["train_files"] == str(folder / "data" / "train.parquet")
+        assert config["trainer"]["default_local_dir"] == str(folder / "checkpoints")
+        assert config["agentgym"]["trajectories"] == str(folder / "trajectories")
+        environ = config["ray_kwargs"]["ray_init"]["runtime_env"]["env_vars"]
+        assert environ == {"VERL_FILE_LOGGER_PATH": str(folder / "metrics.jsonl")}
+
+    def test_stock_verl_composes_the_same(self, train: Train) -> None:
+        out = train("--env", "textcraft", "--dry-run")[1]
+        command = shlex.split(out[: out.index("\nmodel_engine")].replace("\n#", "\n").replace("\\\n", "")[1:])
+        for words in (command, [word.replace("--config-path", "--config-dir") for word in command]):
+            composed = subprocess.run([*words, "--cfg", "job", "--resolve"], capture_output=True, text=True, check=True)
+            assert yaml.safe_load(composed.stdout) == yaml.safe_load(out)
+
+    def test_limits_and_lengths_of_an_environment_of_ones_own_choice(self, train: Train) -> None:
+        words = ("--env", "textcraft:3", "--env", "babyai", "--rounds", "TextCraft=5,10;BabyAI=6", "--every", "7")
+        code, out, said = train(*words, "--eval-max-turns", "9", "--backend", "local", "--tasks", "40", "--dry-run")
+        assert code == 0, said
+        config = yaml.safe_load(out)
+        block = config["agentgym"]
+        assert (block["rounds"], block["every"]) == ("TextCraft=5,10;BabyAI=6", 7)
+        assert (block["eval_max_turns"], block["backend"]) == (9, "local")
+        assert config["actor_rollout_ref"]["rollout"]["max_model_len"] == 1024 + 8192
+        assert "paper" not in config
+
+    @pytest.mark.parametrize(
+        "words, part",
+        [
+            (["--env", "chess"], "there is no environment 'chess'"),
+            (["--env", "textcraft", "--env-kwargs", '{"speed": 1}'], f"{CRAFT} does not take these arguments"),
+            (["--env", "textcraft", "--rounds", "30,10", "--every", "3"], "turn limits may not shrink"),
+            (["--env", "textcraft", "--rounds", "10,30"], "the number of steps of a stage is needed"),
+            (["--env", "textcraft", "--rounds", "BabyAI=3"], "schedules for each environment must name them all"),
+            (["--env", "textcraft", "--backend", "moon"], "agentgym.backend must be one of auto, local, process, ray"),
+            (["--env", "textcraft", "agentgym.round=3"], "Could not override 'agentgym.round'"),
+            (["--env", "textcraft", "trainer.epochs=3"], "Could not override 'trainer.epochs'"),
+            (["--env", "textcraft", "trainer.total_epochs={"], "does not compose"),
+            (["--env", "textcraft", "+agentgym.round=3"], "there is no setting agentgym.round"),
+            (["--env", "textcraft", "--tasks", "20"], "a step takes 32 tasks (data.train_batch_size), and there are"),
+            (["--env", "textcraft", "data.train_batch_size=12"], "(12) must be a multiple of"),
+            (["--env", "textcraft", "--hardware", "gpu8", "trainer.nnodes=3"], "24 processes cannot share evenly"),
+            (["--env", "textcraft", "actor_rollout_ref.rollout.n=1"], "grpo compares episodes"),
+            (["--env", "textcraft", "--mode", "separate_async", "data.train_batch_size=16"], "parameter_sync_step (4)"),
+            (["--env", "textcraft", "data.max_response_length=20000"], "raise that"),
+            (["--env", "textcraft", "actor_rollout_ref.rollout.max_model_len=99"], "(99) is less than"),
+            (["--env", "textcraft", "trainer.use_v1=false"], "verl's older trainer"),
+            (["--env", "textcraft", "actor_rollout_ref.actor.use_dynamic_bsz=false"], "ppo_micro_batch_size_per_gpu"),
+            (["--env", "textcraft", "--groups", "depth-9"], "has no group 'depth-9'"),
+            (["--data", "nowhere"], "nowhere/train.parquet does not read"),
+        ],
+    )
+    def test_what_cannot_be_is_said_before_verl_starts(self, words: list[str], part: str, train: Train) -> None:
+        code, _, said = train(*words)
+        lines = [line for line in said.splitlines() if line.strip()]
+        assert code == 2 and len(lines) == 1 and part in lines[0], said
+        assert not Path("out").exists()
+
+    def test_a_model_that_cannot_be_trained_is_refused(self, agentgym: Train, model_path: Path) -> None:
+        words = ["verl", "train", "grpo", "--env", "textcraft", "--out", "out", "--model"]
+        code, _, said = agentgym(*words, "no/model")
+        assert code == 2 and "the tokenizer of 'no/model' does not load" in said
+        bad = "{% for m in messages %}{{ loop.last }}{{ m.content }}<|im_end|>{% endfor %}"
+        template = f"actor_rollout_ref.model.custom_chat_template='{bad}'"
+        code, _, said = agentgym(*words, model_path, template)
+        assert code == 2 and "template" in said, said
+        assert not Path("out").exists()
+
+    def test_verl_must_know_the_loop(self, train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "none")
+        code, _, said = train("--env", "textcraft")
+        assert code == 2 and "VERL_USE_EXTERNAL_PLUGINS=none keeps verl from loading the agent loop" in said
+
+    def test_a_run_claims_its_directory_and_goes_on(self, train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+        """verl itself stops at once: there is no GPU to be had here, and Ray is told of none."""
+        words = ("--env", "textcraft", "--tasks", "32", "--groups", "depth-1", "ray_kwargs.ray_init.num_cpus=nonsense")
+        code, _, said = train(*words)
+        assert code == 1 and "Go on with the same command and --resume" in said
+        out = Path("out")
+        settings = json.loads((out / "run.json").read_text())
+        assert (settings["algorithm"], settings["env"], settings["groups"]) == ("grpo", [f"{CRAFT}:1"], ["depth-1"])
+        config = yaml.safe_load((out / "config.yaml").read_text())
+        assert config["ray_kwargs"]["ray_init"]["num_cpus"] == "nonsense"
+        files = [out / "data" / name for name in ("train.parquet", "val.parquet")]
+        before = [path.stat().st_mtime_ns for path in files]
+        assert len(read_rows(files[0])) == 32
+
+        assert "holds a run already; go on with it by --resume, or choose another --out" in train(*words)[2]
+        code, _, said = train(*words, "--seed", "1", "--resume")
+        assert code == 2 and "holds another run: its seed is 0, not 1" in said
+        (out / "metrics.jsonl").touch()
+        code, _, said = train(*words, "--resume")
+        assert code == 1 and f"VERL_FILE_LOGGER_PATH={out.absolute()}/metrics.jsonl.1" in said
+        assert [path.stat().st_mtime_ns for path in files] == before
+
+    def test_a_dataset_that_was_made_before(self, train: Train, tmp_path: Path) -> None:
+        rows = [Row(env, task, 0) for env, task in ((CRAFT, "textcraft/1"), (BABY, "x")) for _ in range(20)]
+        for name in ("train.parquet", "val.parquet"):
+            write_rows(tmp_path / "data" / name, rows)
+        code, out, said = train("--data", "data", "--dry-run")
+        assert code == 0, said
+        assert yaml.safe_load(out)["data"]["val_files"] == str(tmp_path / "data" / "val.parquet")
+        code, _, said = train("--data", "data", "--rounds", "TextCraft=3")
+        assert code == 2 and "schedules for each environment must name them all: BabyAI; got TextCraft" in said
+        write_rows(tmp_path / "data" / "train.parquet", [*rows, Row("Toy/Maze-v0", "x", 0)])
+        code, _, said = train("--data", "data")
+        assert code == 2 and "there is no environment 'Toy/Maze-v0'" in said

@@ -1,0 +1,174 @@
+"""The configurations that are shipped: complete, consistent, and accepted by verl in every combination."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.registration import env_ids
+from agentgym_envs.rollout.mixture import gym_make
+from agentgym_verl.cli.overrides import CONFIG_DIR, choices, compose_config, override, overrides
+from agentgym_verl.settings import Settings, read_settings
+
+# Rounds, every, batch, n, mini batch, inner epochs, epochs, prompt and response length, tokens of an answer: what
+# AgentGym-RL's scripts say (examples/train/{AgentGym-RL,ScalingInter-RL}/*.sh).
+PAPER = {
+    ("textcraft", "fixed"): ("30", None, 32, 8, 8, 2, 30, 512, 10240, 512),
+    ("textcraft", "scaling"): ("10,20,30", 100, 32, 8, 8, 2, 30, 512, 10240, 512),
+    ("babyai", "fixed"): ("20", None, 16, 8, 8, 1, 10, 1024, 4096, 200),
+    ("babyai", "scaling"): ("6,13,20", 100, 32, 4, 8, 2, 20, 512, 8192, 512),
+    ("sciworld", "fixed"): ("20", None, 16, 8, 8, 1, 10, 1024, 4096, 200),
+    ("sciworld", "scaling"): ("10,20,30", 100, 16, 8, 8, 1, 10, 1024, 8192, 200),
+    ("search", "fixed"): ("5", None, 32, 4, 8, 2, 20, 1024, 8192, 512),
+    ("search", "scaling"): ("5,8,10", 100, 32, 4, 8, 2, 20, 1024, 8192, 512),
+    ("webarena", "fixed"): ("15", None, 32, 4, 4, 2, 25, 750, 14098, 512),
+    ("webarena", "scaling"): ("8,12,15", 80, 32, 4, 4, 2, 25, 750, 14098, 512),
+}
+NEEDED = ["actor_rollout_ref.model.path=model", "data.train_files=train.parquet", "data.val_files=val.parquet"]
+GROUPS: dict[str, list[tuple[str, ...]]] = {
+    "settings": [(), *((f"scenario={s}", f"horizon={h}") for s, h in PAPER)],
+    **{
+        group: [(f"{group}={name}",) for name in choices(group)]
+        for group in ("algorithm", "hardware", "engine", "mode")
+    },
+}
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((Path(CONFIG_DIR) / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def pairwise(groups: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Combinations in which every pair of choices of two groups occurs."""
+
+    def pairs(one: tuple[Any, ...]) -> set[Any]:
+        return set(itertools.combinations(enumerate(one), 2))
+
+    every = list(itertools.product(*groups))
+    left = set().union(*map(pairs, every))
+    while left:
+        best = max(every, key=lambda one: len(pairs(one) & left))
+        left -= pairs(best)
+        yield best
+
+
+COMBINATIONS = list(pairwise(list(GROUPS.values())))
+
+
+def test_the_groups_are_all_there() -> None:
+    assert choices("scenario") == ["babyai", "sciworld", "search", "textcraft", "webarena"]
+    assert choices("horizon") == ["fixed", "scaling"]
+    assert choices("algorithm") == ["grpo", "ppo", "reinforce_plus_plus", "rloo"]
+    assert choices("hardware") == ["gpu1", "gpu8", "nodes"]
+    assert choices("engine") == ["sglang", "vllm"]
+    assert choices("mode") == ["colocate_async", "separate_async", "sync"]
+
+
+def test_every_setting_is_in_the_file_with_its_default() -> None:
+    block = read("agentgym")["agentgym"]
+    assert list(block) == [field.name for field in fields(Settings)]
+    assert block.pop("trajectories") == "${run_dir}/trajectories"
+    assert read_settings(block) == Settings()
+
+
+@pytest.mark.parametrize("scenario", choices("scenario"))
+def test_the_numbers_of_a_scenario_fit_each_other(scenario: str) -> None:
+    paper = read(f"scenario/{scenario}")["paper"]
+    assert paper["env"] in env_ids()
+    for name in choices("horizon"):
+        column = paper[name]
+        assert column["context"] == column["prompt_tokens"] + column["response_tokens"] <= 16384
+        assert column["groups"] == column["groups_an_update"] * column["updates_a_step"]
+
+
+@pytest.mark.parametrize(
+    "scenario", [pytest.param(s, marks=() if s == "textcraft" else pytest.mark.slow) for s in choices("scenario")]
+)
+def test_the_environment_of_a_scenario_takes_its_arguments(scenario: str) -> None:
+    paper = read(f"scenario/{scenario}")["paper"]
+    gym_make(paper["env"], paper["env_kwargs"]).close()
+
+
+@settings(max_examples=300)
+@given(
+    text=st.text(
+        st.one_of(st.sampled_from("a1.,'\\\\${}=[]~ \"nulltruef:/é-+"), st.characters(codec="utf-8")), min_size=1
+    )
+)
+@example(text="10,20,30")
+@example(text="TextCraft=10;BabyAI=6,13")
+@example(text="30")
+@example(text="null")
+@example(text="\\'${x}\\")
+def test_an_override_says_what_was_meant(text: str) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from omegaconf import OmegaConf
+
+    found = OverridesParser.create().parse_override(override("k", text)).value()
+    assert OmegaConf.create({"k": found}).k == text
+
+
+def test_what_was_not_given_is_left_alone() -> None:
+    assert overrides({"a": None, "b": 0, "c": True, "+d.e": Path("/x")}) == ["b=0", "c=true", "+d.e=/x"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stub")
+@pytest.mark.parametrize("scenario, horizon", PAPER)
+def test_the_settings_are_the_papers(scenario: str, horizon: str) -> None:
+    config = compose_config([*NEEDED, f"scenario={scenario}", f"horizon={horizon}"])
+    actor, rollout = config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
+    found = (
+        config.agentgym.rounds,
+        config.agentgym.every,
+        config.data.train_batch_size,
+        rollout.n,
+        actor.ppo_mini_batch_size,
+        actor.ppo_epochs,
+        config.trainer.total_epochs,
+        config.data.max_prompt_length,
+        config.data.max_response_length,
+        config.agentgym.max_turn_tokens,
+    )
+    assert found == PAPER[scenario, horizon]
+    assert (actor.optim.lr, actor.entropy_coeff, actor.use_kl_loss) == (1e-6, 0.001, True)
+    assert (actor.kl_loss_coef, actor.kl_loss_type, config.algorithm.adv_estimator) == (0.001, "low_var_kl", "grpo")
+    assert rollout.calculate_log_probs and not config.data.filter_overlong_prompts
+    assert rollout.max_model_len == config.data.max_prompt_length + config.data.max_response_length
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stub")
+@pytest.mark.parametrize("chosen", COMBINATIONS, ids=lambda chosen: " ".join(itertools.chain(*chosen)))
+def test_verl_takes_every_combination(chosen: tuple[tuple[str, ...], ...]) -> None:
+    """Every pair of choices occurs; each choice is where it belongs, whatever else was chosen."""
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy
+    from verl.utils.config import validate_config
+
+    config = compose_config([*NEEDED, *itertools.chain(*chosen)])
+    with redirect_stdout(io.StringIO()), pytest.warns() if not need_critic(config) else redirect_stdout(io.StringIO()):
+        validate_config(config, need_reference_policy(config), need_critic(config))
+    algorithm, hardware, engine, mode = (part[0].partition("=")[2] for part in chosen[1:])
+    assert config.algorithm.adv_estimator == {"ppo": "gae"}.get(algorithm, algorithm)
+    assert need_critic(config) == (algorithm == "ppo") and need_reference_policy(config)
+    assert config.actor_rollout_ref.rollout.name == engine
+    assert config.trainer.v1.trainer_mode == mode
+    trainer, rollout, actor = config.trainer, config.actor_rollout_ref.rollout, config.actor_rollout_ref.actor
+    gpus = trainer.nnodes * trainer.n_gpus_per_node
+    own = rollout.nnodes * rollout.n_gpus_per_node if mode == "separate_async" else 0
+    assert gpus + own == {"gpu1": 1, "gpu8": 8, "nodes": 16}[hardware] + (hardware == "gpu1" and own > 0)
+    assert actor.ppo_mini_batch_size * rollout.n % gpus == 0
+    assert config.data.train_batch_size == (
+        actor.ppo_mini_batch_size * trainer.v1.separate_async.parameter_sync_step
+    )  # what mode separate_async wants
+    read_settings({**config.agentgym})

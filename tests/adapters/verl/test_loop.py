@@ -1,0 +1,383 @@
+"""The agent loop in verl's own worker: what it asks the servers for, and what it puts into the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agentgym_envs.errors import EngineError, EnvError, UsageError
+from agentgym_envs.trajectory import read_trajectories
+from agentgym_trl.tiny import make_tokenizer
+from tests.rollout.families import FAMILIES, UP
+
+pytestmark = pytest.mark.slow
+
+END = 259
+UPS = [[UP, END]] * 9
+NOISE = [33] * 99
+"""An answer without an end."""
+
+
+def ids(row: dict[str, Any], *names: str) -> list[int]:
+    found = [token for name in names or ("responses",) for token in row[name].tolist()]
+    return found
+
+
+def spans(row: dict[str, Any]) -> list[tuple[int, int]]:
+    """Begin and end of every answer."""
+    mask = [0, *row["response_mask"].tolist(), 0]
+    edges = [place for place, (before, after) in enumerate(pairwise(mask)) if before != after]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def test_the_stub_is_asked_as_verl_is(stub: Any) -> None:
+    from verl.workers.rollout.llm_server import LLMServerClient
+
+    theirs = inspect.signature(inspect.unwrap(LLMServerClient.generate)).parameters
+    ours = inspect.signature(stub.StubServer.generate).parameters
+    assert [(p.name, p.kind) for p in ours.values()] == [(p.name, p.kind) for p in theirs.values()]
+
+
+def test_an_episode_by_hand(make_worker: Any, stub: Any) -> None:
+    """Every number of what verl trains on."""
+    worker = make_worker(UPS, agentgym={"rounds": 2})
+    queue = worker.play([stub.count()], step=4)
+    assert queue.status == {"0": ["running", "finished"]}
+    row, tag = queue.rows["0_0_0"], queue.tags["0_0_0"]
+    between = worker.session.codec.encode_observation("1")
+    prompt, gap = ids(row, "prompts"), [0] * len(between)
+    assert ids(row) == [UP, END, *between, UP, END]
+    assert row["response_mask"].tolist() == row["loss_mask"].tolist() == [1, 1, *gap, 1, 1]
+    assert row["rm_scores"].tolist() == pytest.approx([0, 1 / 3, *gap, 0, 1 / 3])
+    after = [stub.logprob(len(prompt) + place) for place in range(len(between) + 4)]
+    assert row["rollout_log_probs"].tolist() == [*after[:2], *map(float, gap), *after[-2:]]
+    assert ids(row, "input_ids") == ids(row, "prompts", "responses")
+    assert row["position_ids"].tolist() == list(range(len(prompt) + len(after)))
+    assert row["num_turns"] == 4 and row["extra_fields"]["turn_scores"] == pytest.approx([1 / 3, 1 / 3])
+    assert (tag["partition"], tag["status"], tag["global_steps"]) == ("train", "success", 4)
+    assert (tag["prompt_len"], tag["response_len"]) == (len(prompt), len(after))
+    assert queue.told("0_0_0") == pytest.approx(
+        {
+            "success": 0.0,
+            "score": 2 / 3,
+            "turns": 2.0,
+            "max_turns": 2.0,
+            "invalid_actions": 0.0,
+            "cut_answers": 0.0,
+            "success/small": 0.0,
+            "score/small": 2 / 3,
+        }
+    )
+
+
+def test_what_the_server_is_asked(make_worker: Any, stub: Any) -> None:
+    """Ids only ever grow at the end, one name for an episode, and verl's own sampling with our limits."""
+    worker = make_worker(UPS, n=2, temperature=0.7, top_p=0.9, top_k=5, response_length=80)
+    queue = worker.play([stub.count(), stub.count(seed=6)])
+    by_name: dict[str, list[Any]] = {}
+    for asked in worker.server.asked:
+        by_name.setdefault(asked.name, []).append(asked)
+        assert asked.sampling == {
+            "temperature": 0.7,
+            "top_p": 0.9,
+            "top_k": 5,
+            "repetition_penalty": 1.0,
+            "logprobs": True,
+            "max_tokens": asked.sampling["max_tokens"],
+            "stop_token_ids": sorted(worker.session.codec.stop_ids),
+        }
+    whole = sorted(ids(row, "input_ids") for row in queue.rows.values())
+    assert len(by_name) == len(whole) == 4 and whole[0] == whole[1] != whole[2] == whole[3]
+    for asked_of_one in by_name.values():
+        assert [len(asked_of_one)] == [3]
+        full = next(w for w in whole if w[: len(asked_of_one[0].prompt_ids)] == asked_of_one[0].prompt_ids)
+        assert all(asked.prompt_ids == full[: len(asked.prompt_ids)] for asked in asked_of_one)
+
+
+def tiny() -> Any:
+    return make_tokenizer(["Count to 3. Lucky number: 12", "up Unknown command"] * 20)
+
+
+@pytest.mark.parametrize("family", ["qwen2.5", "qwen3-training", "llama-3-training", "smollm2", "tiny"])
+def test_the_ids_are_those_of_the_whole_conversation(family: str, make_worker: Any, stub: Any, tmp_path: Path) -> None:
+    tokenizer = tiny() if family == "tiny" else FAMILIES[family].tokenizer()
+    thought = "" if family == "tiny" else FAMILIES[family].thought
+    worker = make_worker([[0]], agentgym={"trajectories": str(tmp_path), "rounds": 4})
+    worker.hf_model_type = None  # verl has a class for each family, which asks for its special tokens
+    worker.tokenizer, codec = tokenizer, stub.session_of(worker.config, tokenizer).codec
+    script = [codec.encode_answer(thought + text) for text in ("up", "down the hill", "é", "up")]
+    worker.server = worker.llm_client = stub.StubServer(script)
+    (row,) = worker.play([stub.count()]).rows.values()
+    (path,) = tmp_path.glob("step-1*.jsonl")
+    (trajectory,) = read_trajectories(path)
+    assert [ids(row)[begin:end] for begin, end in spans(row)] == script
+    rendered = tokenizer.apply_chat_template(trajectory.messages(), tokenize=False)
+    full = tokenizer(rendered, add_special_tokens=False)["input_ids"]
+    assert full[: len(row["input_ids"])] == ids(row, "input_ids")
+    assert tokenizer.decode(full[len(row["input_ids"]) :]).strip() == ""  # the template goes on to the next message
+
+
+@pytest.mark.parametrize("reward", ["per_turn", "final"])
+def test_where_rewards_lie(reward: str, make_worker: Any, stub: Any) -> None:
+    worker = make_worker([[UP, END], [33, END], [UP, END], [UP, END]], agentgym={"reward": reward})
+    (row,) = worker.play([stub.count()]).rows.values()
+    ends = [end - 1 for _, end in spans(row)]
+    values = [1 / 3, 0, 1 / 3, 1 / 3] if reward == "per_turn" else [0, 0, 0, 1.0]
+    expected = torch.zeros(len(row["responses"]))
+    expected[ends] = torch.tensor(values)
+    torch.testing.assert_close(row["rm_scores"], expected)
+    assert row["response_mask"][-1] == 1 and row["rm_scores"].sum() == pytest.approx(1.0)
+
+
+def test_a_cut_answer_gets_its_end_outside_the_mask(make_worker: Any, stub: Any) -> None:
+    worker = make_worker([[UP, END], NOISE, [UP, 257], [UP, END]], agentgym={"max_turn_tokens": 3})
+    queue = worker.play([stub.count()])
+    (row,) = queue.rows.values()
+    (_, first), (begin, cut), (_, odd), _ = spans(row)
+    assert ids(row)[begin:cut] == [33, 33, 33] and ids(row)[cut] == END
+    assert row["response_mask"][cut] == 0 and ids(row)[first] != END
+    assert ids(row)[odd - 1 : odd + 1] == [257, END]  # another token than the template's ended it
+    assert queue.told("0_0_0")["cut_answers"] == pytest.approx(2 / 4)
+    assert queue.told("0_0_0")["invalid_actions"] == pytest.approx(1 / 4)
+
+
+@pytest.mark.parametrize("response_length", [1, 2, 21, 22, 23, 60])
+def test_no_limit_is_ever_passed(response_length: int, make_worker: Any, stub: Any) -> None:
+    """Not by what is asked for either, which a server may refuse."""
+    prompt = len(ids(make_worker(UPS).play([stub.count()]).rows["0_0_0"], "prompts"))
+    for context in (prompt - 1, prompt, prompt + 1, prompt + 23, prompt + 40, 400):
+        settings = {"max_model_len": context, "response_length": response_length}
+        worker = make_worker([[UP, END], NOISE, [UP, END], NOISE], agentgym={"max_turn_tokens": 4}, **settings)
+        queue = worker.play([stub.count()])
+        for asked in worker.server.asked:
+            assert asked.end <= min(context, prompt + response_length)
+            assert 1 <= asked.sampling["max_tokens"] <= 4
+        if context <= prompt:
+            assert not worker.server.asked and queue.status["0"][-1] == "failure"
+        else:
+            (row,) = queue.rows.values()
+            assert len(row["responses"]) <= min(response_length, context - prompt)
+            assert row["response_mask"][-1] == 1
+        room = min(response_length, context - prompt)
+        assert len(worker.server.asked) == (0 if room < 1 else 1 if room < 24 else 2 if room < 60 else 3) or room > 40
+
+
+@pytest.mark.parametrize("name, spare", [("vllm", 0), ("sglang", 1)])
+def test_all_that_the_server_takes_is_used(name: str, spare: int, make_worker: Any, stub: Any) -> None:
+    """verl leaves out one token of the context for SGLang, and asked for the last one it would give none."""
+    worker = make_worker([NOISE], name=name, max_model_len=140, agentgym={"rounds": 1})
+    worker.play([stub.count()])
+    assert worker.server.asked[0].end == 140 - spare
+    for longer in (None, 99):  # what is longer than these two together, the trainer may have no room for
+        settings = {"prompt_length": 9, "response_length": 8, "max_model_len": longer}
+        assert make_worker(UPS, name=name, **settings).session.limits.max_context == 17 - spare
+
+
+def turns(queue: Any, place: int = 0) -> float:
+    found: float = queue.told(f"{place}_0_0")["turns"]
+    assert queue.told(f"{place}_0_0")["max_turns"] == found
+    return found
+
+
+def test_the_horizon_grows_by_verl_s_steps_which_count_from_1(make_worker: Any, stub: Any) -> None:
+    settings = {"rounds": "2,3,5", "every": 3, "eval_max_turns": 7}
+    worker, row = make_worker(UPS, agentgym=settings), stub.count("count/9")
+    assert [turns(worker.play([row], step)) for step in (1, 2, 3, 4, 6, 7, 99)] == [2, 2, 2, 3, 3, 5, 5]
+    assert turns(make_worker(UPS, agentgym=settings).play([row], 4)) == 3  # a run that is resumed there
+    evaluation = stub.count("count/9", evaluation=True)
+    queues = [worker.play([evaluation], step, validate=True) for step in (0, 1, 4)]
+    assert [turns(queue) for queue in queues] == [7, 7, 7]
+    assert queues[0].tags["0_0_0"]["partition"] == "val"
+    del settings["eval_max_turns"]
+    worker = make_worker(UPS, agentgym=settings)
+    assert [turns(worker.play([evaluation], step, validate=True)) for step in (0, 3, 4)] == [2, 2, 3]
+
+
+def test_every_environment_has_its_own_horizon(make_worker: Any, stub: Any) -> None:
+    worker = make_worker(UPS, agentgym={"rounds": "Count=1;Toy/Tricky-v0=2,4", "every": 1})
+    queue = worker.play([stub.count(), stub.count("count/9", env="Toy/Tricky-v0")], step=2)
+    assert [turns(queue, 0), turns(queue, 1)] == [1, 4]
+    assert [queue.rows[f"{place}_0_0"]["data_source"] for place in (0, 1)] == ["Count", "Tricky"]
+
+
+def test_without_a_step_nothing_is_played(make_worker: Any, stub: Any) -> None:
+    """verl's old trainer does not tell it, and every episode would have the first limit."""
+    with pytest.raises(UsageError, match="V1"):
+        asyncio.run(make_worker(UPS).run(stub.count(), step=None))
+
+
+def test_what_the_caller_got_wrong_is_raised(make_worker: Any, stub: Any) -> None:
+    with pytest.raises(UsageError, match=r"agentgym verl data.*env_id"):
+        asyncio.run(make_worker(UPS).run(stub.count(), extra_info={"index": 0}))
+    with pytest.raises(UsageError, match=r"no setting agentgym\.round;"):
+        asyncio.run(make_worker(UPS, agentgym={"round": 2}).run(stub.count()))
+    with pytest.raises(UsageError, match="name them all"):
+        asyncio.run(make_worker(UPS, agentgym={"rounds": "BabyAI=2"}).run(stub.count()))
+    with pytest.raises(UsageError, match="count/77"):
+        asyncio.run(make_worker(UPS).run(stub.count("count/77")))
+
+
+def test_a_failing_server_is_no_failing_environment(make_worker: Any, stub: Any) -> None:
+    broken: Any = RuntimeError("no GPU left")
+    with pytest.raises(RuntimeError, match="no GPU left"):
+        asyncio.run(make_worker([[UP, END], broken]).run(stub.count()))
+    with pytest.raises(EngineError, match=r"no token.*completed"):
+        asyncio.run(make_worker([[]]).run(stub.count()))
+    worker = make_worker(UPS, [broken], n=2)
+    queue = worker.play([stub.count()])
+    assert queue.status["0"][-1] == "failure" and len(worker.server.asked) == 4
+
+
+def crash(worker: Any) -> list[list[int]]:
+    return [[UP, END], worker.session.codec.encode_answer("crash")]
+
+
+@pytest.mark.parametrize("retries", [0, 1, 2])
+def test_what_the_environment_spoiled_is_played_again(retries: int, make_worker: Any, stub: Any) -> None:
+    worker = make_worker(UPS, agentgym={"env_retries": retries})
+    worker.server = worker.llm_client = stub.StubServer(*[crash(worker)] * retries, UPS)
+    queue = worker.play([stub.count()])
+    assert queue.status["0"][-1] == "finished" and queue.told("0_0_0")["score"] == pytest.approx(1)
+    assert len(worker.server.asked) == 2 * retries + 3
+    worker.server = worker.llm_client = stub.StubServer(*[crash(worker)] * (retries + 1), UPS)
+    queue = worker.play([stub.count()])
+    assert queue.status["0"][-1] == "failure" and not queue.rows
+    assert len(worker.server.asked) == 2 * (retries + 1)
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2, 3])
+def test_a_group_goes_on_with_what_is_left_of_it(lost: int, make_worker: Any, stub: Any) -> None:
+    """verl pads what is missing, so that it enters no mean; a group of which nothing is left, it must leave out."""
+    worker = make_worker(UPS, n=3, agentgym={"env_retries": 0})
+    for now in (lost, 1) if lost == 3 else (lost,):  # a group that failed is forgotten
+        worker.server = worker.llm_client = stub.StubServer(*[crash(worker)] * now, UPS)
+        queue = worker.play([stub.count()])
+        assert len(queue.rows) == 3 - now
+        assert queue.status["0"][-1] == ("finished" if now < 3 else "failure")
+
+
+def test_an_outputless_episode_is_no_exception(make_worker: Any, stub: Any) -> None:
+    worker = make_worker(UPS, n=2, agentgym={"env_retries": 0})
+    assert asyncio.run(worker.run(stub.count("count/0"), uid="a")) == []
+    with pytest.raises(EnvError, match="no episode of count/0"):
+        asyncio.run(worker.run(stub.count("count/0"), uid="a"))
+    assert asyncio.run(worker.run(stub.count("count/0"), uid="b")) == []
+    assert not worker.server.asked
+
+
+def test_the_size_of_a_group_in_validation(make_worker: Any, stub: Any) -> None:
+    worker = make_worker(UPS, n=4, agentgym={"env_retries": 0})
+    queue = worker.play([stub.count("count/0", evaluation=True)], validate=True)
+    assert queue.status["0"][-1] == "failure" and not queue.rows
+
+
+def test_verl_keeps_the_versions_of_the_weights(make_worker: Any, stub: Any) -> None:
+    """Of the first answer and of the last: verl leaves out episodes that took too many."""
+
+    class Moving(stub.StubServer):  # type: ignore[misc]
+        async def generate(self, *args: Any, **kwargs: Any) -> Any:
+            self.version += 3
+            self.preempted = self.version
+            self.extra = {"spec_num_draft_tokens": self.version, "num_cached_tokens": None}
+            return await super().generate(*args, **kwargs)
+
+    worker = make_worker(server=Moving(UPS))
+    queue = worker.play([stub.count()])
+    assert (queue.tags["0_0_0"]["min_global_steps"], queue.tags["0_0_0"]["max_global_steps"]) == (3, 9)
+    fields = queue.rows["0_0_0"]["extra_fields"]
+    assert fields["spec_num_draft_tokens"] == 3 + 6 + 9 and "num_cached_tokens" not in fields
+    assert queue.rows["0_0_0"]["metrics"]["num_preempted"] == 3 + 6 + 9
+
+
+def test_without_log_probs(make_worker: Any, stub: Any) -> None:
+    worker = make_worker(server=stub.StubServer(UPS, logprobs=False), calculate_log_probs=False)
+    (row,) = worker.play([stub.count()]).rows.values()
+    assert "rollout_log_probs" not in row and worker.server.asked[0].sampling["logprobs"] is False
+    assert "num_preempted" not in row["metrics"]
+
+
+def test_times_are_those_of_the_server_and_of_all_else(make_worker: Any, stub: Any) -> None:
+    worker = make_worker(server=stub.StubServer(UPS, seconds=0.3), agentgym={"concurrency": 1})
+    queue = worker.play([stub.count(), stub.count(seed=1)])
+    for row in queue.rows.values():
+        assert row["metrics"]["generate_sequences"] >= 0.9
+        assert 0 < row["metrics"]["tool_calls"] < 0.9  # waiting for a place is not the environment's time
+
+
+def test_verl_s_validation_metrics_are_by_environment_and_group(make_worker: Any, stub: Any) -> None:
+    from verl.trainer.ppo.metric_utils import process_validation_metrics
+
+    worker = make_worker(UPS, agentgym={"rounds": 3})
+    rows = [
+        stub.count("count/2"),
+        stub.count("count/9", group="large"),
+        stub.count("count/10", group="large"),
+        stub.count("count/3", env="Toy/Tricky-v0"),
+    ]
+    queue = worker.play([stub.count(r.task, r.env_id, group=r.group, evaluation=True) for r in rows], validate=True)
+    told = [queue.told(f"{place}_0_0") for place in range(4)]
+    infos = {name: [one.get(name) for one in told] for name in {name for one in told for name in one}}
+    sources = [queue.rows[f"{place}_0_0"]["data_source"] for place in range(4)]
+    found = process_validation_metrics(sources, list("0123"), infos)
+    means = {(env, name): value["mean@1"] for env, of in found.items() for name, value in of.items() if value}
+    assert means[("Count", "success")] == pytest.approx(1 / 3)
+    assert means[("Count", "success/small")] == 1 and means[("Count", "success/large")] == 0
+    assert means[("Count", "score/large")] == pytest.approx((3 / 9 + 3 / 10) / 2)
+    assert means[("Tricky", "success/small")] == 1 and ("Tricky", "success/large") not in means
+    assert means[("Tricky", "turns")] == 3 and means[("Count", "turns")] == pytest.approx(8 / 3)
+
+
+def test_making_the_loop_is_cheap(make_worker: Any, stub: Any) -> None:
+    """verl makes one for every episode, and a builder of tokens with it that we do not need."""
+    import time
+
+    from verl.experimental.agent_loop.agent_loop import DictConfigWrap
+
+    worker = make_worker(UPS)
+
+    async def make() -> float:
+        began = time.process_time()
+        for _ in range(50):
+            stub.GymAgentLoop(
+                trainer_config=DictConfigWrap(worker.config),
+                server_manager=worker.server,
+                tokenizer=worker.tokenizer,
+                processor=None,
+                dataset_cls=worker.dataset_cls,
+                data_config=DictConfigWrap(worker.config.data),
+                hf_model_type="qwen2",
+            )
+        return (time.process_time() - began) / 50
+
+    assert asyncio.run(make()) < 0.002
+
+
+def test_routed_experts_go_with_the_tokens(make_worker: Any, stub: Any) -> None:
+    class Routing(stub.StubServer):  # type: ignore[misc]
+        async def generate(self, request_id: str, **kwargs: Any) -> Any:
+            output = await super().generate(request_id, **kwargs)
+            seen = len(kwargs["prompt_ids"]) + len(output.token_ids) - 1
+            output.routed_experts = torch.full((seen, 2, 1), len(self.asked)).numpy()
+            return output
+
+    (row,) = make_worker(server=Routing(UPS)).play([stub.count()]).rows.values()
+    assert row["routed_experts"].shape == (len(row["input_ids"]), 2, 1)
+    assert row["routed_experts"][0, 0, 0] == 3 and row["routed_experts"][-1, 0, 0] == 0
+
+
+def test_verl_knows_the_loop(stub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub.plugin.check_registered()
+    monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "mine, other")
+    with pytest.raises(UsageError, match="mine, other keeps verl from loading"):
+        stub.plugin.check_registered()
+    monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "mine, agentgym")
+    stub.plugin.check_registered()
+    monkeypatch.setitem(stub.plugin._agent_loop_registry, "agentgym", {"_target_": "theirs.Loop"})
+    with pytest.raises(UsageError, match=r"'theirs\.Loop', not as agentgym_verl\.loop\.GymAgentLoop"):
+        stub.plugin.check_registered()

@@ -1,0 +1,177 @@
+"""Runs of stock `python -m verl.trainer.main_ppo` on the CPU, each in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agentgym_envs.textcraft.env import TextCraftEnv
+from agentgym_envs.trajectory import Trajectory, read_trajectories
+from agentgym_trl.tiny import make_model, make_tokenizer
+from agentgym_verl.rows import Row
+from tests.adapters.verl.training_envs import KWARGS
+
+ROOT = Path(__file__).parents[3]
+_MARK = "AGENTGYM_TEST_RUN"
+_ENVIRONMENT = {
+    "VERL_USE_EXTERNAL_MODULES": "tests.adapters.verl.cpu.plugin",
+    "VERL_PLATFORM": "cpu",
+    "VERL_ENGINE_DEVICE": "cuda",
+    "PYTHONPATH": os.pathsep.join(str(ROOT / path) for path in (".", "adapters/trl", "adapters/verl")),
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "HF_HUB_OFFLINE": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_enable_worker_prestart": "0",  # a process for every logical CPU
+    "HYDRA_FULL_ERROR": "1",
+}
+_OURS = ROOT / "adapters/verl/agentgym_verl/config"
+_CPU = Path(__file__).parent / "cpu/config"
+STOCK = ("+hardware=cpu", f"hydra.searchpath=[file://{_CPU}]")
+"""verl's own configuration."""
+OURS = (
+    *("--config-path", str(_OURS), "--config-name", "agentgym", "hardware=cpu"),
+    f"hydra.searchpath=[pkg://verl.trainer.config,file://{_CPU}]",
+)
+"""The adapter's."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run left behind."""
+
+    folder: Path
+    returncode: int
+    seconds: float
+    metrics: dict[int, dict[str, Any]]
+    """By verl's global step; 0 is the validation before training."""
+    killed: list[str]
+    """Processes that would have outlived the run."""
+
+    @property
+    def steps(self) -> list[int]:
+        """The training steps that were finished."""
+        return [step for step, metrics in self.metrics.items() if "training/global_step" in metrics]
+
+    def played(self, name: str) -> list[Trajectory]:
+        """The trajectories of `step-N` or `eval-N`."""
+        return list(read_trajectories(self.folder / "trajectories" / f"{name}.rank0.jsonl"))
+
+    @property
+    def log(self) -> str:
+        """The end of what was printed."""
+        return (self.folder / "run.log").read_text(errors="replace")[-6000:]
+
+
+def make_rows(env_id: str, split: str, count: int, *, group: str = "depth-1", **kwargs: Any) -> list[Row]:
+    """The first tasks of TextCraft of a group, in TextCraft or an environment made of it."""
+    tasks = TextCraftEnv(**KWARGS).tasks.take(count, split=split, groups=[group])
+    return [
+        Row(env_id, task.id, seed, group, task.split, split != "train", {**KWARGS, **kwargs}, task.goal)
+        for seed, task in enumerate(tasks)
+    ]
+
+
+def prepare(folder: Path, train: Sequence[Row], val: Sequence[Row]) -> Path:
+    """A folder with a tiny untrained model and the datasets of a run."""
+    for name, rows in (("train", train), ("val", val)):
+        table = pa.Table.from_pylist([row.as_columns(index) for index, row in enumerate(rows)])
+        pq.write_table(table, folder / f"{name}.parquet")
+    tokenizer = make_tokenizer(row.goal for row in train)
+    make_model(tokenizer, hidden_size=64, layers=2).save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    return folder
+
+
+def launch(
+    folder: Path, *overrides: str, seconds: float = 480, until: Callable[[], bool] | None = None, name: str = "run"
+) -> Run:
+    """Train until the run ends; with `until`, until that holds, then interrupt it as Ctrl-C does.
+
+    `overrides` are those of Hydra: `STOCK` or `OURS`, and more.
+
+    Raises AssertionError if it has not ended after that many seconds. No process outlives the call.
+    """
+    began, metrics, mark = time.monotonic(), folder / f"{name}.jsonl", {_MARK: uuid4().hex}
+    environment = {**os.environ, **_ENVIRONMENT, **mark, "VERL_FILE_LOGGER_PATH": str(metrics)}
+    with _ray_folder() as temp, (folder / "run.log").open("ab") as log:
+        command = [sys.executable, "-m", "verl.trainer.main_ppo", *overrides, "+size=tiny"]
+        command.append(f"++ray_kwargs.ray_init._temp_dir={temp}")
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            _wait(process, began + seconds, until)
+            ended = process.poll() is not None
+        finally:
+            killed = _end_all(mark[_MARK], patience=0 if process.poll() is None else 60)
+    run = Run(folder, process.wait(), time.monotonic() - began, _read_metrics(metrics), killed)
+    assert ended, f"it had not ended after {seconds} s:\n{run.log}"
+    return run
+
+
+def _wait(process: subprocess.Popen[bytes], deadline: float, until: Callable[[], bool] | None) -> None:
+    while process.poll() is None and time.monotonic() < deadline:
+        if until is not None and until():
+            process.send_signal(signal.SIGINT)
+            until = None
+        time.sleep(0.2)
+
+
+@contextmanager
+def _ray_folder() -> Iterator[str]:
+    """A place for Ray's session: with a short path, for it holds sockets."""
+    temp = tempfile.mkdtemp(prefix="agv-")
+    try:
+        yield temp
+    finally:
+        shutil.rmtree(temp, ignore_errors=True)
+
+
+def _end_all(mark: str, patience: float) -> list[str]:
+    """Ray's processes end by themselves a moment after the one that started them; says which did not."""
+    deadline, killed = time.monotonic() + patience, set[str]()
+    while left := [process for process in psutil.process_iter() if _has_mark(process, mark)]:
+        if time.monotonic() > deadline:
+            killed.update(name for process in left if (name := _kill(process)))
+        time.sleep(0.2)
+    return sorted(killed)
+
+
+def _kill(process: psutil.Process) -> str:
+    try:
+        name = " ".join(process.cmdline())
+        process.kill()
+    except psutil.NoSuchProcess:
+        return ""
+    return name
+
+
+def _has_mark(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.environ().get(_MARK) == mark and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
+
+
+def _read_metrics(path: Path) -> dict[int, dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = defaultdict(dict)
+    for line in path.read_text().splitlines() if path.exists() else ():
+        record = json.loads(line)
+        found[record["step"]].update(record["data"])
+    return dict(found)

@@ -1,0 +1,69 @@
+"""Two nodes of a Ray cluster on this machine: the head, and one that has the resource "envs"."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import ray
+
+REPO = Path(__file__).parents[3]
+ENVS = "envs"
+_MEMORY = 80 * 2**20
+_ADDED = {
+    "PYTHONPATH": os.pathsep.join(map(str, (REPO, REPO / "adapters" / "verl"))),
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the new behaviour, without a warning
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
+class TwoNodes:
+    """A running cluster, to which this process is connected."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self.head: str = cluster.head_node.node_id
+        self.second = self.add(**{ENVS: 8})
+
+    def add(self, cpus: int = 16, **resources: float) -> Any:
+        """Start another node."""
+        return self._cluster.add_node(num_cpus=cpus, resources=resources, object_store_memory=_MEMORY)
+
+    def kill(self, node: Any) -> None:
+        """End a node and all that runs there, as a power cut does."""
+        raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+        for process in [raylet, *raylet.children(recursive=True)]:
+            process.kill()
+        self._cluster.remove_node(node, allow_graceful=False)
+
+
+@contextmanager
+def two_nodes() -> Iterator[TwoNodes]:
+    """Start the nodes; at the end nothing is left of them, and this process is as it was."""
+    from ray.cluster_utils import Cluster
+
+    folder = tempfile.mkdtemp(prefix="agr-")  # a short path: sockets are there
+    environ, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
+    os.environ.update(_ADDED)
+    head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": _MEMORY, "temp_dir": folder}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray leaves files open
+        cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=False)
+        try:
+            ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+            yield TwoNodes(cluster)
+        finally:
+            ray.shutdown()
+            cluster.shutdown()
+            signal.signal(signal.SIGTERM, handler)
+            os.environ.clear()
+            os.environ.update(environ)
+            shutil.rmtree(folder, ignore_errors=True)
