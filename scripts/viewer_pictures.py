@@ -1,6 +1,6 @@
 """Take the pictures of the viewer that the documentation shows: python scripts/viewer_pictures.py RUNS [FOLDER].
 
-RUNS is a folder with an evaluation that has tokens, runs of several scenarios and a training run.
+RUNS is a folder with an evaluation that has tokens, runs of several scenarios and of teams, and a training run.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from agentgym_envs.viewer.server import make_server
 from agentgym_envs.webarena.browser.chromium import find_chromium
 
 SIZE = {"width": 1280, "height": 800}
+TALL = {"width": 1280, "height": 1000}
 PHONE = {"width": 390, "height": 800}
 
 
@@ -53,9 +54,24 @@ def places(address: str) -> dict[str, str]:
         "babyai": f"episode/{longest(env='AgentGym/BabyAI-v0', success='1')}?turn=2",
         "search": f"episode/{longest(env='AgentGym/Search-v0', success='1')}?turn=2",
         "web": f"episode/{longest(env='AgentGym/WebArena-v0', success='1')}?turn=2",
+        "team": liveliest(address, rows(env="AgentGym/TextCraftCoop-v0", success="1", limit="50")),
         "tokens": f"episode/{tokens}?tab=tokens",
         "training": "training",
     }
+
+
+def liveliest(address: str, rows: list[dict[str, Any]]) -> str:
+    """The page of the turn of a pair of agents that, with the next two, shows most messages and gifts."""
+
+    def found() -> Iterator[tuple[int, bool, int, str]]:
+        for row in rows:
+            team = httpx.get(f"{address}api/episodes/{row['id']}").json()["team"]
+            for turn in range(1, len(team["turns"]) - 2) if len(team["agents"]) == 2 else ():
+                hops = [hop for made in team["turns"][turn : turn + 3] for hop in made["hops"]]
+                kinds = {"item" in hop for hop in hops}
+                yield len(kinds), True in kinds, len(hops), f"episode/{row['id']}?turn={turn + 1}"
+
+    return max(found())[-1]
 
 
 def shoot(page: Callable[..., Any], address: str, path: Path, **options: Any) -> None:
@@ -82,7 +98,12 @@ def main() -> None:
         )
         shown = places(address)
         for name, place in shown.items():
-            shoot(browser.new_page, f"{address}#/{place}", folder / f"{name}-light.png", viewport=SIZE)
+            shoot(
+                browser.new_page,
+                f"{address}#/{place}",
+                folder / f"{name}-light.png",
+                viewport=TALL if name == "team" else SIZE,
+            )
         dark = {"viewport": SIZE, "color_scheme": "dark"}
         episode = f"{address}#/{shown['episode']}"
         shoot(browser.new_page, episode, folder / "episode-dark.png", **dark)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.token_file import TokenWriter, tokens_path
 from agentgym_envs.rollout.tokens import TokenTrajectory
-from agentgym_envs.trajectory import TrajectoryWriter
+from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
 
 _OPEN = 8
 
@@ -26,12 +27,12 @@ class StepFiles:
         self._begun = set[Path]()
         self._writers: OrderedDict[Path, tuple[TrajectoryWriter, TokenWriter | None]] = OrderedDict()
 
-    def write(self, step: int, training: bool, episode: TokenTrajectory) -> None:
-        """Append one episode. Raises OSError if the disk is full."""
+    def write(self, step: int, training: bool, trajectory: Trajectory, segments: Sequence[TokenTrajectory]) -> None:
+        """Append one episode and its tokens. Raises OSError if the disk is full."""
         writer, tokens = self._open(self.path(step, training))
-        mark = writer.write(episode.trajectory)
+        mark = writer.write(trajectory)
         if tokens is not None and self._codec is not None:
-            tokens.write(mark, [episode], self._codec)
+            tokens.write(mark, segments, self._codec)
 
     def path(self, step: int, training: bool) -> Path:
         """The file of a step."""

@@ -108,6 +108,7 @@ def test_an_episode_is_told_turn_by_turn(get: Get) -> None:
         "env_kwargs": {"max": 1},
         "task_data": {"key": [1]},
         "tries": [],
+        "team": None,
     }
 
 

@@ -101,7 +101,7 @@ def shown(browser: Any, address: str, where: str = "#/", **options: Any) -> Iter
         page.on("request", lambda request: asked.append(request.url))
         page.on("dialog", lambda dialog: asked.append("a dialogue was opened"))
         page.goto(address + where)
-        page.wait_for_selector(".row .goal, .turn, .rawbox, .empty h2, .problem")
+        page.wait_for_selector(".row .goal, .turn, .segment, .rawbox, .empty h2, .problem")
         yield page
         assert all(url.startswith((address, "data:")) for url in asked)
 

@@ -23,7 +23,7 @@ from agentgym_envs.viewer.team import MOST_AGENTS, team_of
 from tests.multiagent.crews import CODEC
 from tests.viewer.panel_episodes import episode, nothing, play, states_of
 from tests.viewer.records import VALUES, record, save
-from tests.viewer.teams import WALL, hostile, played, told, with_tokens
+from tests.viewer.teams import COOP, WALL, hostile, played, told, with_tokens
 
 PAIR = {"a": "go", "b": "wait"}
 SEEN = {"a": "a room", "b": "a hall"}
@@ -132,7 +132,7 @@ def test_what_arrived_before_or_from_nobody_is_not_drawn() -> None:
     "trajectory",
     [
         record("t/1", '{"a": "b"}'),
-        told((SEEN, PAIR, {}), last="x", agents=[f"agent {n}" for n in range(MOST_AGENTS + 1)]),
+        told((SEEN, PAIR, {}), last="x", agents=["a", "b", *map(str, range(MOST_AGENTS - 1))]),
         told((SEEN, PAIR, {}), last="x", agents=["x", "y"]),
         told(("The machine failed.", PAIR, {}), last="x"),
         told((SEEN, PAIR, {}), last="x", instructions='{"a": "x", "b": 5}'),
@@ -154,7 +154,7 @@ def test_it_can_be_another_suites_team() -> None:
 )
 def test_an_info_may_hold_anything(agents: Any, own: Any, more: Any) -> None:
     for info in ({"agents": agents, "answers": agents}, {"agents": {"a": own}}, {"agents": {"a": more, "b": more}}):
-        trajectory = told((SEEN, PAIR, info), last=SEEN, env_id="AgentGym/TextCraftCoop-v0")
+        trajectory = told((SEEN, PAIR, info), last=SEEN, env_id=COOP)
         strict_json(detail_of(trajectory))
         assert panels_of(trajectory)["kind"] in (None, "textcraftcoop")
 
@@ -187,10 +187,19 @@ def test_of_another_agent_a_part_that_all_carry_together_is_not_ready() -> None:
     see = {"a": "craft 1 plank using 2 log\n\nGoal: b must craft table.", "b": "craft 1 table using 1 plank\n"}
     split_up = {"agents": {"a": {"inventory": {"log": 1}}, "b": {"inventory": {"log": 1}}}}
     together = {"agents": {"a": {"inventory": {"log": 2}}, "b": {"inventory": {}}}}
-    trajectory = told((see, PAIR, split_up), (see, PAIR, together), last=see, env_id="AgentGym/TextCraftCoop-v0")
+    trajectory = told((see, PAIR, split_up), (see, PAIR, together), last=see, env_id=COOP)
     states, shared = states_of(trajectory, "textcraftcoop")
     planks = [shared["trees"][state["tree"]]["parts"][0]["status"] for state in states]
     assert planks == ["missing", "missing", "ready"]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["Goal: ", "Goal: a must craft ", "You can take: ", "craft 1 a using ", "\nGoal: a"]
+)
+def test_long_first_texts_are_read_in_linear_time(pattern: str) -> None:
+    """Else this would take minutes."""
+    trajectory = told(({"a": pattern * (500_000 // len(pattern)), "b": ""}, PAIR, {}), last=SEEN, env_id=COOP)
+    assert panels_of(trajectory)["kind"] == "textcraftcoop"
 
 
 def test_a_team_of_one_has_textcrafts_own_tree() -> None:

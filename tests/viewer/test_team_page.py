@@ -34,8 +34,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     six = [f"agent {n}" for n in range(6)]
     wave = {"agents": {name: {"messages": [{"from": six[0], "text": "Hi."}]} for name in six[1:]}}
     silent = (SEEN, "nothing in JSON", {"invalid_action": "This is no joint action."})
-    again = ("This is no joint action.", {"a": "go", "b": None}, {})
-    made = [
+    again: tuple[Any, Any, Any] = ("This is no joint action.", {"a": "go", "b": None}, {})
+    made: list[Any] = [
         with_tokens(),
         with_tokens(ODD),
         played(num_agents=3, seed=1),
@@ -171,7 +171,7 @@ def test_what_is_no_joint_action_is_there_as_it_is(browser: Any, address: str) -
 
 @pytest.mark.parametrize("exported", [False, True], ids=["served", "exported"])
 def test_hostile_names_and_messages_are_text(browser: Any, path: Path, exported: bool) -> None:
-    with opened(browser, path, exported, f"#/episode/{EVIL}") as page:
+    with opened(browser, path, exported, f"#/episode/{EVIL}?turn=2") as page:
         page.get_by_role("complementary").locator(".tc-card").first.wait_for()
         plain = HOSTILE.split(" \u202e")[0]
         for place in (
@@ -204,7 +204,7 @@ def test_each_agents_tokens_stand_under_its_name(browser: Any, address: str, pat
                 assert masks == segment["mask"]
             tops = [box.bounding_box()["y"] for box in page.locator(".segment").all()]
             assert tops[0] == tops[1]
-            page.keyboard.press("ArrowRight")
+            page.get_by_role("button", name="Turn after").click()
             until(page, "document.querySelector('[aria-current=step]') !== null")
             now = page.locator("[aria-current=step] .run-head b").all_inner_texts()
             assert now == (["Answer 2", "Answer 2"] if number == WORDS else ["Answer 1"])

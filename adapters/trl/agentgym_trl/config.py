@@ -48,7 +48,9 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     critic, the value of the state after the cut is added.
     """
 
-    num_generations: int | None = _option(8, "How many episodes a group has: of the same task and seed.")
+    num_generations: int | None = _option(
+        8, "How many episodes a group has: of the same task and seed. Of a team: how many streams that are trained on."
+    )
     advantage_estimator: str = _option("grpo", f"How rewards become advantages: {', '.join(ESTIMATORS)}.")
     rounds: str = _option(
         "30",
@@ -89,6 +91,13 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     critic_clip_range: float | None = _option(
         0.2,
         "ppo: how far a value may move from its first estimate before its loss is clipped; None: as far as it goes.",
+    )
+    train_agents: list[str] | None = field(
+        default=None,
+        metadata={"help": "Of a team: the agents that are trained; by default all, which share the policy."},
+    )
+    partner: str | None = _option(
+        None, "Of a team: a model that plays the agents that are not trained, as it is; by default the policy does."
     )
     chat_template: str | None = _option(None, "File with a Jinja chat template.")
     record_tokens: bool = _option(

@@ -13,8 +13,7 @@ has the same vocabulary.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,10 @@ from typing import Any
 import torch
 from accelerate.utils import broadcast
 from torch import Tensor, nn
-from transformers.integrations import deepspeed
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from agentgym_envs.errors import UsageError
-from agentgym_trl.models import load_model
+from agentgym_trl.models import load_model, unsharded
 
 _POLICYS_OWN = ("dtype", "torch_dtype", "device_map", "quantization_config")
 """How a policy is loaded, but not its critic, which is trained whole in 32 bits on the accelerator's device."""
@@ -198,7 +196,7 @@ def load_backbone(name: str | None, policy: Any, **kwargs: Any) -> Any:
     dropped = _POLICYS_OWN if name in (None, policy) else (*_POLICYS_OWN, "revision")
     kept = {key: value for key, value in kwargs.items() if key not in dropped}
     try:
-        with _unsharded():
+        with unsharded():
             return load_model(name or policy, dtype=torch.float32, **kept).base_model
     except UsageError as error:
         raise UsageError(f"the critic needs a model: {error}") from None
@@ -219,19 +217,6 @@ def _copied(policy: Any) -> Any:
     whole = copy.deepcopy(policy)
     merged = whole.merge_and_unload() if hasattr(whole, "merge_and_unload") else whole
     return merged.base_model.requires_grad_(True)
-
-
-@contextmanager
-def _unsharded() -> Iterator[None]:
-    """Under DeepSpeed's ZeRO-3, transformers would split a model over the processes while it loads it."""
-    reference = deepspeed._hf_deepspeed_config_weak_ref
-    config = reference() if reference is not None else None
-    deepspeed.unset_hf_deepspeed_config()
-    try:
-        yield
-    finally:
-        if config is not None:
-            deepspeed.set_hf_deepspeed_config(config)
 
 
 def explained_variance(values: Tensor, targets: Tensor, mask: Tensor) -> float:

@@ -10,6 +10,7 @@ from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, RandomPolicy, play_many_text, run_sync
 from agentgym_envs.trajectory import Trajectory
+from agentgym_trl.cast import views
 
 _LIMITS = Limits(max_turns=1000)
 
@@ -22,7 +23,7 @@ def oracle_demonstrations(
     groups: Sequence[str] | None = None,
     seed: int = 0,
 ) -> list[Trajectory]:
-    """Successful oracle episodes, one for each of `count` distinct tasks (all of a table if None).
+    """Successful oracle episodes, one for each of `count` distinct tasks (all of a table if None); of a team, joint.
 
     Raises:
         UsageError: the oracle solved none of them.
@@ -37,17 +38,22 @@ def oracle_demonstrations(
     return solved
 
 
-def environment_corpus(make_env: Callable[[], gym.Env[str, str]], most: int = 1000) -> list[str]:
-    """What the environment, its oracle and a random policy say: the words that a tokenizer should know."""
+def environment_corpus(
+    make_env: Callable[[], gym.Env[str, str]], most: int = 1000, *, groups: Sequence[str] | None = None
+) -> list[str]:
+    """What the environment, its oracle and a random policy say: the words that a tokenizer should know.
+
+    Of a team's episode it is what each agent saw and wrote. `groups` are those whose tasks are played; None is all.
+    """
     tasks = text_env(make_env()).tasks
     try:
-        chosen = tasks.take()[:most]
+        chosen = tasks.take(groups=groups)[:most]
     except UsageError:  # a set without end
-        chosen = tasks.take(most)
+        chosen = tasks.take(most, groups=groups)
     specs = [EpisodeSpec(task.id, 0) for task in chosen]
     solved = run_sync(play_many_text(specs, make_env, OraclePolicy, limits=_LIMITS))
     tried = run_sync(play_many_text(specs[:200], make_env, RandomPolicy, limits=Limits(max_turns=10)))
-    return [text for trajectory in [*solved, *tried] for text in _texts(trajectory)]
+    return [text for trajectory in [*solved, *tried] for view in views(trajectory) for text in _texts(view)]
 
 
 def _texts(trajectory: Trajectory) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers.integrations import deepspeed
 from transformers.utils import logging as transformers_logging
 from trl.chat_template_utils import get_training_chat_template
 
@@ -53,6 +56,19 @@ def make_codec(
             raise error from None
         tokenizer.chat_template = training
         return ChatCodec(tokenizer, template_kwargs=template_kwargs)
+
+
+@contextmanager
+def unsharded() -> Iterator[None]:
+    """Under DeepSpeed's ZeRO-3, transformers would split a model over the processes while it loads it."""
+    reference = deepspeed._hf_deepspeed_config_weak_ref
+    config = reference() if reference is not None else None
+    deepspeed.unset_hf_deepspeed_config()
+    try:
+        yield
+    finally:
+        if config is not None:
+            deepspeed.set_hf_deepspeed_config(config)
 
 
 def read_template(path: str | Path | None) -> str | None:

@@ -5,6 +5,7 @@ Source: DAPO, arXiv 2503.14476, section 3.2.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import cycle, islice
 from typing import Any
@@ -28,6 +29,12 @@ def equal_groups(episodes: Sequence[TokenTrajectory], group_size: int) -> tuple[
     groups = [scores[first : first + group_size] for first in range(0, len(scores), group_size)]
     equal = [number for number, group in enumerate(groups) if len({s for s in group if s is not None}) < 2]
     return equal, len(groups)
+
+
+def whole_groups(groups: Collection[int], roles: int) -> list[int]:
+    """The numbers of the tasks of which the groups of all roles are among `groups`."""
+    count = Counter(number // roles for number in groups)
+    return sorted(task for task, found in count.items() if found == roles)
 
 
 def fresh_prompts(dataset: Any, count: int, seed: Sequence[int], played: Collection[Start]) -> list[Any]:

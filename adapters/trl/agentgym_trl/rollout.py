@@ -19,19 +19,21 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentgym_envs.errors import EnvError
+from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.registration import short_names
-from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, TokenTrajectory, play_many, run_sync
+from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Sampling, TokenTrajectory, run_sync
 from agentgym_envs.rollout.step_files import StepFiles
 from agentgym_envs.schedule import FixedRounds, Schedules, match_schedules
 from agentgym_envs.vector import LanePool, MakeEnvs
+from agentgym_trl.cast import Episode, find_cast, streams
 from agentgym_trl.columns import columns, spec_of
 from agentgym_trl.engines import TrainerEngine
+from agentgym_trl.partner import PartnerEngine, load_partner
 from agentgym_trl.ranks import anywhere, gathered
-from agentgym_trl.resampling import equal_groups, fresh_prompts, start
+from agentgym_trl.resampling import equal_groups, fresh_prompts, start, whole_groups
 from agentgym_trl.rollout_metrics import facts, summarise
 
-Record = Callable[[TokenTrajectory], None] | None
+Record = Callable[[Episode], None] | None
 EnvSource = str | MakeEnvs
 
 
@@ -47,6 +49,8 @@ class RolloutOptions:
     trajectories: a directory that gets `step-N.jsonl` files.
     record_tokens: whether `step-N.tokens.jsonl` files beside them keep every token, whether it was sampled (also where
         `mask_cut_answers` leaves it out of the loss), and the log-probability that the engine gave it.
+    train_agents: the members of a team whose streams are trained on; all by default.
+    partner: a model that plays the others, as it is (a directory, or a name on the hub); by default the policy does.
     """
 
     eval_max_turns: int | None = None
@@ -56,6 +60,8 @@ class RolloutOptions:
     mask_cut_answers: bool = False
     trajectories: Path | None = None
     record_tokens: bool = False
+    train_agents: Sequence[str] | None = None
+    partner: str | None = None
 
 
 class Rollout:
@@ -72,20 +78,37 @@ class Rollout:
         # Kept from step to step: opening an environment may mean to start a simulator, or a session on a server.
         self.lanes = LanePool(make_env, options.concurrency)
         weakref.finalize(self, self.lanes.close)
+        names = [""] if callable(make_env) else list(make_env)
+        self.cast = find_cast(self.lanes, names, options.train_agents)
+        if options.partner is not None and self.cast.trained == self.cast.agents:
+            raise UsageError("a partner plays the members of a team that --train_agents leaves out, and there are none")
+        self.partner = load_partner(options.partner, codec.tokenizer) if options.partner is not None else None
         self._files: StepFiles | None = None
         self.metrics: dict[str, float] = {}
         self.last: list[TokenTrajectory] = []
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
-        """One episode a prompt (TRL repeats a prompt for every member of its group)."""
+        """One episode a prompt (TRL repeats a prompt for every member of its group); of a team, one stream a prompt.
+
+        Raises UsageError if the prompts do not come out as whole episodes of a team.
+        """
         step, training = int(trainer.state.global_step), bool(trainer.model.training)
         began = time.perf_counter()
         with self._recorder(step, training, int(trainer.accelerator.process_index)) as record:
             session = _Session(self, trainer, step, training, record)
-            specs, self.last = session.play(prompts)
-        played, envs = gathered(facts(specs, self.last)), [] if callable(self.make_env) else list(self.make_env)
+            specs, episodes = session.play(prompts)
+        played, envs = gathered(facts(specs, episodes)), [] if callable(self.make_env) else list(self.make_env)
         self.metrics = {**summarise(played, envs), **session.metrics(time.perf_counter() - began)}
-        return columns(specs, self.last, self.codec, mask_cut_answers=self.options.mask_cut_answers)
+        self.last = self.cast.rows(episodes, session.size)
+        found = columns(
+            self.cast.spread(specs, session.size),
+            self.last,
+            self.codec,
+            mask_cut_answers=self.options.mask_cut_answers,
+        )
+        if self.cast.agents:
+            found["agent"] = [row.trajectory.meta["agent"] for row in self.last]
+        return found
 
     def reward(
         self, completions: Sequence[Any], episode_score: Sequence[float | None], log_metric: Any = None, **_: Any
@@ -116,7 +139,7 @@ class Rollout:
             codec = self.codec if self.options.record_tokens else None
             self._files = StepFiles(self.options.trajectories, rank, codec=codec)
         try:
-            yield partial(self._files.write, step, training)
+            yield partial(_write, self._files, step, training)
         finally:
             self._files.close()
 
@@ -127,11 +150,14 @@ class _Session:
     def __init__(self, rollout: Rollout, trainer: Any, step: int, training: bool, record: Record) -> None:
         self._rollout, self._trainer, self._step, self._training = rollout, trainer, step, training
         self._options, self._record = rollout.options, record
+        self._places = int(trainer.num_generations if training else trainer.num_generations_eval)
+        self.size = rollout.cast.group_size(self._places)
         self._seconds, self._tokens = 0.0, 0
         self._equal, self._replaced, self._replayed = 0.0, 0, 0
 
-    def play(self, prompts: Sequence[Any]) -> tuple[list[EpisodeSpec], list[TokenTrajectory]]:
-        specs = [self._spec(prompt) for prompt in prompts]
+    def play(self, prompts: Sequence[Any]) -> tuple[list[EpisodeSpec], list[Episode]]:
+        """The episodes, `size` for each group; `prompts` has one for each row."""
+        specs = [self._spec(prompt) for prompt in self._rollout.cast.episodes(prompts, self._places)]
         episodes = self._with_retries(specs)
         if not anywhere(any(episode.trajectory.usable for episode in episodes)):
             raise EnvError(f"every episode of this step failed, the first with: {episodes[0].trajectory.error}")
@@ -158,7 +184,7 @@ class _Session:
         spec = spec_of(prompt, {"step": self._step, "training": self._training})
         return replace(spec, max_turns=self._rollout.max_turns(spec.env, self._step, self._training))
 
-    def _with_retries(self, specs: list[EpisodeSpec]) -> list[TokenTrajectory]:
+    def _with_retries(self, specs: list[EpisodeSpec]) -> list[Episode]:
         """Play all; what the environment spoiled is played again, in all processes as often as any needs it."""
         done = self._once(specs)
         for _ in range(self._options.retries):
@@ -171,13 +197,14 @@ class _Session:
                 done[place] = episode
         return done
 
-    def _resample(self, specs: list[EpisodeSpec], episodes: list[TokenTrajectory]) -> None:
-        """Replace groups without a difference by other tasks, in place."""
-        size, rank = int(self._trainer.num_generations), int(self._trainer.accelerator.process_index)
+    def _resample(self, specs: list[EpisodeSpec], episodes: list[Episode]) -> None:
+        """Replace groups without a difference, in any role, by other tasks, in place."""
+        cast, size, rank = self._rollout.cast, self.size, int(self._trainer.accelerator.process_index)
         begun = set(gathered([start(spec) for spec in specs])) if self._options.resamples else set()
         for attempt in range(self._options.resamples + 1):
-            equal, groups = equal_groups(episodes, size)
-            self._equal = len(equal) / groups if attempt == 0 else self._equal
+            alike, groups = equal_groups(cast.rows(episodes, size), size)
+            self._equal = len(alike) / groups if attempt == 0 else self._equal
+            equal = whole_groups(alike, cast.roles)
             if not equal or attempt == self._options.resamples:
                 return
             # `_step` counts micro-batches: a step may have several rollouts.
@@ -192,21 +219,38 @@ class _Session:
                 specs[place], episodes[place] = new[(first + place) // size], episode
             self._replaced += len(equal)
 
-    def _once(self, specs: list[EpisodeSpec]) -> list[TokenTrajectory]:
+    def _once(self, specs: list[EpisodeSpec]) -> list[Episode]:
         return run_sync(self._play(specs))
 
-    async def _play(self, specs: list[EpisodeSpec]) -> list[TokenTrajectory]:
+    async def _play(self, specs: list[EpisodeSpec]) -> list[Episode]:
         engine = _engine(self._trainer)
         concurrency, rollout = self._options.concurrency, self._rollout
         options: dict[str, Any] = {"limits": rollout.limits, "concurrency": concurrency, "on_done": self._record}
         try:
-            episodes = await play_many(specs, rollout.lanes, engine, rollout.codec, **options)
+            if rollout.partner is None:
+                episodes = await rollout.cast.play(specs, rollout.lanes, engine, rollout.codec, **options)
+            else:
+                episodes = await self._play_with(rollout.partner, specs, engine, options)
             await engine.finish()
-            return episodes
+            return list(episodes)
         finally:
             await engine.aclose()
             self._seconds += engine.seconds
             self._tokens += engine.tokens
+
+    async def _play_with(
+        self, partner: PartnerEngine, specs: list[EpisodeSpec], engine: Any, options: dict[str, Any]
+    ) -> Sequence[Episode]:
+        """Play with a frozen partner, which samples as the policy does."""
+        rollout, args, before = self._rollout, self._trainer.args, partner.seconds
+        partner.model.to(self._trainer.accelerator.device)
+        sampling = Sampling(rollout.limits.max_turn_tokens, args.temperature, args.top_p, args.top_k)
+        cast = rollout.cast
+        engines = {agent: engine if agent in cast.trained else partner for agent in cast.agents}
+        try:
+            return await cast.play(specs, rollout.lanes, engines, rollout.codec, sampling=sampling, **options)
+        finally:
+            self._seconds += partner.seconds - before
 
 
 def make_rollout_func(
@@ -240,7 +284,8 @@ def make_rollout_func(
 
     Raises:
         TemplateError: the chat template cannot be trained on.
-        UsageError: a schedule names an environment that is not there, or one has none.
+        UsageError: a schedule names an environment that is not there, or one has none; the environments have different
+            teams, or not the members that are to be trained; the partner does not fit.
     """
     make_env: MakeEnvs = (lambda: gym.make(env, **dict(env_kwargs or {}))) if isinstance(env, str) else env
     return Rollout(
@@ -255,6 +300,11 @@ def make_rollout_func(
 def _schedules(schedule: Schedules | int, names: list[str]) -> Schedules:
     """The schedule, or one for every name."""
     return FixedRounds(schedule) if isinstance(schedule, int) else match_schedules(schedule, short_names(names))
+
+
+def _write(files: StepFiles, step: int, training: bool, episode: Episode) -> None:
+    """One record an episode; a team's tokens are a segment for each agent."""
+    files.write(step, training, episode.trajectory, list(streams(episode).values()))
 
 
 def _engine(trainer: Any) -> Any:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agentgym_envs.core import StopReason
 from agentgym_envs.registration import short_names
-from agentgym_envs.rollout import EpisodeSpec, TokenTrajectory
+from agentgym_envs.rollout import EpisodeSpec
+from agentgym_envs.trajectory import Trajectory
+from agentgym_trl.cast import Episode, streams
+
+_OWN = ("score", "turns", "invalid_actions", "cut_answers")
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeFacts:
-    """What is told of one episode; small, since the processes of a run tell each other."""
+    """What is told of one episode, or of one `agent` of a team in it; small, as processes tell each other."""
 
     env: str
     max_turns: int
@@ -24,33 +28,53 @@ class EpisodeFacts:
     invalid: int
     cut: int
     stop: str | None
+    agent: str = ""
 
 
-def facts(specs: Sequence[EpisodeSpec], episodes: Sequence[TokenTrajectory]) -> list[EpisodeFacts]:
-    """The facts of episodes, in order."""
-    return [_facts(spec, episode) for spec, episode in zip(specs, episodes, strict=True)]
+def facts(specs: Sequence[EpisodeSpec], episodes: Sequence[Episode]) -> list[EpisodeFacts]:
+    """The facts of episodes, in order, each followed by those of the members of its team."""
+    return [told for spec, episode in zip(specs, episodes, strict=True) for told in _told(spec, episode)]
 
 
 def summarise(episodes: Sequence[EpisodeFacts], envs: Sequence[str] = ()) -> dict[str, float]:
     """The metrics of one rollout over its usable episodes; if `envs` names several environments, of each as well.
 
+    An episode of a team counts once; what each of its agents scored and wrote is told besides.
+
     Give it the episodes of all processes: a mean of their means would weigh them by where they were played. An
     environment that was not played is left out, and so is what only usable episodes can tell where there are none.
     """
-    stops = Counter(episode.stop for episode in episodes)
+    whole = [episode for episode in episodes if not episode.agent]
+    stops = Counter(episode.stop for episode in whole)
     metrics = {
-        **_scores(episodes),
+        **_scores(whole),
         # All of them at all times: a mean over steps would leave out those that say nothing.
-        **{f"rollout/stop/{reason}": stops[reason] / len(episodes) for reason in StopReason if reason != "closed"},
+        **{f"rollout/stop/{reason}": stops[reason] / len(whole) for reason in StopReason if reason != "closed"},
     }
     for env, name in short_names(envs).items() if len(envs) > 1 else ():
-        own = [episode for episode in episodes if episode.env == env]
+        own = [episode for episode in whole if episode.env == env]
         metrics |= {key.replace("rollout/", f"rollout/{name}/"): value for key, value in _scores(own).items()}
+    return metrics | _by_agent([episode for episode in episodes if episode.agent])
+
+
+def _by_agent(members: Sequence[EpisodeFacts]) -> dict[str, float]:
+    """What the agents of a team may differ in."""
+    metrics: dict[str, float] = {}
+    for agent in dict.fromkeys(member.agent for member in members):
+        own = _scores([member for member in members if member.agent == agent])
+        metrics |= {f"rollout/{agent}/{name}": own[f"rollout/{name}"] for name in _OWN if f"rollout/{name}" in own}
     return metrics
 
 
-def _facts(spec: EpisodeSpec, episode: TokenTrajectory) -> EpisodeFacts:
-    trajectory, turns = episode.trajectory, episode.trajectory.turns
+def _told(spec: EpisodeSpec, episode: Episode) -> Iterator[EpisodeFacts]:
+    yield _facts(spec, episode.trajectory)
+    for agent, stream in streams(episode).items():
+        if agent:
+            yield _facts(spec, stream.trajectory, agent)
+
+
+def _facts(spec: EpisodeSpec, trajectory: Trajectory, agent: str = "") -> EpisodeFacts:
+    turns = trajectory.turns
     return EpisodeFacts(
         spec.env,
         spec.max_turns or 0,
@@ -61,6 +85,7 @@ def _facts(spec: EpisodeSpec, episode: TokenTrajectory) -> EpisodeFacts:
         sum(turn.info.get("invalid_action") is not None for turn in turns),
         sum(turn.info.get("finish") == "length" for turn in turns),
         trajectory.stop_reason,
+        agent,
     )
 
 

@@ -13,6 +13,7 @@ from trl import SFTConfig, SFTTrainer
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, encode_trajectory
 from agentgym_envs.trajectory import Trajectory
+from agentgym_trl.cast import views
 from agentgym_trl.collator import MultiTurnCollator, Row, check_length, row_of
 from agentgym_trl.conversations import Conversation, encode_conversation
 
@@ -20,12 +21,13 @@ Demonstration = Trajectory | Conversation
 
 
 def sft_dataset(demonstrations: Iterable[Demonstration], codec: ChatCodec, max_length: int | None = None) -> Any:
-    """Rows of `input_ids` and `labels`, which `SFTTrainer` takes as they are.
+    """Rows of `input_ids` and `labels`, which `SFTTrainer` takes as they are; of a team's episode one for each agent.
 
     Raises:
         UsageError: there is nothing to train on, or a trajectory is longer than `max_length` tokens.
     """
-    rows = [_row(d, codec) for d in demonstrations if isinstance(d, Conversation) or d.usable]
+    usable = [d for d in demonstrations if isinstance(d, Conversation) or d.usable]
+    rows = [row for demonstration in usable for row in _rows(demonstration, codec)]
     if not rows:
         raise UsageError("there is no trajectory to train on")
     if max_length is not None:
@@ -84,10 +86,10 @@ class _Trainer(SFTTrainer):  # type: ignore[misc]
         return loss
 
 
-def _row(demonstration: Demonstration, codec: ChatCodec) -> Row:
+def _rows(demonstration: Demonstration, codec: ChatCodec) -> list[Row]:
     if isinstance(demonstration, Conversation):
-        return encode_conversation(demonstration, codec)
-    return row_of(encode_trajectory(demonstration, codec))
+        return [encode_conversation(demonstration, codec)]
+    return [row_of(encode_trajectory(view, codec)) for view in views(demonstration) if view.turns]
 
 
 def _pad_id(tokenizer: Any) -> int:

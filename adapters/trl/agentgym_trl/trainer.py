@@ -62,6 +62,11 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             env, processing_class, env_kwargs=env_kwargs, **_rollout_options(args)
         )
         self.estimator = ESTIMATORS[args.advantage_estimator]
+        self.rollout.cast.check(
+            args.num_generations or 1,
+            args.per_device_train_batch_size * args.steps_per_generation,
+            compares=self.estimator.grouped,
+        )
         _check_reference(model, args, peft=bool(kwargs.get("peft_config")) or hasattr(model, "peft_config"))
         backbone = self._backbone(model, args) if self.estimator.critic else None
         if args.critic_model is not None and backbone is not None:
@@ -94,10 +99,11 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             self._penalise(rows, output)
         if self.learner:
             rows |= self._values(inputs, output)
-        batch = assemble(
-            rows, self.accelerator, self.num_generations if self.model.training else self.num_generations_eval
-        )
+        places = self.num_generations if self.model.training else self.num_generations_eval
+        batch = assemble(rows, self.accelerator, self.rollout.cast.group_size(places))
         self._put_credit(output, batch, own)
+        if self.rollout.cast.roles > 1:
+            self._show_equal(batch.group_size)
         self._rollout_seconds += time.perf_counter() - began
         return output
 
@@ -122,6 +128,13 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         for _ in range(min(len(shown), len(advantages))):
             shown.pop()
         shown.extend(advantages.tolist())
+
+    def _show_equal(self, size: int) -> None:
+        """Count the groups of equal rewards role by role, where TRL takes all roles of a task for one group."""
+        groups = self._returns().view(-1, size).tolist()
+        known = [[value for value in group if value == value] for group in groups]
+        equal = sum(len(set(group)) == 1 for group in known) / len(groups)
+        self._metrics["train" if self.model.training else "eval"]["frac_reward_zero_std"][-1] = equal
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """As TRL's, without columns that only other micro-batches need."""
@@ -244,4 +257,6 @@ def _rollout_options(args: AgentConfig) -> dict[str, Any]:
         "resamples": args.resample_equal_groups,
         "trajectories": Path(args.output_dir) / "trajectories",
         "record_tokens": args.record_tokens,
+        "train_agents": args.train_agents,
+        "partner": args.partner,
     }

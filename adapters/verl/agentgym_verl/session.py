@@ -97,7 +97,7 @@ class Session:
             _log.warning("no environment could be had for %s", spec.task, exc_info=True)
             return None
         if self._files is not None:
-            self._files.write(spec.meta["step"], spec.meta["training"], episode)
+            self._files.write(spec.meta["step"], spec.meta["training"], episode.trajectory, [episode])
         return episode
 
     def _note_loss(self, uid: str, row: Row) -> None:

@@ -68,8 +68,8 @@
       : el("q", { class: "words" }, Viewer.text(sent.text, { find, limit: SAID }));
     return el(
       "li",
-      { class: `hop ${gift ? "gift" : "message"}`, style: { "--who": colour(sent.from) } },
-      mark("wire", { ...at(low, high), "--span": high - low + 1 }),
+      { class: `hop ${gift ? "gift" : "message"}`, style: { "--who": colour(sent.from), "--span": high - low + 1 } },
+      mark("wire", at(low, high)),
       mark("start", at(sent.from)),
       sent.to.map((place) => mark("tip", at(place))),
       el(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.multiagent.joint import is_team
 from agentgym_envs.rollout.mixture import Member, read_env_kwargs, read_mixture
 from agentgym_trl.cli.arguments import EnvArguments
 
@@ -15,11 +16,19 @@ def environments(arguments: EnvArguments) -> list[Member]:
     return read_mixture(arguments.env_id, read_env_kwargs(arguments.env_kwargs))
 
 
-def only_environment(arguments: EnvArguments) -> Member:
-    """The environment of an algorithm that takes one. Raises UsageError if several are named."""
+def only_environment(arguments: EnvArguments, *, teams: bool = False) -> Member:
+    """The environment of an algorithm that takes one, and that takes teams or not.
+
+    Raises UsageError if several are named, or a team that the algorithm does not take.
+    """
     found = environments(arguments)
     if len(found) != 1:
         raise UsageError(f"this algorithm takes one environment, got {', '.join(e.id for e in found)}")
+    if not teams and is_team(found[0].id):
+        raise UsageError(
+            f"{found[0].id} is a team, and this algorithm trains one that plays alone; "
+            "teams are trained by sft and by the online algorithms (grpo, rloo, reinforce++, ppo)"
+        )
     return found[0]
 
 

@@ -29,7 +29,10 @@ def train_online(algorithm: str, estimator: str, argv: Sequence[str]) -> int:
     )
     dataset = _tasks(found, env_args, args)
     _check_enough(dataset, args)
-    settings = run_settings(args, algorithm, env_args, model_args, estimator=args.advantage_estimator)
+    told: dict[str, Any] = {"estimator": args.advantage_estimator}
+    if args.train_agents is not None:
+        told |= {"train_agents": args.train_agents, "partner": args.partner}
+    settings = run_settings(args, algorithm, env_args, model_args, **told)
     with refusals():
         trainer = AgentTrainer(
             model_name(model_args, args),

@@ -54,7 +54,7 @@ class DemoArguments:
 def train_sft(argv: Sequence[str]) -> int:
     """Supervised training on demonstrations. Returns the exit code."""
     env_args, args, model_args, demo_args = parse(SFTConfig, argv, DemoArguments)
-    environment = only_environment(env_args)
+    environment = only_environment(env_args, teams=True)
     codec = codec_of(args, model_args, demo_args)
     demonstrations = load_demonstrations(demo_args.demos, env_args, environment, args.seed)
     told = {"demos": demo_args.demos, "chat_template_kwargs": demo_args.chat_template_kwargs}

@@ -35,12 +35,22 @@ class DemoSettings:
     real_samples: int = 4
 
     @property
+    def env_id(self) -> str:
+        """What is played."""
+        return ENV_ID
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that tasks are drawn from."""
+        return GROUPS
+
+    @property
     def env_kwargs(self) -> dict[str, Any]:
         """Invented worlds: every item has a made-up name, another one in each world, so none can be learned by heart.
 
         No system prompt: the small model is trained on the game alone and needs no rules in English.
         """
-        return {"worlds": "invented", "groups": GROUPS, "max_distractors": 0, "instructions": ""}
+        return {"worlds": "invented", "groups": self.groups, "max_distractors": 0, "instructions": ""}
 
     @property
     def real_env_kwargs(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
 from agentgym_trl.callbacks import read_metrics, run_training
 from agentgym_trl.dataset import make_dataset
-from agentgym_trl.demo.settings import ENV_ID, GROUPS, DemoSettings
+from agentgym_trl.demo.settings import DemoSettings
 from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
 from agentgym_trl.models import load_engine, load_model, load_tokenizer, make_codec
 from agentgym_trl.sft import make_sft_trainer
@@ -51,14 +51,16 @@ class Measurement:
 def make_tiny_model(out: Path, settings: DemoSettings) -> Path:
     """The untrained model; its tokenizer knows the common words of the game, and spells all others."""
     path = out / "tiny"
-    save_tiny_model(path, environment_corpus(partial(gym.make, ENV_ID, **settings.env_kwargs)), seed=settings.seed)
+    save_tiny_model(path, environment_corpus(_maker(settings)), seed=settings.seed)
     return path
 
 
 def make_demonstrations(out: Path, settings: DemoSettings) -> list[Trajectory]:
     """A fixed set of oracle episodes, one in each of as many training worlds, also written to `demos.jsonl`."""
-    make_env = partial(gym.make, ENV_ID, **settings.env_kwargs)
-    demonstrations = oracle_demonstrations(make_env, settings.demonstrations, groups=GROUPS, seed=settings.seed)
+    make_env = _maker(settings)
+    demonstrations = oracle_demonstrations(
+        make_env, settings.demonstrations, groups=settings.groups, seed=settings.seed
+    )
     with TrajectoryWriter(out / "demos.jsonl") as writer:
         for trajectory in demonstrations:
             writer.write(trajectory)
@@ -93,7 +95,7 @@ def reinforce(
     tokenizer = load_tokenizer(str(model))
     trainer = AgentTrainer(
         load_model(str(model)),
-        partial(gym.make, ENV_ID, **settings.env_kwargs),
+        _maker(settings),
         args=_online_config(out, settings, **options),
         processing_class=tokenizer,
         train_dataset=training_tasks(settings),
@@ -105,9 +107,9 @@ def reinforce(
 def training_tasks(settings: DemoSettings) -> Any:
     """A row for every group of episodes of the run, each in a world of its own."""
     return make_dataset(
-        text_env(gym.make(ENV_ID, **settings.env_kwargs)),
+        text_env(_maker(settings)()),
         settings.steps * settings.tasks_per_step,
-        groups=GROUPS,
+        groups=settings.groups,
         seed=settings.seed + 1_000_000,  # another than the demonstrations': other worlds
         max_prompt_chars=settings.max_prompt_chars,
     )
@@ -138,7 +140,7 @@ def measure(
         limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
         sampling = Sampling(settings.eval_turn_tokens, temperature)
         played = play_many(
-            specs, partial(gym.make, ENV_ID, **kwargs), engine, codec, limits=limits, sampling=sampling, concurrency=128
+            specs, _maker(settings, kwargs), engine, codec, limits=limits, sampling=sampling, concurrency=128
         )
         results.append(Measurement(name, [episode.trajectory for episode in run_sync(played)]))
     return results
@@ -146,10 +148,14 @@ def measure(
 
 def _tasks(settings: DemoSettings, env_kwargs: dict[str, Any], split: str, count: int | None) -> list[Task]:
     """Held-out tasks whose prompts are no longer than those of training."""
-    env = text_env(gym.make(ENV_ID, **env_kwargs))
-    tasks = env.tasks.take(None if count is None else 2 * count, split=split, groups=GROUPS, seed=1)
+    env = text_env(_maker(settings, env_kwargs)())
+    tasks = env.tasks.take(None if count is None else 2 * count, split=split, groups=settings.groups, seed=1)
     short = [task for task in tasks if prompt_chars(env, task, _EVAL_SEED) <= settings.max_prompt_chars]
     return short[:count]
+
+
+def _maker(settings: DemoSettings, env_kwargs: dict[str, Any] | None = None) -> Any:
+    return partial(gym.make, settings.env_id, **(settings.env_kwargs if env_kwargs is None else env_kwargs))
 
 
 def sft_config(out: Path, settings: DemoSettings) -> SFTConfig:

@@ -1,0 +1,271 @@
+"""Does a team learn? Two agents of one tiny policy on cooperative TextCraft, warm start and GRPO, three seeds.
+
+    python benchmarks/coop.py --seeds 0 1 2 --out docs/coop.json --plot docs/coop.png
+
+One agent knows the recipe and takes what the other cannot; the other must craft. So a game is won only if the one tells
+and gives, and the other crafts what it was told. In each seed a model of 0.6 million parameters with random weights is
+trained on the oracle's streams in one deal of each training goal of one recipe, and then by GRPO in new deals: who
+knows what, who can take what and who must craft is drawn anew. Both agents share the policy, each stream is a
+trajectory of its own, and a group is one role on one task. What is measured is the success of the team before and after
+GRPO, in deals of the training goals that were never played, and on goals that were never seen, whose names a model
+that was trained so little cannot copy yet. Settings were chosen with another seed.
+
+A seed takes one process and one thread; finished ones in `--work` are read, so that the whole can be stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from agentgym_trl.demo.settings import DemoSettings
+
+os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
+warnings.filterwarnings("ignore")
+
+WAYS = {  # what is played, and at which temperature
+    "new deals, sampled": ("train", 1.0),
+    "new deals, greedy": ("train", 0.0),
+    "new goals, sampled": ("test", 1.0),
+}
+_EVAL_SEED = 7000
+
+
+@dataclass(frozen=True, slots=True)
+class CoopSettings(DemoSettings):
+    """The quick start's recipe for a team of two. `group_size` counts streams: half as many episodes, twice."""
+
+    demonstrations: int = 88
+    warm_steps: int = 150
+    steps: int = 40
+    tasks_per_step: int = 8
+    group_size: int = 8
+    micro_batch: int = 64
+    rounds: str = "6,7"
+    every: int = 20
+    max_turn_tokens: int = 22
+    max_prompt_chars: int = 600
+    eval_turns: int = 7
+    eval_turn_tokens: int = 22
+
+    @property
+    def env_id(self) -> str:
+        """A team."""
+        return "AgentGym/TextCraftCoop-v0"
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Goals of one recipe."""
+        return ("agents-2/depth-1",)
+
+    @property
+    def env_kwargs(self) -> dict[str, Any]:
+        """The game's own recipes, without distractors and without rules in English."""
+        return {"num_agents": 2, "groups": self.groups, "max_distractors": 0, "instructions": ""}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--work", type=Path, help="directory for the runs; finished ones are read")
+    parser.add_argument("--jobs", type=int, default=1, help="seeds at a time")
+    parser.add_argument("--out", type=Path, help="JSON file for the figures")
+    parser.add_argument("--plot", type=Path, help="PNG file for the picture")
+    parser.add_argument("--set", type=json.loads, default={}, metavar="JSON", help="other settings, for a look")
+    parser.add_argument("--one", type=int, metavar="SEED", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.work = options.work or Path(tempfile.mkdtemp(prefix="coop-"))
+    if options.one is not None:
+        run_one(options.one, options)
+        return
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(partial(launch, options=options), options.seeds))
+    runs = [json.loads(figures_of(options.work, seed).read_text(encoding="utf-8")) for seed in options.seeds]
+    if options.out:
+        options.out.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
+    if options.plot:
+        plot(options.plot, runs)
+    Console().print(table_of(runs))
+
+
+def figures_of(work: Path, seed: int) -> Path:
+    return work / f"seed-{seed}" / "figures.json"
+
+
+def launch(seed: int, options: argparse.Namespace) -> None:
+    """One seed in a process of its own, with one thread; its output goes to a file beside its figures."""
+    figures = figures_of(options.work, seed)
+    if figures.exists():
+        return
+    figures.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, __file__, "--work", str(options.work), "--one", str(seed)]
+    command += ["--set", json.dumps(options.set)]
+    with open(figures.with_name("log.txt"), "w", encoding="utf-8") as log:
+        threads = {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+        subprocess.run(command, check=True, stdout=log, stderr=log, env={**os.environ, **threads})
+    Console(stderr=True).print(f"seed {seed}: done")
+
+
+def run_one(seed: int, options: argparse.Namespace) -> None:
+    """Train, measure, and write the figures down."""
+    from agentgym_trl.demo import stages
+
+    settings = CoopSettings(**{"seed": seed, **options.set})
+    home, console, spent = options.work / f"seed-{seed}", Console(stderr=True), Spent()
+    tiny = spent("tiny model", lambda: make_tiny(home / "tiny", settings))
+    demonstrations = stages.make_demonstrations(home, settings)
+    warm = spent("warm start", lambda: stages.warm_start(tiny, home / "warm", demonstrations, settings, console))
+    before = spent("measure", lambda: measure(warm, settings))
+    console.print({way: found["success"]["mean"] for way, found in before.items()})
+    trained = spent("grpo", lambda: stages.reinforce(warm, home / "grpo", settings, console))
+    after = spent("measure again", lambda: measure(trained, settings))
+    rows = [row for row in stages.training_curve(trained) if "rollout/success" in row]
+    figures = {
+        "seed": seed,
+        "settings": asdict(settings),
+        "episodes": settings.steps * settings.tasks_per_step * settings.group_size // 2,
+        "cpu_seconds": spent.seconds,
+        "curve": [[int(row["step"]), row["rollout/success"]] for row in rows],
+        "before": before,
+        "after": after,
+    }
+    figures_of(options.work, seed).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+class Spent:
+    """How much CPU time each stage took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def __call__(self, name: str, stage: Any) -> Any:
+        began = time.process_time()
+        result = stage()
+        self.seconds[name] = round(time.process_time() - began, 1)
+        return result
+
+
+def make_tiny(path: Path, settings: CoopSettings) -> Path:
+    from agentgym_trl.demonstrations import environment_corpus
+    from agentgym_trl.tiny import save_tiny_model
+
+    save_tiny_model(path, environment_corpus(maker(settings), groups=settings.groups), seed=settings.seed)
+    return path
+
+
+def maker(settings: CoopSettings) -> Any:
+    import gymnasium as gym
+
+    return partial(gym.make, settings.env_id, **settings.env_kwargs)
+
+
+def measure(model: Path, settings: CoopSettings) -> dict[str, Any]:
+    """Play each goal once, dealt by a seed that training does not have."""
+    import torch
+
+    from agentgym_envs.core import text_env
+    from agentgym_envs.evaluate import evaluate
+    from agentgym_envs.multiagent.play import play_many_teams
+    from agentgym_envs.rollout import EpisodeSpec, Limits, Sampling, run_sync
+    from agentgym_trl.models import load_engine
+
+    engine, codec = load_engine(str(model))
+    make, found = maker(settings), {}
+    limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
+    for way, (split, temperature) in WAYS.items():
+        tasks = text_env(make()).tasks.take(split=split, groups=settings.groups)
+        torch.manual_seed(0)
+        specs = [EpisodeSpec(task.id, _EVAL_SEED) for task in tasks]
+        how: dict[str, Any] = {
+            "limits": limits,
+            "sampling": Sampling(settings.eval_turn_tokens, temperature),
+            "concurrency": 100,
+        }
+        played = run_sync(play_many_teams(specs, make, engine, codec, **how))
+        found[way] = asdict(evaluate([episode.trajectory for episode in played]).overall)
+    return found
+
+
+def success(runs: Sequence[dict[str, Any]], when: str, way: str) -> list[float]:
+    return [100 * run[when][way]["success"]["mean"] for run in runs]
+
+
+def spread(values: Sequence[float]) -> str:
+    return f"{mean(values):.0f} ± {stdev(values):.0f}" if len(values) > 1 else f"{values[0]:.0f}"
+
+
+def table_of(runs: Sequence[dict[str, Any]]) -> Table:
+    table = Table(title="Success of the team, %: mean and standard deviation over seeds")
+    for name in ("how", "warm start", "after GRPO", "gain of each seed", "CPU minutes a seed"):
+        table.add_column(name, justify="left" if name == "how" else "right")
+    minutes = f"{mean(sum(run['cpu_seconds'].values()) for run in runs) / 60:.1f}"
+    for way in WAYS:
+        before, after = (success(runs, when, way) for when in ("before", "after"))
+        gains = ", ".join(f"{b - a:+.0f}" for a, b in zip(before, after, strict=True))
+        table.add_row(way, spread(before), spread(after), gains, minutes)
+    return table
+
+
+def plot(path: Path, runs: Sequence[dict[str, Any]]) -> None:
+    """Success in training, and in held-out worlds before and after."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), width_ratios=(1.6, 1), layout="constrained")
+    curve(left, runs)
+    for place, way in enumerate(WAYS):
+        for side, when, colour in ((-0.2, "before", "#9aa5b1"), (0.2, "after", "#1f6feb")):
+            values = success(runs, when, way)
+            label = {"before": "warm start", "after": "after GRPO"}[when] if place == 0 else None
+            right.bar(place + side, mean(values), 0.38, color=colour, label=label)
+            right.scatter([place + side] * len(values), values, color="#222", s=14, zorder=3)
+    right.set_xticks(range(len(WAYS)), [way.replace(", ", ",\n") for way in WAYS])
+    right.set(ylabel="success of the team, %", ylim=(0, 100), title="Before and after; a dot is a seed")
+    right.legend(frameon=False, loc="upper right")
+    for axes in (left, right):
+        for spine in ("top", "right"):
+            axes.spines[spine].set_visible(False)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def curve(axes: Any, runs: Sequence[dict[str, Any]], width: int = 5) -> None:
+    """Each seed thinly, their mean thickly, both smoothed; the mean success of the warm starts as a line."""
+    steps = [point[0] for point in runs[0]["curve"]]
+    rows = [smooth([100 * point[1] for point in run["curve"]], width) for run in runs]
+    for row in rows:
+        axes.plot(steps, row, color="#1f6feb", alpha=0.3, linewidth=1)
+    axes.plot(steps, [mean(values) for values in zip(*rows, strict=True)], color="#1f6feb", linewidth=2.2)
+    before = mean(success(runs, "before", "new deals, sampled"))
+    axes.axhline(before, color="#9aa5b1", linestyle="--", label="warm start, new deals")
+    axes.set(xlabel="training step", ylabel="success of the team, %", ylim=(0, 100))
+    axes.set_title(f"GRPO on new deals: mean of {width} steps, {len(runs)} seeds and their mean")
+    axes.legend(frameon=False, loc="upper left")
+
+
+def smooth(values: Sequence[float], width: int) -> list[float]:
+    """The mean of the last `width` values."""
+    windows = [values[max(0, end - width) : end] for end in range(1, len(values) + 1)]
+    return [mean(window) for window in windows]
+
+
+if __name__ == "__main__":
+    main()
