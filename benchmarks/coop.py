@@ -4,11 +4,12 @@
 
 One agent knows the recipe and takes what the other cannot; the other must craft. So a game is won only if the one tells
 and gives, and the other crafts what it was told. In each seed a model of 0.6 million parameters with random weights is
-trained on the oracle's streams in one deal of each training goal of one recipe, and then by GRPO in new deals: who
-knows what, who can take what and who must craft is drawn anew. Both agents share the policy, each stream is a
-trajectory of its own, and a group is one role on one task. What is measured is the success of the team before and after
-GRPO, in deals of the training goals that were never played, and on goals that were never seen, whose names a model
-that was trained so little cannot copy yet. Settings were chosen with another seed.
+trained on the oracle's streams for a short while, and then by GRPO in new deals of the same goals: who knows what, who
+can take what and who must craft is drawn anew. Both agents share the policy, each stream is a trajectory of its own,
+and a group is one role on one task. What is measured is the success of the team before and after GRPO, in deals of
+these goals that were never played. The goals are few, so that minutes suffice: a model that was trained so little
+knows their names by heart and copies no others, so nothing is said about new goals. Settings were chosen with another
+seed.
 
 A seed takes one process and one thread; finished ones in `--work` are read, so that the whole can be stopped.
 """
@@ -39,20 +40,22 @@ from agentgym_trl.demo.settings import DemoSettings
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 warnings.filterwarnings("ignore")
 
-WAYS = {  # what is played, and at which temperature
-    "new deals, sampled": ("train", 1.0),
-    "new deals, greedy": ("train", 0.0),
-    "new goals, sampled": ("test", 1.0),
-}
+WAYS = {"sampled": 1.0, "greedy": 0.0}  # temperatures
+ONLINE: dict[str, Any] = {"learning_rate": 1e-3, "warmup_steps": 3}
 _EVAL_SEED = 7000
 
 
 @dataclass(frozen=True, slots=True)
 class CoopSettings(DemoSettings):
-    """The quick start's recipe for a team of two. `group_size` counts streams: half as many episodes, twice."""
+    """The quick start's recipe for a team of two. `group_size` counts streams: half as many episodes, twice.
 
-    demonstrations: int = 88
-    warm_steps: int = 150
+    `goals` are played, each in `deals` deals by the oracle, and in `eval_deals` others in what is measured.
+    """
+
+    goals: int = 24
+    deals: int = 4
+    eval_deals: int = 4
+    warm_steps: int = 90
     steps: int = 40
     tasks_per_step: int = 8
     group_size: int = 8
@@ -129,11 +132,14 @@ def run_one(seed: int, options: argparse.Namespace) -> None:
     settings = CoopSettings(**{"seed": seed, **options.set})
     home, console, spent = options.work / f"seed-{seed}", Console(stderr=True), Spent()
     tiny = spent("tiny model", lambda: make_tiny(home / "tiny", settings))
-    demonstrations = stages.make_demonstrations(home, settings)
-    warm = spent("warm start", lambda: stages.warm_start(tiny, home / "warm", demonstrations, settings, console))
+    warm = spent(
+        "warm start", lambda: stages.warm_start(tiny, home / "warm", demonstrations(settings), settings, console)
+    )
     before = spent("measure", lambda: measure(warm, settings))
     console.print({way: found["success"]["mean"] for way, found in before.items()})
-    trained = spent("grpo", lambda: stages.reinforce(warm, home / "grpo", settings, console))
+    trained = spent(
+        "grpo", lambda: stages.reinforce(warm, home / "grpo", settings, console, tasks=tasks_of(settings), **ONLINE)
+    )
     after = spent("measure again", lambda: measure(trained, settings))
     rows = [row for row in stages.training_curve(trained) if "rollout/success" in row]
     figures = {
@@ -175,11 +181,39 @@ def maker(settings: CoopSettings) -> Any:
     return partial(gym.make, settings.env_id, **settings.env_kwargs)
 
 
+def goals(settings: CoopSettings) -> list[Any]:
+    """The goals of a seed."""
+    from agentgym_envs.core import text_env
+
+    tasks = text_env(maker(settings)()).tasks
+    chosen: list[Any] = tasks.take(settings.goals, split="train", groups=settings.groups, seed=settings.seed)
+    return chosen
+
+
+def demonstrations(settings: CoopSettings) -> list[Any]:
+    """The oracle's episodes."""
+    from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_many_text, run_sync
+
+    specs = [EpisodeSpec(task.id, deal) for deal in range(settings.deals) for task in goals(settings)]
+    return run_sync(play_many_text(specs, maker(settings), OraclePolicy, limits=Limits()))
+
+
+def tasks_of(settings: CoopSettings) -> Any:
+    """A row for each group of GRPO: every goal as often as any other, each time in a deal of its own."""
+    import numpy as np
+
+    from agentgym_envs.rollout.mixture import Drawn
+    from agentgym_trl.dataset import as_dataset
+
+    rng, chosen = np.random.default_rng(settings.seed), goals(settings)
+    seeds = rng.choice(2**31 - 10**6, settings.steps * settings.tasks_per_step, replace=False) + 10**6
+    return as_dataset([Drawn("", chosen[row % len(chosen)], int(seed)) for row, seed in enumerate(seeds)])
+
+
 def measure(model: Path, settings: CoopSettings) -> dict[str, Any]:
-    """Play each goal once, dealt by a seed that training does not have."""
+    """Play each goal in deals that training does not have."""
     import torch
 
-    from agentgym_envs.core import text_env
     from agentgym_envs.evaluate import evaluate
     from agentgym_envs.multiagent.play import play_many_teams
     from agentgym_envs.rollout import EpisodeSpec, Limits, Sampling, run_sync
@@ -188,10 +222,9 @@ def measure(model: Path, settings: CoopSettings) -> dict[str, Any]:
     engine, codec = load_engine(str(model))
     make, found = maker(settings), {}
     limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
-    for way, (split, temperature) in WAYS.items():
-        tasks = text_env(make()).tasks.take(split=split, groups=settings.groups)
+    specs = [EpisodeSpec(task.id, _EVAL_SEED + deal) for deal in range(settings.eval_deals) for task in goals(settings)]
+    for way, temperature in WAYS.items():
         torch.manual_seed(0)
-        specs = [EpisodeSpec(task.id, _EVAL_SEED) for task in tasks]
         how: dict[str, Any] = {
             "limits": limits,
             "sampling": Sampling(settings.eval_turn_tokens, temperature),
@@ -237,7 +270,7 @@ def plot(path: Path, runs: Sequence[dict[str, Any]]) -> None:
             label = {"before": "warm start", "after": "after GRPO"}[when] if place == 0 else None
             right.bar(place + side, mean(values), 0.38, color=colour, label=label)
             right.scatter([place + side] * len(values), values, color="#222", s=14, zorder=3)
-    right.set_xticks(range(len(WAYS)), [way.replace(", ", ",\n") for way in WAYS])
+    right.set_xticks(range(len(WAYS)), list(WAYS))
     right.set(ylabel="success of the team, %", ylim=(0, 100), title="Before and after; a dot is a seed")
     right.legend(frameon=False, loc="upper right")
     for axes in (left, right):
@@ -254,7 +287,7 @@ def curve(axes: Any, runs: Sequence[dict[str, Any]], width: int = 5) -> None:
     for row in rows:
         axes.plot(steps, row, color="#1f6feb", alpha=0.3, linewidth=1)
     axes.plot(steps, [mean(values) for values in zip(*rows, strict=True)], color="#1f6feb", linewidth=2.2)
-    before = mean(success(runs, "before", "new deals, sampled"))
+    before = mean(success(runs, "before", "sampled"))
     axes.axhline(before, color="#9aa5b1", linestyle="--", label="warm start, new deals")
     axes.set(xlabel="training step", ylabel="success of the team, %", ylim=(0, 100))
     axes.set_title(f"GRPO on new deals: mean of {width} steps, {len(runs)} seeds and their mean")

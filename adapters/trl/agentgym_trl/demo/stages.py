@@ -85,11 +85,18 @@ def warm_start(
 
 
 def reinforce(
-    model: Path, out: Path, settings: DemoSettings, console: Console, title: str = "GRPO", **options: Any
+    model: Path,
+    out: Path,
+    settings: DemoSettings,
+    console: Console,
+    title: str = "GRPO",
+    tasks: Any = None,
+    **options: Any,
 ) -> Path:
     """Reinforcement learning on new training worlds, without demonstrations, under a limit of turns that grows.
 
-    `options` are further fields of `AgentConfig`; without any it is GRPO.
+    `tasks` are other rows than those of `training_tasks`. `options` are further fields of `AgentConfig`; without any it
+    is GRPO.
     """
     set_seed(settings.seed)
     tokenizer = load_tokenizer(str(model))
@@ -98,7 +105,7 @@ def reinforce(
         _maker(settings),
         args=_online_config(out, settings, **options),
         processing_class=tokenizer,
-        train_dataset=training_tasks(settings),
+        train_dataset=training_tasks(settings) if tasks is None else tasks,
     )
     run_training(trainer, title, console=console)
     return out
