@@ -87,7 +87,7 @@ class EnvHost:
             elif opened is None:
                 self._reply(number, session, SessionLost("this host has no such session (any more)"))
             elif verb in _ENDS:
-                del self._sessions[session]
+                self._sessions.pop(session, None)  # it may be lost at this very moment
                 _ENDS[verb](opened)
                 self._reply(number, session, None)
             else:

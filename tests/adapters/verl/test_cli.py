@@ -124,7 +124,10 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number, code, said", [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "")])
+@pytest.mark.parametrize(
+    "number, code, said",
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")],
+)
 def test_signals_are_passed_on(number: int, code: int, said: str) -> None:
     """To the process, once; ours lives until that one has ended."""
     ours = (
@@ -137,6 +140,18 @@ def test_signals_are_passed_on(number: int, code: int, said: str) -> None:
         process.send_signal(number)
         assert process.wait(30) == code
         assert process.stdout.read().strip() == said
+
+
+@pytest.mark.slow
+def test_who_is_to_ignore_a_terminal_s_end_ignores_it() -> None:
+    ours = (
+        "import signal, sys\nfrom agentgym_verl.cli.launch import launch\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "code = 'import os, signal; os.kill(os.getppid(), signal.SIGHUP); os.kill(os.getpid(), signal.SIGHUP)'\n"
+        "sys.exit(launch([sys.executable, '-c', code], {}))"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run(python(ours), env=environ, timeout=30).returncode == 0
 
 
 def test_the_viewer_reads_verls_metrics(tmp_path: Path) -> None:
