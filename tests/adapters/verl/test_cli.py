@@ -190,6 +190,16 @@ class TestComposed:
         environ = config["ray_kwargs"]["ray_init"]["runtime_env"]["env_vars"]
         assert environ == {"VERL_FILE_LOGGER_PATH": str(folder / "metrics.jsonl")}
 
+    def test_ppo_brings_a_critic(self, agentgym: Train, model_path: Path) -> None:
+        words = ("verl", "train", "ppo", "--env", "textcraft", "--out", "out", "--dry-run", "--model")
+        code, out, said = agentgym(*words, model_path)
+        assert code == 0, said
+        config = yaml.safe_load(out)
+        assert config["critic"]["model"]["path"] == str(model_path)
+        assert config["algorithm"]["adv_estimator"] == "gae"
+        code, _, said = agentgym(*words, "/no/model")
+        assert code == 2 and "the tokenizer of '/no/model' does not load" in said
+
     def test_stock_verl_composes_the_same(self, train: Train) -> None:
         out = train("--env", "textcraft", "--dry-run")[1]
         command = shlex.split(out[: out.index("\nmodel_engine")].replace("\n#", "\n").replace("\\\n", "")[1:])
@@ -242,8 +252,8 @@ class TestComposed:
 
     def test_a_model_that_cannot_be_trained_is_refused(self, agentgym: Train, model_path: Path) -> None:
         words = ["verl", "train", "grpo", "--env", "textcraft", "--out", "out", "--model"]
-        code, _, said = agentgym(*words, "no/model")
-        assert code == 2 and "the tokenizer of 'no/model' does not load" in said
+        code, _, said = agentgym(*words, "/no/model")
+        assert code == 2 and "the tokenizer of '/no/model' does not load" in said
         bad = "{% for m in messages %}{{ loop.last }}{{ m.content }}<|im_end|>{% endfor %}"
         template = f"actor_rollout_ref.model.custom_chat_template='{bad}'"
         code, _, said = agentgym(*words, model_path, template)
