@@ -439,7 +439,7 @@ def test_many_environments_get_machines_enough(
             pass
 
     monkeypatch.setattr(pool, "Jvm", Machine)
-    monkeypatch.setattr(pool.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(pool._Pool, "_keep", lambda self: None)
     own = pool._Pool()
     leases = [own.enter(pool.JvmOptions(), most) for _ in range(count)]

@@ -81,4 +81,5 @@ class Places:
             return WorkerPool(self._settings.workers)
         from agentgym_verl.ray_hosts import RayPool
 
-        return RayPool(self._settings.hosts, self._settings.workers, self._settings.placement)
+        settings = self._settings
+        return RayPool(settings.hosts, settings.workers, settings.placement, cpus=settings.host_cpus)

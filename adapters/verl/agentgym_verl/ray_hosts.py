@@ -87,7 +87,7 @@ class EnvHost:
             elif opened is None:
                 self._reply(number, session, SessionLost("this host has no such session (any more)"))
             elif verb in _ENDS:
-                del self._sessions[session]
+                self._sessions.pop(session, None)  # it may be lost at this very moment
                 _ENDS[verb](opened)
                 self._reply(number, session, None)
             else:
@@ -427,8 +427,9 @@ def _pool(token: str, terms: _Terms) -> RayPool:
 
 def _end_all(hosts: list[RayConnection]) -> None:
     refs = [ref for host in hosts if (ref := host.begin_close())]
-    with contextlib.suppress(Exception):  # Ray may be shut down, and has ended them then
-        ray.wait(refs, num_returns=len(refs), timeout=2 * GRACE_SECONDS)
+    if refs and ray.is_initialized():  # else Ray has ended them; to wait would start a cluster
+        with contextlib.suppress(Exception):
+            ray.wait(refs, num_returns=len(refs), timeout=2 * GRACE_SECONDS)
     for host in hosts:
         host.end("the pool of hosts is closed")
     hosts.clear()

@@ -63,7 +63,8 @@ class Session:
         """
         row, step = read_row(columns), _step(columns)
         limit = max_turns(self.settings, row.env_id, step, row.evaluation)
-        meta = {"step": step, "training": not row.evaluation, "env": row.env_id}
+        done = step if row.evaluation else max(step - 1, 0)  # records say how many steps were done before
+        meta = {"step": done, "training": not row.evaluation, "env": row.env_id}
         spec = EpisodeSpec(row.task, row.seed, meta, row.kind, limit)
         self._places.add(row.kind, row.env_id, row.env_kwargs)
         async with self._room:

@@ -29,8 +29,9 @@ class Settings:
     backend: where environments run; see `places`.
     workers: worker processes of one agent-loop worker (backend "process"), or of one host (backend "ray").
     hosts: how many Ray actors host the environments of one agent-loop worker (backend "ray").
+    host_cpus: how many CPUs of Ray's each host reserves; by default as many as it has `workers`. 0 reserves none.
     placement: where Ray puts them: "spread" over all nodes, "near" the agent-loop worker, or the name of a custom
-        resource that the chosen nodes have.
+        resource that the chosen nodes have, and of which each host takes 1.
     trajectories: a directory that gets a file of trajectories for each step and worker; None writes none.
     record_tokens: whether to write down every token beside them.
     """
@@ -46,6 +47,7 @@ class Settings:
     backend: str = "auto"
     workers: int = 4
     hosts: int = 1
+    host_cpus: float | None = None
     placement: str = "spread"
     trajectories: str | None = None
     record_tokens: bool = False
@@ -75,6 +77,7 @@ _LEAST: dict[str, float] = {
     "env_retries": 0,
     "workers": 1,
     "hosts": 1,
+    "host_cpus": 0,
 }
 _CHOICES: dict[str, tuple[str, ...]] = {"reward": ("per_turn", "final"), "backend": BACKENDS}
 

@@ -124,7 +124,10 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number, code, said", [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "")])
+@pytest.mark.parametrize(
+    "number, code, said",
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")],
+)
 def test_signals_are_passed_on(number: int, code: int, said: str) -> None:
     """To the process, once; ours lives until that one has ended."""
     ours = (
@@ -137,6 +140,18 @@ def test_signals_are_passed_on(number: int, code: int, said: str) -> None:
         process.send_signal(number)
         assert process.wait(30) == code
         assert process.stdout.read().strip() == said
+
+
+@pytest.mark.slow
+def test_who_is_to_ignore_a_terminal_s_end_ignores_it() -> None:
+    ours = (
+        "import signal, sys\nfrom agentgym_verl.cli.launch import launch\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "code = 'import os, signal; os.kill(os.getppid(), signal.SIGHUP); os.kill(os.getpid(), signal.SIGHUP)'\n"
+        "sys.exit(launch([sys.executable, '-c', code], {}))"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run(python(ours), env=environ, timeout=30).returncode == 0
 
 
 def test_the_viewer_reads_verls_metrics(tmp_path: Path) -> None:
@@ -174,6 +189,16 @@ class TestComposed:
         assert config["agentgym"]["trajectories"] == str(folder / "trajectories")
         environ = config["ray_kwargs"]["ray_init"]["runtime_env"]["env_vars"]
         assert environ == {"VERL_FILE_LOGGER_PATH": str(folder / "metrics.jsonl")}
+
+    def test_ppo_brings_a_critic(self, agentgym: Train, model_path: Path) -> None:
+        words = ("verl", "train", "ppo", "--env", "textcraft", "--out", "out", "--dry-run", "--model")
+        code, out, said = agentgym(*words, model_path)
+        assert code == 0, said
+        config = yaml.safe_load(out)
+        assert config["critic"]["model"]["path"] == str(model_path)
+        assert config["algorithm"]["adv_estimator"] == "gae"
+        code, _, said = agentgym(*words, "/no/model")
+        assert code == 2 and "the tokenizer of '/no/model' does not load" in said
 
     def test_stock_verl_composes_the_same(self, train: Train) -> None:
         out = train("--env", "textcraft", "--dry-run")[1]
@@ -227,8 +252,8 @@ class TestComposed:
 
     def test_a_model_that_cannot_be_trained_is_refused(self, agentgym: Train, model_path: Path) -> None:
         words = ["verl", "train", "grpo", "--env", "textcraft", "--out", "out", "--model"]
-        code, _, said = agentgym(*words, "no/model")
-        assert code == 2 and "the tokenizer of 'no/model' does not load" in said
+        code, _, said = agentgym(*words, "/no/model")
+        assert code == 2 and "the tokenizer of '/no/model' does not load" in said
         bad = "{% for m in messages %}{{ loop.last }}{{ m.content }}<|im_end|>{% endfor %}"
         template = f"actor_rollout_ref.model.custom_chat_template='{bad}'"
         code, _, said = agentgym(*words, model_path, template)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import fields
@@ -147,20 +148,50 @@ def test_the_settings_are_the_papers(scenario: str, horizon: str) -> None:
     assert rollout.max_model_len == config.data.max_prompt_length + config.data.max_response_length
 
 
+def keys_of(part: Any) -> Iterator[tuple[str, ...]]:
+    if not isinstance(part, dict):
+        yield ()
+        return
+    for key, value in part.items():
+        yield from ((key, *rest) for rest in keys_of(value))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stub")
+def test_every_other_setting_is_verls() -> None:
+    """Hydra takes any key from a file: one that verl does not know would be without effect, and nobody would say so."""
+    from hydra import compose, initialize_config_module
+
+    with initialize_config_module("verl.trainer.config", version_base=None):
+        stock = compose("ppo_trainer")
+    names = [str(path.relative_to(CONFIG_DIR).with_suffix("")) for path in Path(CONFIG_DIR).rglob("*.yaml")]
+    found = {keys for name in names for keys in keys_of(read(name))}
+    found = {keys for keys in found if keys[0] not in ("hydra", "defaults", "agentgym", "run_dir", "paper", "split")}
+    assert len(found) > 60
+    for *folder, name in found:
+        node = stock
+        for key in folder:
+            node = node[key]
+        assert name in set(node.keys()), (*folder, name)  # `in` means that it has a value
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("stub")
 @pytest.mark.parametrize("chosen", COMBINATIONS, ids=lambda chosen: " ".join(itertools.chain(*chosen)))
-def test_verl_takes_every_combination(chosen: tuple[tuple[str, ...], ...]) -> None:
+def test_verl_takes_every_combination(chosen: tuple[tuple[str, ...], ...], model_path: Path) -> None:
     """Every pair of choices occurs; each choice is where it belongs, whatever else was chosen."""
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
     from verl.utils.config import validate_config
 
-    config = compose_config([*NEEDED, *itertools.chain(*chosen)])
-    with redirect_stdout(io.StringIO()), pytest.warns() if not need_critic(config) else redirect_stdout(io.StringIO()):
-        validate_config(config, need_reference_policy(config), need_critic(config))
+    model = override("actor_rollout_ref.model.path", model_path)
+    config = compose_config([*NEEDED, model, *itertools.chain(*chosen)])
+    with redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there is no critic
+        critic, reference = need_critic(config), need_reference_policy(config)
+        validate_config(config, reference, critic)
     algorithm, hardware, engine, mode = (part[0].partition("=")[2] for part in chosen[1:])
     assert config.algorithm.adv_estimator == {"ppo": "gae"}.get(algorithm, algorithm)
-    assert need_critic(config) == (algorithm == "ppo") and need_reference_policy(config)
+    assert critic == (algorithm == "ppo") and reference
     assert config.actor_rollout_ref.rollout.name == engine
     assert config.trainer.v1.trainer_mode == mode
     trainer, rollout, actor = config.trainer, config.actor_rollout_ref.rollout, config.actor_rollout_ref.actor

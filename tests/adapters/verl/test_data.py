@@ -174,7 +174,9 @@ def test_verl_reads_the_files(data: Data, tmp_path: Path, base_config: Any, toke
     from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn
 
     assert data("textcraft:2", "babyai", "--tasks", 6)[0] == 0
-    config = OmegaConf.merge(base_config.data, {"cache_dir": str(tmp_path / "cache"), "dataloader_num_workers": 0})
+    config = OmegaConf.merge(
+        OmegaConf.to_container(base_config.data), {"cache_dir": str(tmp_path / "cache"), "dataloader_num_workers": 0}
+    )
     path = str(tmp_path / "out" / "train.parquet")
     dataset = RLHFDataset(data_files=path, tokenizer=tokenizer, config=config)
     assert len(dataset) == 6

@@ -114,7 +114,7 @@ def test_the_ids_are_those_of_the_whole_conversation(family: str, make_worker: A
     script = [codec.encode_answer(thought + text) for text in ("up", "down the hill", "é", "up")]
     worker.server = worker.llm_client = stub.StubServer(script)
     (row,) = worker.play([stub.count()]).rows.values()
-    (path,) = tmp_path.glob("step-1*.jsonl")
+    (path,) = tmp_path.glob("step-0*.jsonl")
     (trajectory,) = read_trajectories(path)
     assert [ids(row)[begin:end] for begin, end in spans(row)] == script
     rendered = tokenizer.apply_chat_template(trajectory.messages(), tokenize=False)

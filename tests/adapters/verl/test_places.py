@@ -64,7 +64,7 @@ def test_local_environments_are_made_here_with_their_arguments() -> None:
 
 @pytest.mark.slow
 def test_ray_gets_what_the_settings_say() -> None:
-    pytest.importorskip("ray")
+    ray = pytest.importorskip("ray")
     places = Places(Settings(backend="ray", hosts=3, workers=5, placement="near"))
     pool: Any = places._place("ray")
     assert tuple(pool._terms)[:4] == (3, 5, "near", 5)
@@ -74,6 +74,7 @@ def test_ray_gets_what_the_settings_say() -> None:
     places.close()
     with pytest.raises(EnvError, match="closed"):
         places._place("ray").open(TRICKY, {})
+    assert not ray.is_initialized()  # nothing of all this starts a cluster
 
 
 @pytest.fixture

@@ -235,6 +235,7 @@ def test_a_node_that_is_lost_ends_its_episodes_and_another_takes_the_next(
         assert [host.node for host in pool.hosts] == [fourth.node_id]
         assert begun(pool).step("up")[0] == "1"
     nodes.kill(fourth)
+    until(lambda: sum(node["Alive"] for node in ray.nodes()) == 2)  # until then, Ray puts actors there
 
 
 def test_what_no_node_has_room_for_is_said(nodes: TwoNodes) -> None:

@@ -179,16 +179,16 @@ def play_step(session: Session, stub: Any, step: int, crash: bool = False) -> li
 
 
 def test_what_was_played_is_written_down(make_session: Any, stub: Any, tmp_path: Path) -> None:
-    """What failed as well; and a run that goes on sets aside what it plays anew."""
+    """What failed as well, by the steps done before; and a run that goes on sets aside what it plays anew."""
     session = make_session(trajectories=str(tmp_path), record_tokens=True)
     episodes = play_step(session, stub, 1, crash=True) + play_step(session, stub, 2)
     evaluation = stub.count("count/4", evaluation=True, split="validation")
     play(session, stub.StubServer(UPS), columns(evaluation, 2))
     names = sorted(path.name for path in tmp_path.glob("*.jsonl") if ".tokens" not in path.name)
-    assert [name.partition(".")[0] for name in names] == ["eval-2", "step-1", "step-2"]
+    assert [name.partition(".")[0] for name in names] == ["eval-2", "step-0", "step-1"]
     found = list(read_trajectories(tmp_path / names[1]))
     assert Counter(one.stop_reason for one in found) == {"success": 3, "env_error": 1}
-    assert all(one.meta["step"] == 1 and one.meta["training"] and one.meta["env"] == "Toy/Count-v0" for one in found)
+    assert all(one.meta["step"] == 0 and one.meta["training"] and one.meta["env"] == "Toy/Count-v0" for one in found)
     tokens = TokenFile(tmp_path / names[1])
     for line, trajectory in zip((tmp_path / names[1]).read_bytes().splitlines(), found, strict=True):
         (record,) = tokens.read(line_mark(line)) or []
@@ -200,7 +200,7 @@ def test_what_was_played_is_written_down(make_session: Any, stub: Any, tmp_path:
     resumed = make_session(trajectories=str(tmp_path), record_tokens=True)
     play_step(resumed, stub, 2)
     play_step(resumed, stub, 3)
-    left = sorted(path.name for path in tmp_path.glob("step-2*.jsonl"))
+    left = sorted(path.name for path in tmp_path.glob("step-1*.jsonl"))
     assert len(left) == 4 and sum("replaced-1" in name for name in left) == 2
     assert all(len(list(read_trajectories(tmp_path / name))) == 3 for name in left if ".tokens" not in name)
 

@@ -19,12 +19,9 @@ from typing import Any
 from uuid import uuid4
 
 import psutil
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.trajectory import Trajectory, read_trajectories
-from agentgym_trl.tiny import make_model, make_tokenizer
 from agentgym_verl.rows import Row
 from tests.adapters.verl.training_envs import KWARGS
 
@@ -91,9 +88,11 @@ def make_rows(env_id: str, split: str, count: int, *, group: str = "depth-1", **
 
 def prepare(folder: Path, train: Sequence[Row], val: Sequence[Row]) -> Path:
     """A folder with a tiny untrained model and the datasets of a run."""
-    for name, rows in (("train", train), ("val", val)):
-        table = pa.Table.from_pylist([row.as_columns(index) for index, row in enumerate(rows)])
-        pq.write_table(table, folder / f"{name}.parquet")
+    from agentgym_trl.tiny import make_model, make_tokenizer  # takes seconds, and need not be installed
+    from agentgym_verl.dataset import write_rows
+
+    write_rows(folder / "train.parquet", train)
+    write_rows(folder / "val.parquet", val)
     tokenizer = make_tokenizer(row.goal for row in train)
     make_model(tokenizer, hidden_size=64, layers=2).save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")

@@ -39,8 +39,8 @@ def check_config(config: Any, train: Sequence[Row], val: Sequence[Row]) -> None:
         raise UsageError("there is no task to validate on")
     _check_sizes(config, len(train))
     _check_lengths(config)
-    _check_with_verl(config)
     _check_codec(config)
+    _check_with_verl(config)  # with a critic it loads the model's tokenizer, so that one is looked at before
 
 
 def context_length(config: Any) -> int:

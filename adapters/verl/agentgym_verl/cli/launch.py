@@ -14,6 +14,7 @@ from agentgym_verl.cli.overrides import CONFIG_DIR, CONFIG_NAME
 
 _MODULE = "verl.trainer.main_ppo"
 _INTERRUPTED = 130
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def command_of(overrides: Sequence[str]) -> list[str]:
@@ -29,8 +30,8 @@ def shown(command: Sequence[str]) -> str:
 def launch(command: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a command to its end and return its exit code; 130 if it was told to stop by Ctrl-C.
 
-    It gets a process group of its own and the signals that this process gets, once each, so that a terminal's Ctrl-C
-    and a scheduler's SIGTERM do the same.
+    It gets a process group of its own and the signals that this process gets, once each, so that a terminal's Ctrl-C,
+    its end, and a scheduler's SIGTERM do the same. What this process was told to ignore (nohup), it ignores.
     """
     told: list[int] = []
     with _signals(told) as listeners:  # from before there is a process, so that none is left behind
@@ -54,7 +55,8 @@ def _signals(told: list[int]) -> Iterator[list[Callable[[int], None]]]:
         for listener in listeners:
             listener(number)
 
-    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    heeded = [number for number in _ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, hear) for number in heeded}
     try:
         yield listeners
     finally:

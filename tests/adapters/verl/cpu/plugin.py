@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch.distributed
+import torch.distributed.fsdp
 import transformers
 
 from tests.adapters.verl.cpu import platform as platform  # registers itself
 
 _init_process_group = torch.distributed.init_process_group
+_offload_policy = torch.distributed.fsdp.CPUOffloadPolicy
 _load_critic = transformers.AutoModelForTokenClassification.from_pretrained
 
 
@@ -27,6 +28,11 @@ def _without_flash_attention(*args: Any, **kwargs: Any) -> Any:
     if kwargs.get("attn_implementation") == "flash_attention_2":
         kwargs["attn_implementation"] = "sdpa"
     return _load_critic(*args, **kwargs)
+
+
+def _without_pinned_memory(pin_memory: bool = True) -> Any:
+    """Verl offloads every reference model, and memory can be pinned for a GPU only."""
+    return _offload_policy(pin_memory=False)
 
 
 def _register_rollout() -> None:
@@ -44,5 +50,6 @@ def _load_replica() -> Any:
 
 
 torch.distributed.init_process_group = _with_one_gloo
+torch.distributed.fsdp.CPUOffloadPolicy = _without_pinned_memory  # type: ignore[assignment,misc]
 transformers.AutoModelForTokenClassification.from_pretrained = _without_flash_attention
 _register_rollout()
