@@ -41,7 +41,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_P
 warnings.filterwarnings("ignore")
 
 WAYS = {"sampled": 1.0, "greedy": 0.0}  # temperatures
-ONLINE: dict[str, Any] = {"learning_rate": 1e-3, "warmup_steps": 3}
+ONLINE: dict[str, Any] = {"warmup_steps": 5}
 _EVAL_SEED = 7000
 
 
@@ -53,12 +53,12 @@ class CoopSettings(DemoSettings):
     """
 
     goals: int = 24
-    deals: int = 4
+    deals: int = 8
     eval_deals: int = 4
-    warm_steps: int = 90
-    steps: int = 40
-    tasks_per_step: int = 8
-    group_size: int = 8
+    warm_steps: int = 140
+    steps: int = 50
+    tasks_per_step: int = 12
+    group_size: int = 16
     micro_batch: int = 64
     rounds: str = "6,7"
     every: int = 20
