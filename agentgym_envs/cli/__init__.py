@@ -1,4 +1,4 @@
-"""The command line: `agentgym list | play | solve | eval | demos | bench | serve | train | tiny-model | verl`."""
+"""The command line: `agentgym`; `app.py` has the table of its commands."""
 
 from agentgym_envs.cli.app import main
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import logging
 import os
 import sys
@@ -18,6 +19,7 @@ from agentgym_envs.cli import (
     bench,
     compare,
     demos,
+    doctor,
     evaluation,
     list_envs,
     play,
@@ -45,11 +47,20 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "demos": demos.demos_command,
     "bench": bench.bench_command,
     "serve": serve.serve_command,
+    "doctor": doctor.doctor_command,
 }
 _GROUPS: dict[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "search": ("Make an index of a corpus, ask it, serve it.", search.COMMANDS),
     "webarena": ("Look at the sites of WebArena-v0 yourself.", webarena.COMMANDS),
 }
+_PANELS = {
+    "Play": ("list", "play", "solve", "demos"),
+    "Evaluate": ("eval", "report", "compare", "view"),
+    "Train": ("train", "tiny-model", "verl"),
+    "Serve": ("serve", "search", "webarena"),
+    "This machine": ("doctor", "bench"),
+}
+"""The commands as the help shows them; one that is not here is a plug-in's."""
 _SPACE = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -60,21 +71,20 @@ _SPACE = {
 def make_app() -> typer.Typer:
     """The program with all commands, those of installed plug-ins included; nothing heavy is imported."""
     app = typer.Typer(
-        add_completion=False,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_root)
     for name, command in _COMMANDS.items():
-        app.command(name)(_interruptible(command))
+        app.command(name, help=_paragraphs(command), rich_help_panel=_panel(name))(_interruptible(command))
     for name, (what, commands) in _GROUPS.items():
         group = typer.Typer(help=what)
         group.callback(invoke_without_command=True)(_help)
         for word, command in commands.items():
-            group.command(word)(_interruptible(command))
-        app.add_typer(group, name=name)
-    plugins.add_commands(app)
+            group.command(word, help=_paragraphs(command))(_interruptible(command))
+        app.add_typer(group, name=name, rich_help_panel=_panel(name))
+    plugins.add_commands(app, _panel)
     return app
 
 
@@ -125,6 +135,16 @@ def _root(
 def _help(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def _paragraphs(command: Callable[..., None]) -> str:
+    """The docstring without its line breaks: the help wraps lines by the width of the terminal."""
+    parts = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(part.split()) for part in parts)
+
+
+def _panel(name: str) -> str:
+    return next((panel for panel, names in _PANELS.items() if name in names), "Plug-ins")
 
 
 def _interruptible(command: Callable[..., None]) -> Callable[..., None]:

@@ -15,6 +15,7 @@ import gymnasium as gym
 import typer
 from gymnasium.envs.registration import load_env_creator
 
+from agentgym_envs.cli import completion
 from agentgym_envs.core import TRANSPORT_OPTIONS
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.hosting import host
@@ -32,7 +33,14 @@ _MANY = 9
 SHORT = {name.partition("/")[2].rpartition("-v")[0].lower(): name for name in env_ids()}
 """The ids by the names that are quicker to type."""
 
-EnvId = Annotated[str, typer.Argument(metavar="ENV", help=f"An environment id, or its name: {', '.join(SHORT)}.")]
+EnvId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ENV",
+        help=f"An environment id, or its name: {', '.join(SHORT)}.",
+        autocompletion=completion.envs,
+    ),
+]
 EnvArgs = Annotated[
     list[str] | None,
     typer.Option(
@@ -42,7 +50,7 @@ EnvArgs = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
-Split = Annotated[str, typer.Option(help="train, validation, test, or all.")]
+Split = Annotated[str, typer.Option(help="train, validation, test, or all.", autocompletion=completion.splits)]
 Seed = Annotated[int, typer.Option(min=0, help="Decides every random choice.")]
 MaxTurns = Annotated[int, typer.Option(min=1, help="Limit of turns of an episode.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left there.")]

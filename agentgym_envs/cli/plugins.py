@@ -17,7 +17,7 @@ from agentgym_envs.errors import missing_extra
 
 COMMANDS, ENGINES = "agentgym.commands", "agentgym.engines"
 _KNOWN = {
-    "train": "Train a model: [bold]train grpo[/] (multi-turn RL) or [bold]train sft[/] (on demonstrations).",
+    "train": "Train a model with TRL: [bold]train grpo[/] (multi-turn RL), [bold]train sft[/], and six more.",
     "tiny-model": "Make a small untrained model and tokenizer, for trying things out without a download.",
     "verl": "Train with verl on Ray, from one GPU to many nodes: [bold]verl data[/], [bold]verl train grpo[/].",
 }
@@ -30,13 +30,14 @@ _PACKAGES = {
 }
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Add a command for each plug-in; what follows its name is handed over as it is."""
+def add_commands(app: typer.Typer, panel: Callable[[str], str]) -> None:
+    """Add a command for each plug-in, in a panel of the help; what follows its name is handed over as it is."""
     for name in sorted({*_KNOWN, *(point.name for point in entry_points(group=COMMANDS))}):
         app.command(
             name,
             help=_KNOWN.get(name, "A command of another package."),
             add_help_option=False,
+            rich_help_panel=panel(name),
             context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
         )(_runner(name))
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from agentgym_envs.cli import completion
 from agentgym_envs.cli.common import SHORT, Interrupted, few_groups, find_env, parse_env_args, stdout
 from agentgym_envs.errors import MissingExtra, UsageError, missing_extra
 from agentgym_envs.registration import env_ids
@@ -36,6 +37,7 @@ EnvIds = Annotated[
     typer.Argument(
         metavar="ENV",
         help=f"Environment ids, or names: {', '.join(SHORT)}. By default all that can be made here.",
+        autocompletion=completion.envs,
     ),
 ]
 Host = Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 is every network of this machine.")]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentgym_envs.cli import show
+from agentgym_envs.cli import completion, show
 from agentgym_envs.cli.common import (
     Env,
     EnvArgs,
@@ -25,8 +25,11 @@ from agentgym_envs.cli.common import (
 from agentgym_envs.core import text_env
 from agentgym_envs.multiagent.joint import is_team
 
-TaskId = Annotated[str | None, typer.Option(help="The task; by default one drawn by the seed.")]
-Group = Annotated[str | None, typer.Option(help="Draw from this group of tasks.")]
+TaskId = Annotated[
+    str | None,
+    typer.Option(help="The task; by default one drawn by the seed.", autocompletion=completion.tasks),
+]
+Group = Annotated[str | None, typer.Option(help="Draw from this group of tasks.", autocompletion=completion.groups)]
 
 
 def solve_command(

@@ -1,0 +1,66 @@
+"""Virtual environments for the libraries that stand beside ours, made once and kept."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def cache_folder() -> Path:
+    """Where environments and logs are kept: `AGENTGYM_BENCHMARKS`, or a folder in the user's cache."""
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentgym-benchmarks"
+    return Path(os.environ.get("AGENTGYM_BENCHMARKS") or default)
+
+
+def thread_limits() -> dict[str, str]:
+    """The environment of a script: one thread for every library that would take all cores, and this tree's code."""
+    paths = [str(ROOT / part) for part in ("", "adapters/trl", "adapters/verl")]
+    limits = dict.fromkeys(_THREADS, "1") | {"TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore"}
+    return {**os.environ, **limits, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+class Venv:
+    """One environment. `ensure` makes it, or makes it anew if other packages are wanted by now."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._stamp = folder, folder / ".installed"
+        self.python = folder / "bin" / "python"
+
+    def ensure(self, requirements: Sequence[str], bare: Sequence[str] = ()) -> Path:
+        """Its Python. `bare` are installed without what they require. Raises CalledProcessError, with pip's words."""
+        wanted = "\n".join([*requirements, "", *bare])
+        if self._stamp.exists() and self._stamp.read_text(encoding="utf-8") == wanted:
+            return self.python
+        _call(sys.executable, "-m", "venv", "--clear", str(self._folder))
+        self._pip(*requirements)
+        if bare:
+            self._pip("--no-deps", *bare)
+        self._stamp.write_text(wanted, encoding="utf-8")
+        return self.python
+
+    def _pip(self, *words: str) -> None:
+        _call(str(self.python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *words)
+
+
+def _call(*command: str) -> None:
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+
+
+def lacking(pins: Iterable[str]) -> list[str]:
+    """Those of "NAME==VERSION" or "NAME" that this Python does not have."""
+    return [pin for pin in pins if not _has(*pin.partition("==")[::2])]
+
+
+def _has(name: str, version: str) -> bool:
+    try:
+        found = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return version in ("", found)

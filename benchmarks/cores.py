@@ -1,0 +1,171 @@
+"""How many episodes a second does one core play, and two; and does the model of memory hold for 10,000 at a time?
+
+    python -m benchmarks.cores [--out docs/benchmark-cores.json] [--only SCENARIO ...] [--repeats 3] [--quick]
+
+Episodes are scripts of `benchmarks.scale`: the oracle's, or random commands for SciWorld. N cores are N processes, each
+bound to a core of its own with all that it starts, as evaluation in shards or agent-loop workers would be. "local" has
+the environments where `make_vec` puts them by default; "remote" has a server for each process, on the same core, so
+that a figure is what client, HTTP and environment take together. Wall time, from the first reset to the last step of
+those that were begun in time; what starts once (Java, browser, index) has been started.
+
+Then more and more episodes of the text worlds are open in one process, up to 10,000, and what they take is compared
+with the line through the memory of up to 1,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.common import machine
+from benchmarks.scale import SCENARIOS, Bench
+from benchmarks.scale_load import Crowd, opened, warm_up
+from benchmarks.scale_plan import line
+
+MANY = {"TextCraft": 64, "BabyAI": 64, "Search": 64, "SciWorld": 4, "MiniWoB": 4, "WebArena": 4}
+"""Environments of a process."""
+TEXT_WORLDS = ("TextCraft", "BabyAI", "Search")
+LEVELS = (100, 1_000, 10_000)
+PLACES = {"local": "here", "remote": "served"}
+SECONDS = 10.0
+
+
+def play(order: Mapping[str, Any]) -> dict[str, float]:
+    """Bind this process to its core and play; episodes and the seconds they took."""
+    os.sched_setaffinity(0, {order["core"]})
+    with opened(dict(order)) as (make, _):
+        crowd = Crowd(make, order["scripts"])
+        groups = crowd.grow(1)
+        warm_up(crowd, groups[0][0], dict(order))
+        groups += crowd.grow(order["many"])
+        Path(order["ready"]).touch()
+        while not Path(order["go"]).exists():
+            time.sleep(0.01)
+        episodes, began = 0, time.perf_counter()
+        while not episodes or time.perf_counter() - began < order["seconds"]:
+            for envs, scripts in groups:
+                crowd.reset(envs, scripts)
+                crowd.play(envs, scripts)
+            episodes += crowd.finish()
+        seconds = time.perf_counter() - began
+        crowd.close()
+    return {"episodes": episodes, "seconds": seconds}
+
+
+def rate(order: dict[str, Any], cores: Sequence[int], folder: Path) -> float:
+    """Episodes a second of one process on each of the cores, which begin together."""
+    go, started = folder / "go", []
+    go.unlink(missing_ok=True)
+    for core in cores:
+        own = {**order, "core": core, "ready": str(folder / f"ready-{core}"), "go": str(go)}
+        own["out"] = str(folder / f"out-{core}.json")
+        Path(own["ready"]).unlink(missing_ok=True)
+        paper = folder / f"order-{core}.json"
+        paper.write_text(json.dumps(own), encoding="utf-8")
+        started.append((own, subprocess.Popen([sys.executable, "-m", "benchmarks.cores", "--play", str(paper)])))
+    for own, process in started:
+        while not Path(own["ready"]).exists():
+            if process.poll() is not None:
+                raise SystemExit(f"a player of {order['env']} ended with {process.returncode}")
+            time.sleep(0.05)
+    go.touch()
+    if any(process.wait() for _, process in started):
+        raise SystemExit(f"a player of {order['env']} failed")
+    found = [json.loads(Path(own["out"]).read_text(encoding="utf-8")) for own, _ in started]
+    return sum(one["episodes"] / one["seconds"] for one in found)
+
+
+def rates(name: str, bench: Bench, folder: Path, repeats: int, seconds: float) -> dict[str, Any]:
+    """Rows of a scenario: by place and number of cores."""
+    scenario = SCENARIOS[name]
+    scripts = bench.scripts(scenario)
+    order = {"env": scenario.env, "scripts": scripts, "many": MANY[name], "seconds": seconds, "warm": scenario.warm}
+    there, found = sorted(os.sched_getaffinity(0)), dict[str, Any]()
+    for title, place in PLACES.items():
+        own = {**order, "place": place, "flags": scenario.flags}
+        own["options"] = scenario.options if place == "here" else {}
+        for count in {1, min(2, len(there))}:
+            samples = [rate(own, there[:count], folder) for _ in range(repeats)]
+            found[f"{name}, {title}, {count}"] = {"median": statistics.median(samples), "samples": samples}
+    return found
+
+
+def grow(name: str, bench: Bench, levels: Sequence[int]) -> dict[str, Any]:
+    """CPU and memory with more and more episodes open, and how far the last is from the line through the others."""
+    scenario = SCENARIOS[name]
+    order = {"place": "here", "scripts": bench.scripts(scenario), "warm": scenario.warm, "flags": ()}
+    order |= {"options": scenario.options, "workers": 1}
+    found = [bench.ask("measure", scenario.env, **order, levels=(1, level)) for level in levels]
+    memory = {level: sum(one["memory"][str(level)].values()) for level, one in zip(levels, found, strict=True)}
+    memory[1] = sum(found[0]["memory"]["1"].values())
+    through = line({count: memory[count] for count in sorted(memory)[:-1]})
+    told = through["fixed"] + levels[-1] * through["episode"]
+    cpu = {
+        verb: {
+            level: sum(v for part, v in one[verb].items() if part != "wall")
+            for level, one in zip(levels, found, strict=True)
+        }
+        for verb in ("reset", "step")
+    }
+    off = 100 * abs(memory[levels[-1]] / told - 1)
+    return {"MiB": memory, "MiB by the model": told, "off, %": off, "CPU s": cpu, "episodes": levels[-1]}
+
+
+def measure(names: Sequence[str], repeats: int, quick: bool, console: Console) -> dict[str, Any]:
+    """Every figure."""
+    rows, ten = dict[str, Any](), dict[str, Any]()
+    levels, seconds = ((5, 10, 20), 0.5) if quick else (LEVELS, SECONDS)
+    with tempfile.TemporaryDirectory() as place:
+        bench = Bench(Path(place), console)
+        for name in names:
+            rows |= rates(name, bench, Path(place), 1 if quick else repeats, seconds)
+        for name in [name for name in names if name in TEXT_WORLDS]:
+            ten[name] = grow(name, bench, levels)
+    return {"machine": machine(), "repeats": repeats, "seconds": seconds, "rows": rows, "ten thousand": ten}
+
+
+def show(result: Mapping[str, Any]) -> None:
+    table = Table("scenario", "where", "cores", "episodes a second", title="Episodes a second, wall time")
+    for name, row in result["rows"].items():
+        table.add_row(*name.split(", "), f"{row['median']:,.2f}")
+    console = Console(width=100)
+    console.print(table)
+    for name, row in result["ten thousand"].items():
+        found = row["MiB"][row["episodes"]]
+        console.print(
+            f"{name}, {row['episodes']:,} open: {found:,.0f} MiB; by the model {row['MiB by the model']:,.0f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
+    parser.add_argument("--only", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS), metavar="SCENARIO")
+    parser.add_argument("--repeats", type=int, default=3, help="how often rates are measured (default: 3)")
+    parser.add_argument("--quick", action="store_true", help="only show that everything runs")
+    parser.add_argument("--play", type=Path, metavar="ORDER", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.play:
+        order = json.loads(options.play.read_text(encoding="utf-8"))
+        Path(order["out"]).write_text(json.dumps(play(order)), encoding="utf-8")
+        return
+    result = measure(options.only, options.repeats, options.quick, Console(stderr=True))
+    show(result)
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

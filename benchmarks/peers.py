@@ -1,0 +1,136 @@
+"""What does each library put around the same small environment, in microseconds a step?
+
+    python -m benchmarks.peers [--out docs/benchmark-peers.json] [--repeats 5] [--seconds 1] [--cache DIR]
+
+An environment that tells 600 characters and counts its turns (`benchmarks.peer_sides.task`), written for each library
+as its documentation has it: ours, Gymnasium's vector environments, OpenEnv's server and client, SkyRL Gym and
+TextArena. Whole episodes of 30 steps, resets included. A library that this Python does not have in the pinned version
+is put into a virtual environment of its own first. Each takes its turn in every repeat. CPU is that of the process with
+its workers and servers. A library that cannot be installed or run is told of as such.
+
+They do not do the same. Ours reads an action by a grammar, tells infos and a key of the state, and turns failures into
+data; OpenEnv checks types and goes over a socket; TextArena tells the whole game at every turn. So a ratio says what
+one pays, not who is better made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.book.venvs import ROOT, Venv, cache_folder, lacking, thread_limits
+from benchmarks.common import machine
+
+SIDES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "gymnasium": ("benchmarks.peer_sides.gymnasium_side", ("gymnasium==1.4.0", "psutil")),
+    "openenv": ("benchmarks.peer_sides.openenv_side", ("openenv==0.10.0", "psutil")),
+    "skyrl-gym": ("benchmarks.peer_sides.skyrl_side", ("skyrl-gym==0.4.0", "psutil")),
+    "textarena": ("benchmarks.peer_sides.textarena_side", ("textarena==0.7.4", "psutil")),
+}
+OURS = "agentgym-envs"
+PAIRS = (
+    ("one environment", "one", "gymnasium", "one"),
+    ("one environment", "one", "skyrl-gym", "one"),
+    ("one environment", "one", "textarena", "one"),
+    ("32 environments", "make_vec, inline", "gymnasium", "SyncVectorEnv"),
+    ("32 environments in processes", "make_vec, processes", "gymnasium", "AsyncVectorEnv"),
+    ("one environment on a server", "served, one", "openenv", "one"),
+    ("32 environments on a server", "served, make_vec", "openenv", "together"),
+)
+"""What stands beside what: a title, our figure, whose and which figure."""
+
+
+def pythons(cache: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The Python of each library, and why there is none of the others."""
+    found, missing = dict[str, str](), dict[str, str]()
+    for name, (_, requirements) in SIDES.items():
+        if not lacking(requirements):
+            found[name] = sys.executable
+            continue
+        try:
+            found[name] = str(Venv(cache / f"peer-{name}").ensure(requirements))
+        except subprocess.CalledProcessError as error:
+            missing[name] = _reason(error)
+    return found, missing
+
+
+def play(python: str, module: str, seconds: float) -> dict[str, Any]:
+    """The figures of one side. Raises CalledProcessError."""
+    command = [python, "-m", module, str(seconds)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=thread_limits(), capture_output=True, text=True, check=True, timeout=600
+    )
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def measure(repeats: int, seconds: float, cache: Path) -> dict[str, Any]:
+    """Every figure; the libraries take turns."""
+    there, missing = pythons(cache)
+    sides = {OURS: (sys.executable, "benchmarks.peer_sides.ours")}
+    sides |= {name: (python, SIDES[name][0]) for name, python in there.items()}
+    rows: dict[str, Any] = {}
+    for _ in range(repeats):
+        for name, (python, module) in sides.items():
+            try:
+                found = play(python, module, seconds)
+            except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+                missing[name] = _reason(error)
+                continue
+            note(rows.setdefault(name, {"version": found["version"], "samples": {}}), found["figures"])
+    for row in rows.values():
+        row["median"] = {name: statistics.median(values) for name, values in row["samples"].items()}
+    return {"machine": machine(), "repeats": repeats, "seconds": seconds, "sides": rows, "not run": missing}
+
+
+def note(row: dict[str, Any], figures: Mapping[str, Mapping[str, float]]) -> None:
+    """Add a repeat to the samples."""
+    for figure, kinds in figures.items():
+        for kind, value in kinds.items():
+            row["samples"].setdefault(f"{figure}, {kind} us", []).append(round(value, 3))
+
+
+def _reason(error: subprocess.CalledProcessError | subprocess.TimeoutExpired) -> str:
+    said = (error.stderr or str(error)) if isinstance(error.stderr, str | None) else error.stderr.decode()
+    return said.strip().splitlines()[-1][:200]
+
+
+def show(result: Mapping[str, Any]) -> None:
+    table = Table(title=f"CPU microseconds a step, resets included; median of {result['repeats']} repeats")
+    for column in ("", "ours", "", "theirs", "theirs / ours"):
+        table.add_column(column, justify="right" if column else "left")
+    for title, own, name, other in PAIRS:
+        if name not in result["sides"]:
+            continue
+        ours = result["sides"][OURS]["median"][f"{own}, cpu us"]
+        theirs = result["sides"][name]["median"][f"{other}, cpu us"]
+        whose = f"{name} {result['sides'][name]['version']}, {other}"
+        table.add_row(title, f"{ours:,.1f}", whose, f"{theirs:,.1f}", f"{theirs / ours:.2f}")
+    Console(width=120).print(table)
+    for name, why in result["not run"].items():
+        Console().print(f"{name} was not run: {why}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
+    parser.add_argument("--repeats", type=int, default=5, help="how often everything is measured (default: 5)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each figure (default: 1)")
+    parser.add_argument("--cache", type=Path, default=cache_folder(), help="where virtual environments are kept")
+    options = parser.parse_args()
+    result = measure(options.repeats, options.seconds, options.cache)
+    show(result)
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The learning-curve study: fixed and growing limits of turns at equal rollout tokens. See `docs/study.md`."""

@@ -1,0 +1,60 @@
+"""Held-out success: one evaluation at the long limit of turns tells success within every shorter one.
+
+The policy is not told its limit and its limits of tokens are the same at all of them, so an episode that was won in its
+third turn is exactly what would have been won with a limit of three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from benchmarks.study.settings import StudySettings
+
+Game = tuple[str, int, int]
+"""The group of a task, in which turn it was won (0: it was not), and how many turns were played."""
+_EVAL_SEED = 7000
+
+
+def play(model: Path, settings: StudySettings, rows: Sequence[dict[str, Any]], temperature: float) -> list[Game]:
+    """One episode of each task."""
+    import torch
+
+    from agentgym_envs.rollout import EpisodeSpec, Limits, Sampling, play_many, run_sync
+    from agentgym_trl.models import load_engine
+
+    engine, codec = load_engine(str(model))
+    torch.manual_seed(_EVAL_SEED)
+    played = play_many(
+        [EpisodeSpec(row["task"], row["seed"]) for row in rows],
+        settings.make,
+        engine,
+        codec,
+        limits=Limits(settings.long, settings.max_tokens, settings.max_turn_tokens),
+        sampling=Sampling(settings.max_turn_tokens, temperature),
+        concurrency=128,
+    )
+    return [game_of(episode.trajectory) for episode in run_sync(played)]
+
+
+def game_of(trajectory: Any) -> Game:
+    turns = len(trajectory.turns)
+    return trajectory.task.group, turns if trajectory.success else 0, turns
+
+
+def digest(games: Sequence[Game], limits: Sequence[int]) -> dict[str, Any]:
+    """Success within each limit of turns and in each group (within the longest), and the turns that were played."""
+    groups = list(dict.fromkeys(group for group, _, _ in games))
+    own = {name: [game for game in games if game[0] == name] for name in groups}
+    return {
+        "within": {str(limit): within(games, limit) for limit in limits},
+        "groups": {name: {str(limit): within(own[name], limit) for limit in limits} for name in groups},
+        "turns": round(fmean(turns for _, _, turns in games), 3),
+    }
+
+
+def within(games: Sequence[Game], limit: int) -> float:
+    """The share of games won in at most so many turns."""
+    return round(fmean(0 < won <= limit for _, won, _ in games), 4)

@@ -1,0 +1,129 @@
+"""One run: a horizon from the warm start of a seed, until the token budget is spent; then its marks are measured."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from rich.console import Console
+from transformers import TrainerCallback, set_seed
+
+from agentgym_trl.callbacks import run_training
+from agentgym_trl.demo.stages import ON_CPU
+from agentgym_trl.models import load_model, load_tokenizer
+from agentgym_trl.run_directory import last_checkpoint
+from agentgym_trl.trainer import AgentConfig, AgentTrainer
+from benchmarks.study.budget import Deadline, Ledger, TokenStages, cost, crossed, rate
+from benchmarks.study.figures import run_figures
+from benchmarks.study.measuring import digest, play
+from benchmarks.study.settings import StudySettings
+from benchmarks.study.starts import WAYS, read_json, whole, write_json
+
+
+def run_arm(settings: StudySettings, horizon: str, home: Path, deadline: Deadline) -> bool:
+    """Go on with a run where it was. Returns whether it is finished: its figures are written then."""
+    out = home / horizon
+    marks = [out / "marks" / str(mark) for mark in range(1, settings.marks + 1)]
+    if not marks[-1].exists() and not train(settings, horizon, home, deadline):
+        return False
+    rows = read_json(home / "tasks.json")["test"]
+    for mark in marks:
+        for way in WAYS if mark == marks[-1] else ("sampled",):
+            if (mark / f"{way}.json").exists():
+                continue
+            if deadline.passed:
+                return False
+            write_json(mark / f"{way}.json", digest(play(mark, settings, rows, WAYS[way]), settings.limits))
+    write_json(out / "figures.json", run_figures(settings, horizon, Ledger(out / "ledger.jsonl"), marks))
+    for spent in (out / "run", *marks[:-1]):  # what was measured is kept, and the last model
+        shutil.rmtree(spent)
+    return True
+
+
+def train(settings: StudySettings, horizon: str, home: Path, deadline: Deadline) -> bool:
+    """Train until the budget is spent or the deadline is there; returns which of the two."""
+    out, warm = home / horizon, str(home / "warm")
+    set_seed(settings.seed)
+    trainer = AgentTrainer(
+        load_model(warm),
+        settings.make,
+        args=_config(settings, out / "run"),
+        processing_class=load_tokenizer(warm),
+        train_dataset=Dataset.from_list(read_json(home / "tasks.json")["train"]),
+    )
+    ledger = Ledger(out / "ledger.jsonl")
+    trainer.rollout.schedule = TokenStages(settings.stages(horizon), settings.budget, ledger)
+    budget = Budget(trainer, ledger, settings, out / "marks", deadline)
+    trainer.add_callback(budget)
+    run_training(trainer, horizon, console=Console(stderr=True), checkpoint=last_checkpoint(out / "run"))
+    return budget.is_spent
+
+
+class Budget(TrainerCallback):  # type: ignore[misc]
+    """Keeps the ledger, sets the learning rate, saves the model at the marks, and stops when the budget is spent."""
+
+    def __init__(self, trainer: Any, ledger: Ledger, settings: StudySettings, marks: Path, deadline: Deadline) -> None:
+        self._trainer, self._ledger, self._settings = trainer, ledger, settings
+        self._marks, self._deadline = marks, deadline
+        self._began = 0.0
+
+    @property
+    def is_spent(self) -> bool:
+        return self._ledger.total("sampled") >= self._settings.budget
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._ledger.rewind(state.global_step)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, optimizer: Any = None, **_: Any) -> None:
+        self._began = time.process_time()
+        share = self._ledger.total("sampled") / self._settings.budget
+        for group in optimizer.param_groups:
+            group["lr"] = self._settings.learning_rate * rate(share)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        rollout, before = self._trainer.rollout, self._ledger.total("sampled")
+        limit = rollout.schedule(state.global_step - 1)  # before this step's tokens are there: as it was played
+        self._ledger.add(cost(state.global_step, limit, rollout.last, time.process_time() - self._began))
+        after = self._ledger.total("sampled")
+        for mark in crossed(before, after, self._settings.budget, self._settings.marks):
+            whole(self._marks / str(mark), self._save)
+        if self.is_spent or self._deadline.passed:
+            control.should_training_stop = True
+            control.should_save = not self.is_spent
+
+    def _save(self, part: Path) -> None:
+        part.parent.mkdir(parents=True, exist_ok=True)
+        self._trainer.save_model(str(part))
+        names = ("sampled", "processed", "episodes")
+        step = int(self._ledger.rows[-1]["step"])
+        write_json(part / "mark.json", {"step": step, **{name: self._ledger.total(name) for name in names}})
+
+
+def _config(settings: StudySettings, out: Path) -> AgentConfig:
+    episodes = settings.tasks_per_step * settings.group_size
+    return AgentConfig(
+        output_dir=str(out),
+        max_steps=100_000,  # the budget ends it
+        per_device_train_batch_size=settings.micro_batch,
+        gradient_accumulation_steps=episodes // settings.micro_batch,
+        num_generations=settings.group_size,
+        rounds=str(settings.long),  # replaced by the token stages
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="constant",  # the budget sets it
+        adam_beta2=0.99,
+        beta=0.0,
+        loss_type="grpo",
+        max_completion_length=settings.max_tokens,
+        max_turn_tokens=settings.max_turn_tokens,
+        shuffle_dataset=False,
+        save_strategy="steps",
+        save_steps=settings.save_steps,
+        save_total_limit=1,
+        logging_steps=1,
+        disable_tqdm=True,
+        seed=settings.seed,
+        **ON_CPU,
+    )

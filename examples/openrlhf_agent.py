@@ -1,0 +1,116 @@
+r"""Any environment of this suite as an agent of OpenRLHF (written for 0.11.2).
+
+    AGENTGYM_ENV=AgentGym/TextCraft-v0 AGENTGYM_MAX_TURNS=30 python -m openrlhf.cli.train_ppo_ray \
+        --train.agent_func_path examples/openrlhf_agent.py \
+        --data.prompt_dataset craft.jsonl --data.input_key input --data.label_key label ...
+
+A line of craft.jsonl is {"input": "textcraft/3", "label": "{\"task\": \"textcraft/3\", \"seed\": 0}"}.
+
+OpenRLHF hands over text and encodes it itself. So the agent writes the markup of the chat template around every
+observation, and breaks up what looks like markup inside one: no page or reply can forge a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from typing import Any
+
+import gymnasium as gym
+import torch
+from openrlhf.utils.agent import AgentInstanceBase, MultiTurnAgentExecutor
+
+import agentgym_envs  # noqa: F401  (registers the ids)
+from agentgym_envs.core import text_env
+from agentgym_envs.errors import EnvError
+from agentgym_envs.rollout import ChatCodec
+from agentgym_envs.trajectory import prompt_messages
+
+
+class Markup:
+    """What the chat template of a tokenizer writes around messages, as text."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        """Raises TemplateError for a template that rewrites earlier turns."""
+        self.codec = ChatCodec(tokenizer)
+        tokens = {*tokenizer.all_special_tokens, *(t.content for t in tokenizer.added_tokens_decoder.values())}
+        self.special = re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True))))
+
+    def plain(self, text: str) -> str:
+        """The text with a space in each special token, which makes it ordinary text."""
+        return self.special.sub(lambda found: f"{found[0][:1]} {found[0][1:]}", text)
+
+    def prompt(self, instructions: str, observation: str) -> str:
+        """The conversation up to where the model begins to write."""
+        messages = prompt_messages(self.plain(instructions), self.plain(observation))
+        return self._text(self.codec.encode_prompt(messages))
+
+    def between(self, answer: str, observation: str) -> str:
+        """What stands between an answer and the next: its end, where the model has not written it, and what it saw."""
+        end = "" if answer.endswith(self.codec.turn_end) else self.codec.turn_end
+        return end + self._text(self.codec.encode_observation(self.plain(observation)))
+
+    def command(self, answer: str) -> str:
+        """The answer without special tokens, of which OpenRLHF leaves the end token in it."""
+        return self.special.sub("", answer)
+
+    def _text(self, ids: list[int]) -> str:
+        return str(self.codec.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+
+class AgentInstance(AgentInstanceBase):
+    """One episode; OpenRLHF makes one for each prompt."""
+
+    markup: Markup
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """The environment is named by the variables AGENTGYM_ENV, AGENTGYM_ENV_KWARGS (JSON), AGENTGYM_MAX_TURNS."""
+        env_kwargs = json.loads(os.environ.get("AGENTGYM_ENV_KWARGS", "{}"))
+        self.env = gym.make(os.environ.get("AGENTGYM_ENV", "AgentGym/TextCraft-v0"), **env_kwargs)
+        self.max_turns = int(os.environ.get("AGENTGYM_MAX_TURNS", "30"))
+
+    async def reset(self, states: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Begin the episode that the label names, as {"task": id, "seed": number}."""
+        episode = json.loads(states["label"])
+        options = {"seed": episode["seed"], "options": {"task": episode["task"]}}
+        observation, info = await asyncio.to_thread(self.env.reset, **options)
+        _check(info)
+        return {"observation": self.markup.prompt(text_env(self.env).instructions, observation)}
+
+    async def step(self, state_dict: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Take the model's message."""
+        answer = state_dict["action_text"]
+        outcome = await asyncio.to_thread(self.env.step, self.markup.command(answer))
+        observation, reward, terminated, truncated, info = outcome
+        _check(info)
+        done = terminated or truncated or info["turn"] >= self.max_turns
+        return {
+            "rewards": torch.tensor(reward),  # OpenRLHF adds them up
+            "scores": info["score"],
+            "environment_feedback": "" if done else self.markup.between(answer, observation),
+            "done": done,
+            "sampling_params": state_dict["sampling_params"],
+            "extra_logs": {"success": float(info["success"]), "turns": info["turn"]},
+        }
+
+
+class AgentExecutor(MultiTurnAgentExecutor):
+    """What OpenRLHF loads from this file."""
+
+    def __init__(self) -> None:
+        """No arguments: OpenRLHF gives none."""
+        super().__init__(AgentInstance)
+
+    async def execute(self, *args: Any, hf_tokenizer: Any, **kwargs: Any) -> Any:
+        """Play one episode; the first one tells which tokenizer there is."""
+        if not hasattr(AgentInstance, "markup"):
+            AgentInstance.markup = Markup(hf_tokenizer)
+        return await super().execute(*args, hf_tokenizer=hf_tokenizer, **kwargs)
+
+
+def _check(info: dict[str, Any]) -> None:
+    """A machine that failed is no reward of 0. OpenRLHF cannot leave one episode out, so the run ends and says why."""
+    if info["stop_reason"] == "env_error":
+        raise EnvError(info["error"])

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# GRPO with verl's own command: our loop comes in by verl's plugin entry point, our settings are Hydra files.
+#   examples/verl_grpo.sh MODEL OUT [Hydra overrides ...]
+#   examples/verl_grpo.sh MODEL OUT --cfg job      prints the configuration and trains nothing
+# Needs the extra verl, an inference engine (vLLM or SGLang) and a GPU; `hardware=gpu8` or `nodes` for more.
+set -euo pipefail
+
+[ $# -ge 2 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+model=$1 out=$2
+shift 2
+
+python=${PYTHON:-python}
+agentgym="$python -m agentgym_envs"
+[ -e "$out/data/train.parquet" ] || $agentgym verl data AgentGym/TextCraft-v0 --out "$out/data"
+exec "$python" -m verl.trainer.main_ppo \
+    --config-path "$($agentgym verl config-path)" --config-name agentgym \
+    scenario=textcraft algorithm=grpo hardware=gpu1 \
+    actor_rollout_ref.model.path="$model" \
+    data.train_files="$out/data/train.parquet" data.val_files="$out/data/val.parquet" \
+    agentgym.trajectories="$out/trajectories" trainer.default_local_dir="$out/checkpoints" \
+    "$@"
