@@ -2,14 +2,13 @@
 
     python benchmarks/coop.py --seeds 0 1 2 --out docs/coop.json --plot docs/coop.png
 
-One agent knows the recipe and takes what the other cannot; the other must craft. So a game is won only if the one tells
-and gives, and the other crafts what it was told. In each seed a model of 0.6 million parameters with random weights is
-trained on the oracle's streams for a short while, and then by GRPO in new deals of the same goals: who knows what, who
-can take what and who must craft is drawn anew. Both agents share the policy, each stream is a trajectory of its own,
-and a group is one role on one task. What is measured is the success of the team before and after GRPO, in deals of
-these goals that were never played. The goals are few, so that minutes suffice: a model that was trained so little
-knows their names by heart and copies no others, so nothing is said about new goals. Settings were chosen with another
-seed.
+One agent knows the recipe and takes what the other cannot; the other must craft. So a game is won only if the one
+gives, to the right one and in time, and the other crafts what it was told. In each seed a model of 0.6 million
+parameters with random weights is trained on the oracle's streams for a short while, then by GRPO without them. Both
+agents share the policy, each stream is a trajectory of its own, and a group is one role on one task. What is measured
+is the success of the team before and after GRPO, in the tasks that were trained on: 24 of depth 1, other goals and
+roles in each seed. The goals are few, so that minutes suffice: a model that was trained so little knows their names
+by heart and copies no others, so nothing is said about new goals. Settings were chosen with another seed.
 
 A seed takes one process and one thread; finished ones in `--work` are read, so that the whole can be stopped.
 """
@@ -49,13 +48,12 @@ _EVAL_SEED = 7000
 class CoopSettings(DemoSettings):
     """The quick start's recipe for a team of two. `group_size` counts streams: half as many episodes, twice.
 
-    `goals` are played, each in `deals` deals by the oracle, and in `eval_deals` others in what is measured.
+    `goals` tasks are played, by the oracle once, and in what is measured `samples` times each.
     """
 
     goals: int = 24
-    deals: int = 8
-    eval_deals: int = 4
-    warm_steps: int = 140
+    samples: int = 8
+    warm_steps: int = 110
     steps: int = 50
     tasks_per_step: int = 12
     group_size: int = 16
@@ -182,7 +180,7 @@ def maker(settings: CoopSettings) -> Any:
 
 
 def goals(settings: CoopSettings) -> list[Any]:
-    """The goals of a seed."""
+    """The tasks of a seed."""
     from agentgym_envs.core import text_env
 
     tasks = text_env(maker(settings)()).tasks
@@ -194,24 +192,23 @@ def demonstrations(settings: CoopSettings) -> list[Any]:
     """The oracle's episodes."""
     from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_many_text, run_sync
 
-    specs = [EpisodeSpec(task.id, deal) for deal in range(settings.deals) for task in goals(settings)]
+    specs = [EpisodeSpec(task.id, 0) for task in goals(settings)]
     return run_sync(play_many_text(specs, maker(settings), OraclePolicy, limits=Limits()))
 
 
 def tasks_of(settings: CoopSettings) -> Any:
-    """A row for each group of GRPO: every goal as often as any other, each time in a deal of its own."""
-    import numpy as np
-
+    """A row for each group of GRPO: every task as often as any other."""
     from agentgym_envs.rollout.mixture import Drawn
     from agentgym_trl.dataset import as_dataset
 
-    rng, chosen = np.random.default_rng(settings.seed), goals(settings)
-    seeds = rng.choice(2**31 - 10**6, settings.steps * settings.tasks_per_step, replace=False) + 10**6
-    return as_dataset([Drawn("", chosen[row % len(chosen)], int(seed)) for row, seed in enumerate(seeds)])
+    chosen = goals(settings)
+    return as_dataset(
+        [Drawn("", chosen[row % len(chosen)], row) for row in range(settings.steps * settings.tasks_per_step)]
+    )
 
 
 def measure(model: Path, settings: CoopSettings) -> dict[str, Any]:
-    """Play each goal in deals that training does not have."""
+    """Play each task several times, sampled, and once greedily."""
     import torch
 
     from agentgym_envs.evaluate import evaluate
@@ -222,9 +219,10 @@ def measure(model: Path, settings: CoopSettings) -> dict[str, Any]:
     engine, codec = load_engine(str(model))
     make, found = maker(settings), {}
     limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
-    specs = [EpisodeSpec(task.id, _EVAL_SEED + deal) for deal in range(settings.eval_deals) for task in goals(settings)]
     for way, temperature in WAYS.items():
         torch.manual_seed(0)
+        tries = range(settings.samples if temperature else 1)
+        specs = [EpisodeSpec(task.id, _EVAL_SEED + number) for number in tries for task in goals(settings)]
         how: dict[str, Any] = {
             "limits": limits,
             "sampling": Sampling(settings.eval_turn_tokens, temperature),
@@ -256,7 +254,7 @@ def table_of(runs: Sequence[dict[str, Any]]) -> Table:
 
 
 def plot(path: Path, runs: Sequence[dict[str, Any]]) -> None:
-    """Success in training, and in held-out worlds before and after."""
+    """Success in training, and measured before and after."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -288,9 +286,9 @@ def curve(axes: Any, runs: Sequence[dict[str, Any]], width: int = 5) -> None:
         axes.plot(steps, row, color="#1f6feb", alpha=0.3, linewidth=1)
     axes.plot(steps, [mean(values) for values in zip(*rows, strict=True)], color="#1f6feb", linewidth=2.2)
     before = mean(success(runs, "before", "sampled"))
-    axes.axhline(before, color="#9aa5b1", linestyle="--", label="warm start, new deals")
+    axes.axhline(before, color="#9aa5b1", linestyle="--", label="warm start")
     axes.set(xlabel="training step", ylabel="success of the team, %", ylim=(0, 100))
-    axes.set_title(f"GRPO on new deals: mean of {width} steps, {len(runs)} seeds and their mean")
+    axes.set_title(f"GRPO: mean of {width} steps, {len(runs)} seeds and their mean")
     axes.legend(frameon=False, loc="upper left")
 
 
