@@ -7,8 +7,9 @@ gives, to the right one and in time, and the other crafts what it was told. In e
 parameters with random weights is trained on the oracle's streams for a short while, then without them by REINFORCE++
 with the group's mean as its baseline. Both agents share the policy, each stream is a trajectory of its own, and a group
 is one role on one task. What is measured is the success of the team before and after, in the tasks that were trained
-on: 24 of depth 1, other goals and roles in each seed. The goals are few, so that minutes suffice: a model that was trained so little knows their names
-by heart and copies no others, so nothing is said about new goals. Settings were chosen with another seed.
+on: 24 of depth 1, other goals and roles in each seed. The goals are few, so that minutes suffice: a model that was
+trained so little knows their names by heart and copies no others, so nothing is said about new goals. Settings were
+chosen with another seed.
 
 A seed takes one process and one thread; finished ones in `--work` are read, so that the whole can be stopped.
 """

@@ -44,6 +44,7 @@ def test_says_what_the_parallel_form_says(count: int) -> None:
         plan = [json.loads(command) for command in joint.oracle()]
         assert plan == list(parallel.oracle())
         rounds = [{agent: parallel.random_command(agent, rng) for agent in parallel.agents} for _ in range(4)]
+        before = {agent: own["state_key"] for agent, own in info["agents"].items()}
         for actions in [*rounds, *plan]:
             if not parallel.agents:
                 break
@@ -51,6 +52,8 @@ def test_says_what_the_parallel_form_says(count: int) -> None:
             observations, rewards, terminations, _, infos = parallel.step(actions)
             assert json.loads(observation) == observations
             assert {agent: own.pop("reward") for agent, own in info["agents"].items()} == rewards
+            assert {agent: own.pop("state_before") for agent, own in info["agents"].items()} == before
+            before = {agent: own["state_key"] for agent, own in info["agents"].items()}
             assert (info["agents"], reward) == (infos, sum(rewards.values()) / count)
             assert (terminated, truncated) == (all(terminations.values()), False)
             assert info["score"] == pytest.approx(parallel.status()["score"])
@@ -193,6 +196,10 @@ def test_arguments_that_cannot_be_are_refused() -> None:
         counting(groups=("none",))
     with pytest.raises(UsageError, match="num_agents"):
         TextCraftCoopEnv(num_agents=9)
+    with pytest.raises(UsageError, match="did you mean 'agents-3/depth-2'"):
+        TextCraftCoopEnv(num_agents=3, groups=["depth-2"])
+    with pytest.raises(UsageError, match="this is a team"):
+        PlannerActorEnv(env_id=PLANNER_ACTOR)
     assert not {"env_id", "env_kwargs", "recipe_table"} & (
         PlannerActorEnv.remote_options | TextCraftCoopEnv.remote_options
     )
