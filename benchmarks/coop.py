@@ -2,14 +2,15 @@
 
     python benchmarks/coop.py --seeds 0 1 2 --out docs/coop.json --plot docs/coop.png
 
-One agent knows the recipe and takes what the other cannot; the other must craft. So a game is won only if the one
-gives, to the right one and in time, and the other crafts what it was told. In each seed a model of 0.6 million
-parameters with random weights is trained on the oracle's streams for a short while, then without them by REINFORCE++
-with the group's mean as its baseline. Both agents share the policy, each stream is a trajectory of its own, and a group
-is one role on one task. What is measured is the success of the team before and after, in the tasks that were trained
-on: 24 of depth 1, other goals and roles in each seed. The goals are few, so that minutes suffice: a model that was
-trained so little knows their names by heart and copies no others, so nothing is said about new goals. Settings were
-chosen with another seed.
+One agent knows the recipe and takes what the other cannot; the other must craft. So a game is won only if both do their
+part in time. In each seed a model of 0.6 million parameters with random weights first imitates a careless team: the
+oracle's, but in every round each agent idles with probability one half, so that the limit of turns is met now and then
+only. Then it is trained without demonstrations, by REINFORCE++ with the group's mean as its baseline, on the team's
+success alone. Both agents share the policy, each stream is a trajectory of its own, a group is one role on one task.
+
+What is measured is the success of the team in the tasks that were trained on: 24 of depth 1, other goals and with them
+other roles in each seed. The model knows their names by heart and copies no others, so nothing is said about new goals.
+Settings were chosen with another seed.
 
 A seed takes one process and one thread; finished ones in `--work` are read, so that the whole can be stopped.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -49,19 +51,21 @@ _EVAL_SEED = 7000
 class CoopSettings(DemoSettings):
     """The quick start's recipe for a team of two. `group_size` counts streams: half as many episodes, twice.
 
-    `goals` tasks are played, by the oracle once, and in what is measured `samples` times each.
+    `goals` tasks are played: by the careless team `demonstrations_each` times, and in what is measured `samples` times.
     """
 
     goals: int = 24
+    demonstrations_each: int = 8
+    idle: float = 0.5
     samples: int = 8
-    warm_steps: int = 85
+    warm_steps: int = 200
     learning_rate: float = 2e-4
-    steps: int = 60
+    steps: int = 30
     tasks_per_step: int = 12
     group_size: int = 16
     micro_batch: int = 64
-    rounds: str = "6,7"
-    every: int = 20
+    rounds: str = "7"
+    every: int = 1000
     max_turn_tokens: int = 22
     max_prompt_chars: int = 600
     eval_turns: int = 7
@@ -191,11 +195,26 @@ def goals(settings: CoopSettings) -> list[Any]:
 
 
 def demonstrations(settings: CoopSettings) -> list[Any]:
-    """The oracle's episodes."""
-    from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_many_text, run_sync
+    """What the careless team did, won or lost."""
+    from agentgym_envs.rollout import EpisodeSpec, Limits, play_many_text, run_sync
 
-    specs = [EpisodeSpec(task.id, 0) for task in goals(settings)]
-    return run_sync(play_many_text(specs, maker(settings), OraclePolicy, limits=Limits()))
+    rng = random.Random(settings.seed)
+    specs = [EpisodeSpec(task.id, number) for number in range(settings.demonstrations_each) for task in goals(settings)]
+    policy, limits = partial(Careless, settings.idle, rng), Limits(settings.eval_turns)
+    return run_sync(play_many_text(specs, maker(settings), policy, limits=limits, concurrency=1))
+
+
+class Careless:
+    """The oracle's team, each of which idles now and then."""
+
+    def __init__(self, idle: float, rng: random.Random) -> None:
+        self._idle, self._rng = idle, rng
+
+    async def act(self, env: Any, messages: Any) -> str:
+        commands = json.loads(next(env.oracle()))
+        return json.dumps(
+            {agent: "pass" if self._rng.random() < self._idle else text for agent, text in commands.items()}
+        )
 
 
 def tasks_of(settings: CoopSettings) -> Any:
