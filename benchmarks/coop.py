@@ -2,8 +2,8 @@
 
     python benchmarks/coop.py --seeds 0 1 2 --out docs/coop.json --plot docs/coop.png
 
-One agent knows the recipe and takes what the other cannot; the other must craft. So a game is won only if both do their
-part in time. In each seed a model of 0.6 million parameters with random weights first imitates a careless team: the
+One agent knows the recipe and takes what the other cannot; the other must craft, by what it was told. So a game is won
+only if both do their part in time. In each seed a model of 0.6 million parameters with random weights first imitates a careless team: the
 oracle's, but in every round each agent idles with probability one half, so that the limit of turns is met now and then
 only. Then it is trained without demonstrations, by REINFORCE++ with the group's mean as its baseline, on the team's
 success alone. Both agents share the policy, each stream is a trajectory of its own, a group is one role on one task.
@@ -84,7 +84,7 @@ class CoopSettings(DemoSettings):
     @property
     def env_kwargs(self) -> dict[str, Any]:
         """The game's own recipes, without distractors and without rules in English."""
-        return {"num_agents": 2, "groups": self.groups, "max_distractors": 0, "instructions": ""}
+        return {"num_agents": 2, "told_only": True, "groups": self.groups, "max_distractors": 0, "instructions": ""}
 
 
 def main() -> None:
