@@ -3,10 +3,11 @@
     python benchmarks/coop.py --seeds 0 1 2 --out docs/coop.json --plot docs/coop.png
 
 One agent knows the recipe and takes what the other cannot; the other must craft, by what it was told. So a game is won
-only if both do their part in time. In each seed a model of 0.6 million parameters with random weights first imitates a careless team: the
-oracle's, but in every round each agent idles with probability one half, so that the limit of turns is met now and then
-only. Then it is trained without demonstrations, by REINFORCE++ with the group's mean as its baseline, on the team's
-success alone. Both agents share the policy, each stream is a trajectory of its own, a group is one role on one task.
+only if both do their part in time. In each seed a model of 0.6 million parameters with random weights first imitates a
+careless team: the oracle's, but in every round each agent idles with probability one half, so that the limit of turns
+is met now and then only. Then it is trained without demonstrations, by REINFORCE++ with the group's mean as its
+baseline, on the team's success alone. Both agents share the policy, each stream is a trajectory of its own, a group is
+one role on one task.
 
 What is measured is the success of the team in the tasks that were trained on: 24 of depth 1, other goals and with them
 other roles in each seed. The model knows their names by heart and copies no others, so nothing is said about new goals.
