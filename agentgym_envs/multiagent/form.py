@@ -22,6 +22,14 @@ def write_texts(texts: Mapping[str, str | None]) -> str:
     return json.dumps(dict(texts), ensure_ascii=False)
 
 
+def write_command(texts: Mapping[str, str | None]) -> str:
+    """The JSON object as a joint action, without the marks by which a grammar tells where an action begins and ends.
+
+    They are written as JSON's escapes, so that an agent's `<action>` is not taken for that of its team.
+    """
+    return write_texts(texts).replace("<", "\\u003c").replace("`", "\\u0060")
+
+
 def read_texts(text: str) -> dict[str, str] | None:
     """The texts of the agents; None if it is no object of texts, as the answer to a malformed action is none."""
     members = read_members(text)
@@ -57,11 +65,11 @@ def write_action(texts: Mapping[str, str | None]) -> str:
     So what one agent writes never makes an action of its whole team none.
     """
     plain = {agent: None if text is None else text.encode("utf-8", "replace").decode() for agent, text in texts.items()}
-    action = write_texts(plain)
+    action = write_command(plain)
     most = max((len(text or "") for text in plain.values()), default=0)
     while len(action) > MAX_ACTION_CHARS:
         most = most * 3 // 4
-        action = write_texts({agent: text if text is None else text[:most] for agent, text in plain.items()})
+        action = write_command({agent: text if text is None else text[:most] for agent, text in plain.items()})
     return action
 
 

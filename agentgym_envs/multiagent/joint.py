@@ -13,7 +13,7 @@ import numpy as np
 from agentgym_envs.core import StopReason, TextEnv, Transition
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.grammar import ActionGrammar
-from agentgym_envs.multiagent.form import read_actions, write_texts
+from agentgym_envs.multiagent.form import read_actions, write_command, write_texts
 from agentgym_envs.registration import env_class
 from agentgym_envs.task import Task
 
@@ -98,7 +98,7 @@ class JointEnv(TextEnv):
 
     def random_command(self, rng: random.Random) -> str:
         """A random text for each agent that acts next."""
-        return write_texts({agent: self._random_text(agent, rng) for agent in self.acting or self.agents})
+        return write_command({agent: self._random_text(agent, rng) for agent in self.acting or self.agents})
 
     @abstractmethod
     def _start_game(self, task: Task) -> Standing:
@@ -167,7 +167,7 @@ class JointEnv(TextEnv):
         return {"agents": {agent: {**info, **steps.get(agent, {})} for agent, info in now.infos.items()}}
 
     def _plan(self) -> Sequence[str]:
-        return [write_texts(texts) for texts in self._rounds()]
+        return [write_command(texts) for texts in self._rounds()]
 
     def _state(self) -> str:
         return self._standing.state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import closing
 from typing import Any
 
 import gymnasium as gym
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_envs.core import MAX_ACTION_CHARS, StopReason
+from agentgym_envs.core import MAX_ACTION_CHARS, StopReason, text_env
 from agentgym_envs.errors import InvalidAction, UsageError
+from agentgym_envs.grammar import GRAMMARS
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 from agentgym_envs.multiagent.form import read_actions, read_texts, write_action, write_texts
 from agentgym_envs.multiagent.joint import is_team
@@ -235,3 +237,15 @@ def test_what_is_written_is_read_back(agents: list[str], data: st.DataObject) ->
 def test_the_longest_texts_are_cut_first() -> None:
     found = read_actions(write_action({"a": "short", "b": "x" * 20_000, "c": "y" * 9_000}), ["a", "b", "c"])
     assert found["a"] == "short" and len(found["b"] or "") > 6_000 and found["c"]
+
+
+@pytest.mark.parametrize("grammar", GRAMMARS)
+@pytest.mark.parametrize("agent_grammar", GRAMMARS)
+def test_a_team_may_speak_the_grammar_of_its_members(grammar: str, agent_grammar: str) -> None:
+    with closing(gym.make("AgentGym/TextCraftCoop-v0", grammar=grammar, agent_grammar=agent_grammar)) as made:
+        env = text_env(made)
+        env.reset(seed=0)
+        for command in env.oracle():
+            *_, info = env.step(env.grammar.format(command, "so it goes"))
+            assert info["invalid_action"] is None
+        assert info["success"]
