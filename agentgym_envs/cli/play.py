@@ -27,7 +27,7 @@ from agentgym_envs.cli.common import (
 from agentgym_envs.cli.solve import Group, TaskId, reset_options
 from agentgym_envs.core import Snapshot, StopReason, text_env
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.multiagent.form import read_texts, write_texts
+from agentgym_envs.multiagent.form import read_texts, write_command
 from agentgym_envs.multiagent.joint import is_team
 from agentgym_envs.registration import entry_point_of
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
@@ -242,7 +242,7 @@ class TeamGame(Game):
             return
         self._lines[self._next] = line
         if len(self._lines) == len(self._acting):
-            action, self._lines = write_texts(self._lines), {}
+            action, self._lines = write_command(self._lines), {}
             super().take(action)
 
     @property

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from agentgym_envs.core import MAX_OBSERVATION_CHARS
 from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError, missing_extra
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.multiagent.credit import Credit
 from agentgym_envs.multiagent.deal import add_distractors
+from agentgym_envs.multiagent.form import write_texts
 from agentgym_envs.multiagent.planner import Team, plan_rounds
 from agentgym_envs.multiagent.seat import Gift, Message, Reply, Seat, check_agents
 from agentgym_envs.multiagent.tasks import MAX_AGENTS, deal_of
@@ -47,11 +49,14 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
     only those use, are dealt out as well. One of the agents, another one in each task, must craft the goal. Every
     task is dealt so that
 
-    - this agent knows no recipe for the goal, so it must be told;
-    - what it can take does not suffice for the goal by any recipes, so it must be given something;
-    - nobody can be left out: what all but one know and can take does not suffice.
+    - what this agent can take does not suffice for the goal by any recipes: it must be given something;
+    - it is shown no recipe for the goal: it must be told, or guess;
+    - what all but one are shown and can take does not suffice: nobody can be left out, as long as all craft only by
+      what they were shown or told.
 
-    An agent may craft by a recipe that it was not shown: that is what telling is for.
+    An agent may craft by any recipe, also one that it guessed, or knows from Minecraft, whose recipes these are. With
+    `told_only` it may not, and nobody can guess: it crafts by a recipe on its card, or one that a mate which knows it
+    has written out in a message, word for word as on the card. Then telling is needed as well, and everybody.
 
     A task is `textcraft-coop/<agents>/<n>`, where `<n>` is the goal's number in TextCraft; its group is
     `agents-<agents>/depth-<d>`. All 544 goals can be dealt to two or three agents, 440 to four. In other worlds
@@ -78,19 +83,24 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
     First who one is, `Crafting commands that you know:`, in other worlds `Kinds of items:` as in TextCraft,
     `You can take: <item>, ...`, and `Goal: <agent> must craft <item>.` Then a line with the answer to one's own
     action (TextCraft's replies, `You cannot take <item>`, `Gave 2 stick to crafter_1`, `You said it.`, `You pass.`)
-    and a line for each thing that arrived: `crafter_1 gives you 2 stick.`, `crafter_1 says: "..."`. When the goal is
+    and a line for each thing that arrived: `crafter_1 gives you 2 stick.`, `crafter_1 says: "..."`. With `told_only`,
+    a recipe that one does not know is answered by `You do not know that recipe`. When the goal is
     crafted, the others see `<agent> crafted <item>. The goal is reached.`
 
     `info` of each agent holds what it does in the rest of the suite (`turn` counts rounds, `score` is the agent's,
     `success` the team's), `agent`, `inventory` (its own), `messages` (`from`, `text`) and `gifts` (`from`, `item`,
-    `amount`) that have arrived; on a reset also `crafter`, `card` (`recipes`, and `takes` or None for all) and
-    `recipe_tree`.
+    `amount`) that have arrived; on a reset also `crafter` and `card` (`recipes`, and `takes` or None for all), and
+    TextCraft's `recipe_tree` for a team of one only, since it holds what the others know. `state_key` stands for all
+    that the team carries and has said, seen from that agent.
+
+    `state()` is a JSON object from the agents to what each sees now.
 
     ## Rewards
     1 for every agent when the goal is crafted, else 0. With `individual=w` it is 1 - w, and w is paid for an agent's
     part in it: the things that TextCraft's shortest plan takes and crafts, the goal included, are worth the same, and
     each is paid once, to the agent that is first to take or craft it (or another item of its kind); to several in the
-    same round in equal parts. The rewards of an agent lie in [0, 1] in sum.
+    same round in equal parts. The rewards of an agent lie in [0, 1] in sum. With `individual=1` success itself pays
+    nothing.
 
     ## Termination
     The episode ends for all when the agent that must craft the goal has crafted it, and is cut (`turn_limit`) after
@@ -100,6 +110,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
     - `num_agents`: 1 to 4.
     - `grammar`, `split`, `groups`, `max_distractors`, `worlds`, `recipe_table`, `render_mode`: as in TextCraft.
     - `individual`: the part of the reward that is an agent's own, 0 to 1.
+    - `told_only`: whether an agent crafts only by recipes that it was shown or told; without effect on a team of one.
     - `max_rounds`: None for no limit; an attribute, which a reset reads.
     - `instructions`: replaces the text meant for every agent's system prompt; "" is none at all.
 
@@ -125,14 +136,17 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         worlds: Worlds = "real",
         recipe_table: str | PathLike[str] | None = None,
         individual: float = 0.0,
+        told_only: bool = False,
         max_rounds: int | None = None,
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
         """See the class for the arguments. Raises UsageError for one that cannot be."""
         count = check_agents(num_agents, MAX_AGENTS)
-        if not isinstance(individual, int | float) or not 0 <= individual <= 1:
+        if isinstance(individual, bool) or not isinstance(individual, int | float) or not 0 <= individual <= 1:
             raise UsageError(f"individual is a share from 0 to 1, got {individual!r:.80}")
+        if not isinstance(told_only, bool):
+            raise UsageError(f"told_only is True or False, got {told_only!r:.80}")
         self.possible_agents = [f"crafter_{place}" for place in range(count)]
         self._seats = [
             Seat(
@@ -144,6 +158,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
                 max_distractors=max_distractors,
                 worlds=worlds,
                 recipe_table=recipe_table,
+                told_only=told_only,
                 instructions=instructions,
                 render_mode=render_mode,
             )
@@ -154,6 +169,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         self.individual, self.max_rounds, self.render_mode = float(individual), max_rounds, render_mode
         self._limit = _checked_limit(max_rounds)
         self._said: set[tuple[int, str]] = set()
+        self._observations: dict[str, str] = {}
         self._credit: Credit | None = None
 
     @property
@@ -208,14 +224,12 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         limit = _checked_limit(self.max_rounds)
         first, *others = self._seats
         observation, _ = first.reset(seed=seed, options=options)
-        observations = {first.agent: observation}
-        if others:
-            observations = self._deal_out()
-        self.agents = list(self.possible_agents)
         self._said, self._limit = set(), limit
+        self._observations = self._deal_out() if others else {first.agent: observation}
+        self.agents = list(self.possible_agents)
         self._credit = Credit(first.book, first.goal) if self.individual else None
         limits = {} if limit is None else {"max_turns": limit}
-        return observations, {seat.agent: {**seat.begun(), **limits} for seat in self._seats}
+        return dict(self._observations), {seat.agent: {**seat.begun(), **limits} for seat in self._seats}
 
     def step(self, actions: Mapping[str, str]) -> Round:
         """One round: an action of every agent, written in the environment's grammar.
@@ -237,8 +251,9 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         }
         if ender is not None or cut:
             self.agents = []
+        self._observations = {agent: outcome[0] for agent, outcome in outcomes.items()}
         return (
-            {agent: outcome[0] for agent, outcome in outcomes.items()},
+            dict(self._observations),
             {agent: outcome[1] for agent, outcome in outcomes.items()},
             {agent: outcome[2] for agent, outcome in outcomes.items()},
             {agent: outcome[3] for agent, outcome in outcomes.items()},
@@ -261,6 +276,17 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
     def random_command(self, agent: str, rng: random.Random) -> str:
         """A random command (bare) for an agent, never wrong in form."""
         return self._seat(agent).random_command(rng)
+
+    @property
+    def state_space(self) -> Utf8Text:
+        """Text."""
+        return Utf8Text(2 * MAX_OBSERVATION_CHARS * len(self._seats))
+
+    def state(self) -> str:
+        """What all agents see now, as the joint text: a JSON object. Raises EpisodeOver if no episode was begun."""
+        if not self._observations:
+            raise EpisodeOver("no episode was begun, so there is no state; call reset() first")
+        return write_texts(self._observations)
 
     def snapshot(self) -> TeamSnapshot:
         """The episode as task, seed and actions. Raises EpisodeOver if none was begun."""
@@ -313,7 +339,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         deal = add_distractors(first.book, deal_of(first.book, first.task), first.shown)
         crafter = self.possible_agents[deal.crafter]
         return {
-            seat.agent: seat.join(self._seats, hand, crafter)
+            seat.agent: seat.join(self._seats, hand, crafter, self._said)
             for seat, hand in zip(self._seats, deal.hands, strict=True)
         }
 
@@ -329,11 +355,16 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
             raise UsageError(f"an action is a string, got {wrong!r:.120}")
 
     def _deliver(self, sent: Sequence[Gift | Message]) -> None:
+        messages = [each for each in sent if isinstance(each, Message)]
+        # All is said at the same time, so nobody passes on what it is only being told.
+        told = [self._by_agent[each.sender].told_in(each.text) for each in messages]
         for each in sent:
             if isinstance(each, Gift):
                 self._by_agent[each.receiver].receive(each)
-            else:
-                self._said.add((self._by_agent[each.sender].place, each.text))
+        self._said |= {(self._by_agent[each.sender].place, each.text) for each in messages}
+        for seat in self._seats:
+            if seat.known is not None:
+                seat.known.update(*told)
 
     def _reached(self, seat: Seat, reply: Reply) -> bool:
         """Whether that agent has reached the goal, which another may craft without doing so."""

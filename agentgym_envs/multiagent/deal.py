@@ -4,9 +4,9 @@ The pieces of a task are the items under its goal. Holding a piece that is craft
 holding a piece that is not is to be the only one that can take it. A cut is a set of pieces without which the goal
 cannot be crafted. Three things hold for every deal to two or more agents, and `make_deal` deals until they do:
 
-1. The agent that must craft the goal knows no recipe for it, so it has to be told.
+1. The agent that must craft the goal holds no recipe for it, so it has to be told, or to guess.
 2. What that agent can take does not suffice for the goal by any recipes, so it has to be given something.
-3. Each of the others holds a whole cut, so the goal cannot be had without it.
+3. Each of the others holds a whole cut, so the goal cannot be had without what it knows and takes.
 """
 
 from __future__ import annotations

@@ -1,14 +1,18 @@
-"""The joint form of a team's observations and actions: a JSON object from the agents to their texts."""
+"""The joint form of a team: its instructions, observations and actions are JSON objects from agents to their texts.
+
+A turn's `info["agents"]` holds the info of each. Reading it needs no PettingZoo.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from agentgym_envs.core import MAX_ACTION_CHARS
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.spaces import Utf8Text
+from agentgym_envs.trajectory import Trajectory
 
 _TEXT = Utf8Text(MAX_ACTION_CHARS)
 
@@ -18,12 +22,26 @@ def write_texts(texts: Mapping[str, str | None]) -> str:
     return json.dumps(dict(texts), ensure_ascii=False)
 
 
+def write_command(texts: Mapping[str, str | None]) -> str:
+    """The JSON object as a joint action, without the marks by which a grammar tells where an action begins and ends.
+
+    They are written as JSON's escapes, so that an agent's `<action>` is not taken for that of its team.
+    """
+    return write_texts(texts).replace("<", "\\u003c").replace("`", "\\u0060")
+
+
 def read_texts(text: str) -> dict[str, str] | None:
     """The texts of the agents; None if it is no object of texts, as the answer to a malformed action is none."""
-    pairs = _pairs(text)
-    if pairs is None or not all(isinstance(value, str) for _, value in pairs):
+    members = read_members(text)
+    if members is None or not all(isinstance(value, str) for value in members.values()):
         return None
-    return dict(pairs)
+    return members
+
+
+def read_seen(text: str, agents: Container[str]) -> dict[str, str] | None:
+    """What each agent sees in an observation; None if it is no joint one, or one of others than these `agents`."""
+    texts = read_texts(text)
+    return texts if texts and all(agent in agents for agent in texts) else None
 
 
 def read_actions(command: str, acting: Sequence[str]) -> dict[str, str | None]:
@@ -31,12 +49,11 @@ def read_actions(command: str, acting: Sequence[str]) -> dict[str, str | None]:
 
     Raises InvalidAction unless it is an object with exactly these agents, each once.
     """
-    pairs = _pairs(command) or []
-    if sorted(name for name, _ in pairs) != sorted(acting):
+    actions = read_members(command)
+    if actions is None or actions.keys() != set(acting):
         raise InvalidAction(
             f"This is no joint action. Write a JSON object with exactly these agents: {', '.join(acting)}."
         )
-    actions = dict(pairs)
     if not all(text is None or (isinstance(text, str) and text in _TEXT) for text in actions.values()):
         raise InvalidAction("This is no joint action. What an agent writes is a text, or null if it writes nothing.")
     return {agent: actions[agent] for agent in acting}
@@ -48,22 +65,40 @@ def write_action(texts: Mapping[str, str | None]) -> str:
     So what one agent writes never makes an action of its whole team none.
     """
     plain = {agent: None if text is None else text.encode("utf-8", "replace").decode() for agent, text in texts.items()}
-    action = write_texts(plain)
+    action = write_command(plain)
     most = max((len(text or "") for text in plain.values()), default=0)
     while len(action) > MAX_ACTION_CHARS:
         most = most * 3 // 4
-        action = write_texts({agent: text if text is None else text[:most] for agent, text in plain.items()})
+        action = write_command({agent: text if text is None else text[:most] for agent, text in plain.items()})
     return action
 
 
-def _pairs(text: str) -> list[tuple[str, Any]] | None:
-    """The members of a JSON object, as often as they are named; None if it is none."""
+def is_team_record(trajectory: Trajectory) -> bool:
+    """Whether it is the joint record of a team's episode, by its instructions and its first observation."""
+    first = trajectory.turns[0].observation if trajectory.turns else trajectory.final_observation
+    return read_seen(first, read_texts(trajectory.instructions) or ()) is not None
+
+
+def own_info(info: Mapping[str, Any], agent: str, key: str = "agents") -> Mapping[str, Any]:
+    """An agent's part of what the info of a joint turn tells of each; empty if it tells nothing of it."""
+    parts = info.get(key)
+    own = parts.get(agent) if isinstance(parts, Mapping) else None
+    return own if isinstance(own, Mapping) else {}
+
+
+def read_members(text: str) -> dict[str, Any] | None:
+    """The members of a JSON object; None for any other text, and for one in which a name stands twice."""
+    if not text.lstrip().startswith("{"):  # most texts are none, and a search asks this of very many
+        return None
     try:
-        found = json.loads(text, object_pairs_hook=_Members)
+        found: dict[str, Any] = json.loads(text, object_pairs_hook=_each_once)
     except (ValueError, RecursionError):
         return None
-    return list(found) if isinstance(found, _Members) else None
+    return found
 
 
-class _Members(list[tuple[str, Any]]):
-    """An object as the list of its members: a name that stands twice is seen twice."""
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found

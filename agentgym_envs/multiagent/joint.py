@@ -13,7 +13,7 @@ import numpy as np
 from agentgym_envs.core import StopReason, TextEnv, Transition
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.grammar import ActionGrammar
-from agentgym_envs.multiagent.form import read_actions, write_texts
+from agentgym_envs.multiagent.form import read_actions, write_command, write_texts
 from agentgym_envs.registration import env_class
 from agentgym_envs.task import Task
 
@@ -56,8 +56,8 @@ class JointEnv(TextEnv):
     The mean of the agents' rewards, so that they add up to the mean of their scores.
 
     ## Infos
-    The suite's, and `agents`: for each agent its own info, in a step with its `reward`. `invalid_action` names the
-    first agent whose text was none.
+    The suite's, and `agents`: for each agent its own info, in a step with its `reward` and `state_before`, the
+    `state_key` that it had before. `invalid_action` names the first agent whose text was none.
 
     `instructions` is a JSON object from the agents to their system texts.
     """
@@ -67,6 +67,7 @@ class JointEnv(TextEnv):
     def __init__(self, **options: Any) -> None:
         """`tasks` must be set before; `options` are those of `TextEnv`."""
         self._standing = Standing({}, {}, "")
+        self._before: Mapping[str, str] = {}
         self._complaint: str | None = None
         self._mute = False
         super().__init__(**options)
@@ -97,7 +98,7 @@ class JointEnv(TextEnv):
 
     def random_command(self, rng: random.Random) -> str:
         """A random text for each agent that acts next."""
-        return write_texts({agent: self._random_text(agent, rng) for agent in self.acting or self.agents})
+        return write_command({agent: self._random_text(agent, rng) for agent in self.acting or self.agents})
 
     @abstractmethod
     def _start_game(self, task: Task) -> Standing:
@@ -126,6 +127,7 @@ class JointEnv(TextEnv):
     def _act(self, command: str) -> Transition:
         self._complaint = None
         actions = read_actions(command, self.acting)
+        self._before = {agent: info["state_key"] for agent, info in self._standing.infos.items()}
         self._mute = any(text is None and not self._may_pass(agent) for agent, text in actions.items())
         if self._mute:
             self._standing = _cut(self._standing)
@@ -158,11 +160,14 @@ class JointEnv(TextEnv):
 
     def _details(self) -> Mapping[str, Any]:
         now = self._standing
-        rewards = {agent: {"reward": float(reward)} for agent, reward in now.rewards.items()}
-        return {"agents": {agent: {**info, **rewards.get(agent, {})} for agent, info in now.infos.items()}}
+        steps = {
+            agent: {"reward": float(reward), "state_before": self._before[agent]}
+            for agent, reward in now.rewards.items()
+        }
+        return {"agents": {agent: {**info, **steps.get(agent, {})} for agent, info in now.infos.items()}}
 
     def _plan(self) -> Sequence[str]:
-        return [write_texts(texts) for texts in self._rounds()]
+        return [write_command(texts) for texts in self._rounds()]
 
     def _state(self) -> str:
         return self._standing.state

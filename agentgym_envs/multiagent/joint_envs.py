@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
@@ -13,6 +12,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.hosting.host import make_env
 from agentgym_envs.multiagent.joint import JointEnv, Standing, check_agent
+from agentgym_envs.multiagent.tasks import check_groups
 from agentgym_envs.registration import env_class
 from agentgym_envs.task import Task
 from agentgym_envs.textcraft.names import Worlds
@@ -28,7 +28,7 @@ class TextCraftCoopEnv(JointEnv):
 
     ## Arguments
     - `agent_grammar`: how an agent writes its actions; see `agentgym_envs.grammar`.
-    - `num_agents`, `max_distractors`, `worlds`, `recipe_table`, `individual`, `max_rounds`: as in
+    - `num_agents`, `max_distractors`, `worlds`, `recipe_table`, `individual`, `told_only`, `max_rounds`: as in
       `textcraft_coop_v0.parallel_env`.
     - `instructions`: replaces the text meant for every agent's system prompt; "" is none at all.
     - `grammar`, `split`, `groups`, `render_mode`: as in every environment.
@@ -43,6 +43,7 @@ class TextCraftCoopEnv(JointEnv):
         "max_distractors",
         "worlds",
         "individual",
+        "told_only",
         "max_rounds",
     }
 
@@ -55,6 +56,7 @@ class TextCraftCoopEnv(JointEnv):
         worlds: Worlds = "real",
         recipe_table: str | PathLike[str] | None = None,
         individual: float = 0.0,
+        told_only: bool = False,
         max_rounds: int | None = None,
         grammar: str | ActionGrammar = "bare",
         split: str | None = "train",
@@ -73,11 +75,13 @@ class TextCraftCoopEnv(JointEnv):
             worlds=worlds,
             recipe_table=recipe_table,
             individual=individual,
+            told_only=told_only,
             max_rounds=max_rounds,
             instructions=instructions,
             render_mode="ansi",
         )
         self.tasks = self._game.tasks
+        check_groups(self.tasks, groups, num_agents)
         super().__init__(grammar=grammar, split=split, groups=groups, render_mode=render_mode)
 
     @property
@@ -208,8 +212,7 @@ class PlannerActorEnv(JointEnv):
         acting = self.agents if over or cut else (game.agent_selection,)
         observations = {agent: game.observe(agent) for agent in acting}
         infos = {agent: dict(game.infos[agent]) for agent in self.agents}
-        state = json.dumps([infos[planner]["state_key"], *acting, infos[self.agents[1]]["messages"]])
-        return Standing(observations, infos, state, dict(game.rewards), over, cut)
+        return Standing(observations, infos, f"{_keys(infos)} {' '.join(acting)}", dict(game.rewards), over, cut)
 
     def _may_pass(self, agent: str) -> bool:
         return agent == self.agents[0]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
 
-from agentgym_envs.core import MAX_ACTION_CHARS, MAX_OBSERVATION_CHARS, text_env
+from agentgym_envs.core import MAX_ACTION_CHARS, MAX_OBSERVATION_CHARS, TextEnv, text_env
 from agentgym_envs.errors import EpisodeOver, UsageError, missing_extra
 from agentgym_envs.grammar import ActionGrammar
+from agentgym_envs.multiagent.form import write_texts
+from agentgym_envs.multiagent.joint import JointEnv, check_agent, is_team
 from agentgym_envs.multiagent.speech import clean, quote
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet
@@ -39,7 +42,7 @@ Before each of your actions a planner, which sees what you see, tells you what i
 def planner_actor(env: str | gym.Env[str, str], **options: Any) -> PlannerActorEnv:
     """An environment of the suite, or one that `gym.make(env, **options)` makes, for a planner and an actor.
 
-    Raises UsageError for one that is no `TextEnv`.
+    Raises UsageError for one that is no `TextEnv`, or is a team already.
     """
     if isinstance(env, str):
         return PlannerActorEnv(gym.make(env, **options))
@@ -63,7 +66,10 @@ class PlannerActorEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZo
     Both get the environment's.
 
     ## Infos
-    The environment's, for both, with `agent` and `messages` (`from`, `text`): what the other said last.
+    The environment's, for both, with `agent` and `messages` (`from`, `text`): what the other said last. `state_key`
+    stands for the environment's state and what the agent sees of it and of the other.
+
+    `state()` is a JSON object from the agents to what each sees now.
 
     There is no parallel form: within a turn the actor answers what the planner has just said.
 
@@ -79,8 +85,8 @@ class PlannerActorEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZo
     }
 
     def __init__(self, env: gym.Env[str, str]) -> None:
-        """`env` may be wrapped, for example by a limit of turns. Raises UsageError if it is no `TextEnv`."""
-        self.env, self._base = env, text_env(env)
+        """`env` may be wrapped, for example by a limit of turns. Raises UsageError if it is no `TextEnv` for one."""
+        self.env, self._base = env, _single(env)
         self.possible_agents = [PLANNER, ACTOR]
         self.agents: list[str] = []
         self.render_mode = self._base.render_mode
@@ -108,16 +114,22 @@ class PlannerActorEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZo
 
     def observation_space(self, agent: str) -> Utf8Text:
         """Text."""
+        check_agent(agent, self.possible_agents)
         return self._sees[agent]
 
     def action_space(self, agent: str) -> Utf8Text:
         """Text."""
+        check_agent(agent, self.possible_agents)
         return self._writes[agent]
+
+    @property
+    def state_space(self) -> Utf8Text:
+        """Text."""
+        return Utf8Text(2 * sum(space.max_length for space in self._sees.values()))
 
     def instructions_for(self, agent: str) -> str:
         """What an agent's system prompt must tell the model. Raises UsageError for an agent that is none."""
-        if agent not in self.possible_agents:
-            raise UsageError(f"there is no agent {agent!r:.80}; the agents are {PLANNER} and {ACTOR}")
+        check_agent(agent, self.possible_agents)
         rules = _PLANNER_RULES if agent == PLANNER else _ACTOR_RULES
         return rules.format(instructions=self._base.instructions).strip()
 
@@ -134,11 +146,32 @@ class PlannerActorEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZo
         self._note(info, terminated=False, truncated=info["stop_reason"] is not None)
 
     def observe(self, agent: str) -> str:
-        """What the agent sees now."""
+        """What the agent sees now.
+
+        Raises:
+            EpisodeOver: no episode was begun.
+            UsageError: there is no such agent.
+        """
+        check_agent(agent, self.possible_agents)
+        self._check_begun()
         if agent == ACTOR:
             return f"{self._observation}\n\n{quote(PLANNER, self._plan)}" if self._plan else self._observation
         before = f"{quote(ACTOR, self._action)}\n\n" if self._action else ""
         return before + self._observation + (f"\n\n{_CUT}" if self._cut else "")
+
+    def last(self, observe: bool = True) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
+        """As PettingZoo's, of the selected agent. Raises EpisodeOver if no episode was begun."""
+        self._check_begun()
+        return super().last(observe)  # type: ignore[no-any-return]
+
+    def agent_iter(self, max_iter: int = 2**63) -> Any:
+        """As PettingZoo's: the agents, as they are to act. Raises EpisodeOver if no episode was begun."""
+        self._check_begun()
+        return super().agent_iter(max_iter)
+
+    def state(self) -> str:
+        """What both see now, as the joint text: a JSON object. Raises EpisodeOver if no episode was begun."""
+        return write_texts({agent: self.observe(agent) for agent in self.possible_agents})
 
     def step(self, action: str | None) -> None:
         """The selected agent's message; None, as PettingZoo wants it, from an agent whose episode is over.
@@ -174,10 +207,14 @@ class PlannerActorEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZo
         self.agents = []
         self.env.close()
 
+    def _check_begun(self) -> None:
+        if not self._info:
+            raise EpisodeOver("no episode was begun; call reset() first")
+
     def _speak(self, text: str) -> None:
         self._plan, self._cut = clean(text, MAX_PLAN_CHARS)
         self._clear_rewards()
-        self.infos[ACTOR] = {**self._info, "agent": ACTOR, "messages": _message(PLANNER, self._plan)}
+        self.infos[ACTOR] = self._info_of(ACTOR, PLANNER, self._plan)
         self.agent_selection = ACTOR
 
     def _act(self, action: str) -> None:
@@ -195,10 +232,24 @@ class PlannerActorEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZo
         self.terminations = dict.fromkeys(self.agents, terminated)
         self.truncations = dict.fromkeys(self.agents, truncated)
         self.infos = {
-            PLANNER: {**info, "agent": PLANNER, "messages": _message(ACTOR, self._action)},
-            ACTOR: {**info, "agent": ACTOR, "messages": []},
+            PLANNER: self._info_of(PLANNER, ACTOR, self._action),
+            ACTOR: self._info_of(ACTOR, PLANNER, ""),
         }
 
+    def _info_of(self, agent: str, other: str, said: str) -> dict[str, Any]:
+        """The agent's info; `said` is what it was told by the other."""
+        messages = [{"from": other, "text": said}] if said else []
+        seen = f"{self._info['state_key']}\n{agent}\n{self.observe(agent)}".encode("utf-8", "surrogatepass")
+        key = hashlib.blake2b(seen, digest_size=8).hexdigest()
+        return {**self._info, "state_key": key, "agent": agent, "messages": messages}
 
-def _message(sender: str, text: str) -> list[dict[str, str]]:
-    return [{"from": sender, "text": text}] if text else []
+
+def _single(env: object) -> TextEnv:
+    """The environment under any wrappers. Raises UsageError if it is none of this suite, or a team itself."""
+    if not isinstance(env, gym.Env):
+        raise UsageError(f"give an environment of the suite, or its id, got {type(env).__name__}: {env!r:.80}")
+    base = text_env(env)
+    team = isinstance(base, JointEnv) or (base.spec is not None and is_team(base.spec.id))  # also behind a server
+    if team:
+        raise UsageError("a planner and an actor play what one agent plays alone, and this is a team; give another")
+    return base

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from agentgym_envs.core import Transition
 from agentgym_envs.errors import InvalidAction, UsageError
 from agentgym_envs.multiagent.deal import Hand
 from agentgym_envs.multiagent.speech import MAX_MESSAGE_CHARS, Give, Pass, Say, quote, read
-from agentgym_envs.multiagent.tasks import team_tasks
+from agentgym_envs.multiagent.tasks import check_groups, team_tasks
 from agentgym_envs.task import check_selection
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.textcraft.names import Names, Worlds
-from agentgym_envs.textcraft.parsing import Get, echo
+from agentgym_envs.textcraft.parsing import Craft, Get, echo
 
 _TEAM_RULES = f"""\
 You are {{agent}}, and you craft items in a team with {{mates}}. First you are shown crafting commands, which are \
@@ -26,8 +28,8 @@ In each round every one of you takes one action, all at the same time:
 get <amount> <item>
     Take items that you can take, for example: get 3 <item>
 craft <amount> <item> using <amount> <ingredient>, <amount> <ingredient>
-    Craft by a recipe, your own or one that you were told. The amounts must be those of the recipe, and you must carry \
-the ingredients. To craft more, craft again.
+    Craft by a recipe, your own or one that you were told{{told}}. The amounts must be those of the recipe, and you \
+must carry the ingredients. To craft more, craft again.
 give <amount> <item> to <name>
     Hand items that you carry to another.
 say <text>
@@ -39,6 +41,8 @@ pass
 
 What is given or said arrives at the end of the round. \
 An ingredient that can be neither taken nor crafted is a kind of item: name an item of that kind instead."""
+
+_WORD_FOR_WORD = ", word for word, by one that knows it"
 
 
 class Gift(NamedTuple):
@@ -77,19 +81,26 @@ class Seat(TextCraftEnv):
         worlds: Worlds,
         split: str | None,
         groups: Sequence[str] | None,
+        told_only: bool,
         **options: Any,
     ) -> None:
         super().__init__(worlds=worlds, split=None, **options)
         self.agent, self.place = agents[place], place
         self.mates = tuple(agent for agent in agents if agent != self.agent)
         self.tasks = team_tasks(self.book, worlds, len(agents))
+        check_groups(self.tasks, groups, len(agents))
         check_selection(self.tasks, split, groups)
         self.split, self.groups = split, None if groups is None else tuple(groups)
         if self.mates:
-            self.rules = _TEAM_RULES.format(agent=self.agent, mates=_listed(self.mates))
+            told = _WORD_FOR_WORD if told_only else ""
+            self.rules = _TEAM_RULES.format(agent=self.agent, mates=_listed(self.mates), told=told)
         self.hand = Hand((), ())
         self.crafter = self.agent
+        self.known: set[int] | None = None
+        """The recipes that it was shown or told, if it may craft by no others."""
+        self._told_only = told_only and bool(self.mates)
         self._team: Sequence[Seat] = [self]
+        self._said: AbstractSet[tuple[int, str]] = frozenset()
         self._made: int | None = None
 
     @property
@@ -122,15 +133,19 @@ class Seat(TextCraftEnv):
         """What the agent carries: item -> amount."""
         return self._inventory
 
-    def join(self, team: Sequence[Seat], hand: Hand, crafter: str) -> str:
-        """Take part in the episode that the first seat has begun; returns the first observation."""
+    def join(self, team: Sequence[Seat], hand: Hand, crafter: str, said: AbstractSet[tuple[int, str]]) -> str:
+        """Take part in the episode that the first seat has begun; returns the first observation.
+
+        `said` is all that anybody has said, and by whom (its place); it grows during the episode.
+        """
         first = team[0]
         if self is not first:
             assert first.task is not None
             self._start(first.task, first.episode_seed)
             self._names, self._goal = first._names, first._goal
-        self._team, self.hand, self.crafter = team, hand, crafter
+        self._team, self.hand, self.crafter, self._said = team, hand, crafter, said
         self._inventory, self._shown = {}, list(hand.recipes)
+        self.known = set(hand.recipes) if self._told_only else None
         self._observation = self._first_sight()
         return self._observation
 
@@ -151,12 +166,18 @@ class Seat(TextCraftEnv):
         """A gift has arrived."""
         self._inventory[gift.ref] = self._inventory.get(gift.ref, 0) + gift.amount
 
+    def told_in(self, text: str) -> set[int]:
+        """The recipes that this agent knows and writes out in a text."""
+        lines = {number: self._names.line(number) for number in self.known or ()}
+        return {number for number, line in lines.items() if re.search(rf"(?<!\w){re.escape(line)}(?!\w)", text.lower())}
+
     def begun(self) -> dict[str, Any]:
         """The info of this agent's reset."""
         recipes = [self._names.line(number) for number in self._shown]
         takes = [self._names.say(ref) for ref in self.hand.takes] if self.mates else None
         own = {"crafter": self.crafter, "card": {"recipes": recipes, "takes": takes}}
-        return self._info({**self._details(), **self._mail(()), **own})
+        tree = {} if self.mates else self._details()  # it holds what the others know
+        return self._info({**tree, **self._mail(()), **own})
 
     def finish(
         self, reply: Reply, sent: Sequence[Gift | Message], reward: float, ender: Seat | None, cut: bool
@@ -229,6 +250,17 @@ class Seat(TextCraftEnv):
         self._made = ref
         return super()._get(action)
 
+    def _craft(self, action: Craft) -> Transition:
+        if self.known is not None and not self._may_craft(action):
+            return Transition("You do not know that recipe")
+        return super()._craft(action)
+
+    def _may_craft(self, action: Craft) -> bool:
+        """Whether it knows a recipe for that, or there is none, which the game will say."""
+        item, given = self._names.find(action.item), self._take_stock(action.parts)
+        recipe = None if item is None or given is None else self.book.match(item, given)
+        return recipe is None or any(self.book.recipes[number] == recipe for number in self.known or ())
+
     def _exchange(self, given: Mapping[int, int], item: int, count: int) -> None:
         super()._exchange(given, item, count)
         self._made = item
@@ -236,7 +268,8 @@ class Seat(TextCraftEnv):
     def _state(self) -> str:
         if not self.mates:
             return super()._state()
-        return f"{self.place} {[sorted(seat.stock.items()) for seat in self._team]}"
+        stock, known = ([sorted(of(seat)) for seat in self._team] for of in (_stock_of, _known_of))
+        return f"{self.place} {stock} {sorted(self._said)} {known}"
 
     def _first_sight(self) -> str:
         say = self._names.say
@@ -258,6 +291,14 @@ class Seat(TextCraftEnv):
             if isinstance(sent, Gift)
         ]
         return {"agent": self.agent, "messages": messages, "gifts": gifts}
+
+
+def _stock_of(seat: Seat) -> Iterable[tuple[int, int]]:
+    return seat.stock.items()
+
+
+def _known_of(seat: Seat) -> Iterable[int]:
+    return seat.known or ()
 
 
 def check_agents(num_agents: object, most: int) -> int:

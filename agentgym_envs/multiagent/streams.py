@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agentgym_envs.errors import InvalidAction, UsageError
 from agentgym_envs.grammar import make_grammar
-from agentgym_envs.multiagent.form import read_actions, read_texts
+from agentgym_envs.multiagent.form import own_info, read_actions, read_texts
 from agentgym_envs.trajectory import Trajectory, Turn, line_mark
 
 _JOINT = frozenset({"agents", "answers", "finish", "tokens", "invalid_action"})
@@ -35,7 +35,8 @@ def split(trajectory: Trajectory) -> dict[str, Trajectory]:
     was cut before that was known. `score` is the agent's own; how the episode ended is the team's.
 
     `meta` is that of the joint record, and tells the `agent`, its `team` (all agents), and `episode`, which is the
-    `line_mark` of the joint record: equal in all views of it.
+    `line_mark` of the joint record: equal in all views of it. `state_key` is the agent's own, of the state in which it
+    first wrote (None if it never did), as the infos of its turns tell it of the states after them.
 
     Raises:
         UsageError: the record is not one of a team.
@@ -56,7 +57,7 @@ def split(trajectory: Trajectory) -> dict[str, Trajectory]:
             turns=tuple(view.turns),
             final_observation=view.unanswered or final.get(agent, ""),
             score=view.score,
-            meta={**shared, "agent": agent},
+            meta={**shared, "agent": agent, "state_key": view.began},
         )
         for agent, view in views.items()
     }
@@ -91,17 +92,20 @@ class _View:
         self._notes: dict[str, Any] = {}
         self.turns: list[Turn] = []
         self.score = 0.0
+        self.began: str | None = None
         self.unanswered = ""  # what it saw first of that to which it wrote nothing any more
 
     def follow(self, turn: _JointTurn) -> None:
         """Take in what a joint turn was for this agent."""
-        own = _part(turn.info, "agents", self._agent)
+        own = dict(own_info(turn.info, self._agent)) if turn.info.get("stop_reason") != "env_error" else {}
+        before = own.pop("state_before", None)
         text = turn.written.get(self._agent)
         if text is None and self._agent in turn.written:
             self.unanswered = self.unanswered or turn.seen[self._agent]
         elif text is not None:
             self.unanswered = ""
-            answer = _part(turn.info, "answers", self._agent)
+            self.began = self.began or before
+            answer = own_info(turn.info, self._agent, "answers")
             self._notes = {"invalid_action": own.get("invalid_action"), **answer}
             without = {name: value for name, value in turn.info.items() if name not in _JOINT}
             self.turns.append(Turn(turn.seen[self._agent], text, 0.0, {**without, **self._notes}))
@@ -110,10 +114,3 @@ class _View:
         if self.turns and own:
             last = self.turns[-1]
             self.turns[-1] = replace(last, reward=last.reward + reward, info={**own, **self._notes})
-
-
-def _part(info: Mapping[str, Any], key: str, agent: str) -> Mapping[str, Any]:
-    """An agent's part of what the info of a joint turn tells; empty if it tells nothing of it."""
-    part = info.get(key)
-    own = part.get(agent) if isinstance(part, Mapping) else None
-    return own if isinstance(own, Mapping) else {}

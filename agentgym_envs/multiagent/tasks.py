@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.multiagent.deal import Deal, make_deal, max_agents
 from agentgym_envs.multiagent.planner import Team, plan_rounds
-from agentgym_envs.task import SPLITS, Task, TaskTable, canonical_hash, plain_number
+from agentgym_envs.task import SPLITS, Task, TaskSet, TaskTable, canonical_hash, plain_number
 from agentgym_envs.textcraft.book import RecipeBook
 from agentgym_envs.textcraft.names import Worlds, make_names
 from agentgym_envs.textcraft.tasks import (
@@ -25,15 +25,15 @@ from agentgym_envs.textcraft.tasks import (
 MAX_AGENTS = 4
 FROZEN = Path(__file__).with_name("data") / "tasks.jsonl"
 _SAMPLE = 16
-"""Of so many tasks one goes into the digest with its cards."""
+"""Of so many goals one goes into the digest of other worlds with its cards in some of them."""
 
 
 class TeamGoals(GoalTasks):
     """The goals that can be dealt to `agents` agents, by real names: `textcraft-coop/<agents>/<goal>`.
 
     `goal` is the number of the task in TextCraft's own set, whose split it keeps; the group is
-    `agents-<agents>/depth-<d>`. `data` holds TextCraft's and `agents` and `plan_rounds`, the rounds that the planner
-    takes from the start.
+    `agents-<agents>/depth-<d>`. `data` holds TextCraft's and `agents`, `plan_rounds`, the rounds that the planner
+    takes from the start, and `deal`, a hash of the cards.
     """
 
     def __init__(self, book: RecipeBook, agents: int) -> None:
@@ -50,11 +50,12 @@ class TeamGoals(GoalTasks):
     def __reduce__(self) -> tuple[Any, ...]:
         return team_tasks, (self.book, "real", self.agents)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the tasks and of the cards of some of them."""
-        goals = [self.book.goals[self.number[task.id]] for task in self.tasks[::_SAMPLE]]
-        return canonical_hash([super().digest, [make_deal(self.book, goal, self.agents, 0) for goal in goals]])
+    def get(self, task_id: str) -> Task:
+        """The task of that id. Raises UnknownTask, and says so if it is one of another number of agents."""
+        try:
+            return super().get(task_id)
+        except UnknownTask as error:
+            raise UnknownTask(f"{error}{_hint(task_id, self.name, self.agents)}") from None
 
 
 class TeamWorlds(FictionalTasks):
@@ -80,8 +81,16 @@ class TeamWorlds(FictionalTasks):
             raise UnknownTask(
                 f"there is no task {task_id!r:.120}; ids are '{self._head}/<world>/<goal>' with a world below "
                 f"{3 * WORLDS_PER_SPLIT} and one of {len(self.base)} goals, for example {self._task(0, 0).id!r}"
+                f"{_hint(task_id, self.name, self.base.agents)}"
             )
         return self._task(plain_number(world), place)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of what `FictionalTasks` takes and of the cards of some tasks in a world of each split."""
+        places = range(0, len(self.base), _SAMPLE)
+        tasks = [self._task(split * WORLDS_PER_SPLIT, place) for split in range(len(SPLITS)) for place in places]
+        return canonical_hash([super().digest, [deal_of(self.book, task) for task in tasks]])
 
     def _task(self, world: int, goal: int) -> Task:
         """`goal` is a place among the team's goals."""
@@ -89,7 +98,7 @@ class TeamWorlds(FictionalTasks):
         number = self.base.number[real.id]
         spoken = make_names(self.book, self.worlds, world).say(self.book.goals[number])
         data = {**real.data, "item": spoken.replace(" ", "_"), "world": world}
-        del data["plan_rounds"]  # other cards, other plans
+        del data["plan_rounds"], data["deal"]  # other cards, other plans
         return Task(
             f"{self._head}/{world}/{number}", SPLITS[world // WORLDS_PER_SPLIT], real.group, f"craft {spoken}", data
         )
@@ -113,20 +122,46 @@ def deal_of(book: RecipeBook, task: Task) -> Deal:
     return make_deal(book, goal, task.data["agents"], task.data.get("world", 0))
 
 
+def hash_deal(deal: Deal) -> str:
+    """A short hash of who holds what."""
+    return canonical_hash(deal)[:16]
+
+
+def check_groups(tasks: TaskSet, groups: Sequence[str] | None, agents: int) -> None:
+    """Raise UnknownTask for a group of TextCraft's own or of another number of agents, and name this team's."""
+    known = set(tasks.groups)
+    for group in groups if isinstance(groups, list | tuple) else ():
+        own = f"agents-{agents}/{str(group).rpartition('/')[2]}"
+        if group not in known and own in known:
+            raise UnknownTask(
+                f"{tasks.name!r} has no group {group!r} for a team of {agents}; did you mean {own!r}? "
+                f"Choose from {', '.join(tasks.groups)}"
+            )
+
+
 def derive_tasks(book: RecipeBook, agents: int) -> Iterator[Task]:
     """The tasks by real names, worked out: what the frozen file was written from."""
     for number, task in enumerate(goal_tasks(book)):
         goal = book.goals[number]
         if max_agents(book, goal) < agents:
             continue
-        rounds = plan_rounds(Team.beginning(book, goal, make_deal(book, goal, agents, 0)))
+        deal = make_deal(book, goal, agents, 0)
+        rounds = plan_rounds(Team.beginning(book, goal, deal))
         yield Task(
             f"{goal_tasks(book).name}-coop/{agents}/{number}",
             task.split,
             f"agents-{agents}/{task.group}",
             task.goal,
-            {**task.data, "agents": agents, "plan_rounds": len(rounds)},
+            {**task.data, "agents": agents, "plan_rounds": len(rounds), "deal": hash_deal(deal)},
         )
+
+
+def _hint(task_id: object, name: str, agents: int) -> str:
+    """What to do, if that is the id of a task of another number of agents."""
+    head, *rest = task_id.split("/") if isinstance(task_id, str) else [""]
+    if head == name and len(rest) > 1 and rest[0] != str(agents) and 1 < plain_number(rest[0]) <= MAX_AGENTS:
+        return f"; this team has {agents} agents: make it with num_agents={rest[0]}"
+    return ""
 
 
 @lru_cache(maxsize=1)

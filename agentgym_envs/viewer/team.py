@@ -1,16 +1,13 @@
-"""A team's episode, taken apart: what each agent saw, wrote and got, and what went from one to another.
-
-In the record of a team the instructions, an observation and an action are each a JSON object from the agents to their
-texts, and a turn's `info["agents"]` holds the info of each.
-"""
+"""A team's episode, taken apart: what each agent saw, wrote and got, and what went from one to another."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentgym_envs.grammar import BareGrammar
+from agentgym_envs.errors import InvalidAction
+from agentgym_envs.grammar import ActionGrammar, BareGrammar
+from agentgym_envs.multiagent.form import own_info, read_actions, read_members, read_seen, read_texts
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer.answers import agent_grammar_of, grammar_of, read_answer
 
@@ -44,23 +41,30 @@ class Joint(NamedTuple):
 
 def joint_of(trajectory: Trajectory) -> Joint | None:
     """The record as that of a team, None if it is not one, or of too many to be shown side by side."""
-    prompts = _texts(trajectory.instructions)
+    prompts = read_texts(trajectory.instructions)
     if not prompts or len(prompts) > MOST_AGENTS:
         return None
     said = [*(turn.observation for turn in trajectory.turns), trajectory.final_observation]
-    told = [_of(_texts(text), prompts) for text in said]
+    told = [read_seen(text, prompts) for text in said]
     if not told[0]:
         return None
-    grammar, acting = grammar_of(trajectory), set[str]()
+    grammar, acting = grammar_of(trajectory), list[str]()
     written, thoughts = list[Written | None](), list[str]()
     for turn, seen in zip(trajectory.turns, told, strict=False):
-        acting = set(seen) if seen else acting  # what answers no joint action changes nothing
-        thought, command = read_answer(turn.action, grammar)
-        actions = _object(command or "")
-        fits = actions is not None and set(actions) == acting and all(map(_is_written, actions.values()))
-        written.append(actions if fits else None)
+        acting = list(seen) if seen else acting  # what answers no joint action changes nothing
+        thought, actions = _answer(turn.action, grammar, acting)
+        written.append(actions)
         thoughts.append(thought)
     return Joint(prompts, told, written, thoughts)
+
+
+def _answer(action: str, grammar: ActionGrammar, acting: Sequence[str]) -> tuple[str, Written | None]:
+    """The thought before a joint action, and what each wrote; None for what is no joint action of these agents."""
+    thought, command = read_answer(action, grammar)
+    try:
+        return thought, None if command is None else read_actions(command, acting)
+    except InvalidAction:
+        return thought, None
 
 
 def team_of(trajectory: Trajectory) -> dict[str, Any] | None:
@@ -93,14 +97,7 @@ def team_of(trajectory: Trajectory) -> dict[str, Any] | None:
 
 def texts_within(text: str) -> list[str]:
     """The texts of the agents in a joint observation or action; none for any other text."""
-    return [value for value in (_object(text) or {}).values() if isinstance(value, str)]
-
-
-def own_info(info: Mapping[str, Any], agent: str, key: str = "agents") -> Mapping[str, Any]:
-    """An agent's part of what the info of a turn tells of each; empty if it tells nothing."""
-    parts = info.get(key)
-    own = parts.get(agent) if isinstance(parts, Mapping) else None
-    return own if isinstance(own, Mapping) else {}
+    return [value for value in (read_members(text) or {}).values() if isinstance(value, str)]
 
 
 class _Teller:
@@ -178,36 +175,3 @@ def _score(own: Mapping[str, Any], before: float) -> float:
 
 def _number(value: Any) -> float:
     return value if isinstance(value, int | float) else 0.0
-
-
-def _texts(text: str) -> dict[str, str] | None:
-    """The members of a JSON object of texts, None for any other text."""
-    found = _object(text)
-    return found if found is not None and all(isinstance(value, str) for value in found.values()) else None
-
-
-def _is_written(text: Any) -> bool:
-    return text is None or isinstance(text, str)
-
-
-def _of(texts: dict[str, str] | None, prompts: Texts) -> dict[str, str] | None:
-    """The texts, if all are of agents that there are."""
-    return texts if texts and texts.keys() <= prompts.keys() else None
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    """A JSON object, None for any other text and for one in which a name stands twice."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        found: dict[str, Any] = json.loads(text, object_pairs_hook=_each_once)
-    except (ValueError, RecursionError):
-        return None
-    return found
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name stands twice")
-    return found

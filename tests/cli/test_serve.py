@@ -183,7 +183,7 @@ def test_what_cannot_be_is_one_line(refuses: Run, tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         assert "address already in use" in (err := refuses("serve", ENV, "--port", port).err)
         assert f"port {port}" in err
-    assert "did you mean AgentGym/TextCraft-v0?" in refuses("serve", "TextKraft").err
+    assert "did you mean AgentGym/TextCraft-v0 or" in refuses("serve", "TextKraft").err
     assert "of this suite" in refuses("serve", "CartPole-v1").err
     assert "'no.such' cannot be imported" in refuses("serve", "no.such:My/Env-v0").err
     assert "is no address" in refuses("serve", ENV, "--host", "no such host").err

@@ -13,6 +13,20 @@ from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 WORLDS = ("real", "fictional", "invented")
 
 
+def torch_env(**options: Any) -> CoopTextCraftEnv:
+    env = CoopTextCraftEnv(max_distractors=0, split=None, **options)
+    env.reset(seed=0, options={"task": torch_task(env)})
+    return env
+
+
+def torch_task(env: CoopTextCraftEnv) -> str:
+    return next(task.id for task in env.tasks.take() if task.goal == "craft torch")
+
+
+def both(env: CoopTextCraftEnv, one: str, other: str) -> Any:
+    return env.step({"crafter_0": one, "crafter_1": other})
+
+
 def play(env: CoopTextCraftEnv, rounds: Iterable[Mapping[str, str]]) -> list[Any]:
     """Act until the end of the episode; everything that came back, as JSON."""
     seen: list[Any] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import closing
 from typing import Any
 
 import gymnasium as gym
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_envs.core import MAX_ACTION_CHARS, StopReason
+from agentgym_envs.core import MAX_ACTION_CHARS, StopReason, text_env
 from agentgym_envs.errors import InvalidAction, UsageError
+from agentgym_envs.grammar import GRAMMARS
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 from agentgym_envs.multiagent.form import read_actions, read_texts, write_action, write_texts
 from agentgym_envs.multiagent.joint import is_team
@@ -44,6 +46,7 @@ def test_says_what_the_parallel_form_says(count: int) -> None:
         plan = [json.loads(command) for command in joint.oracle()]
         assert plan == list(parallel.oracle())
         rounds = [{agent: parallel.random_command(agent, rng) for agent in parallel.agents} for _ in range(4)]
+        before = {agent: own["state_key"] for agent, own in info["agents"].items()}
         for actions in [*rounds, *plan]:
             if not parallel.agents:
                 break
@@ -51,6 +54,8 @@ def test_says_what_the_parallel_form_says(count: int) -> None:
             observations, rewards, terminations, _, infos = parallel.step(actions)
             assert json.loads(observation) == observations
             assert {agent: own.pop("reward") for agent, own in info["agents"].items()} == rewards
+            assert {agent: own.pop("state_before") for agent, own in info["agents"].items()} == before
+            before = {agent: own["state_key"] for agent, own in info["agents"].items()}
             assert (info["agents"], reward) == (infos, sum(rewards.values()) / count)
             assert (terminated, truncated) == (all(terminations.values()), False)
             assert info["score"] == pytest.approx(parallel.status()["score"])
@@ -193,6 +198,10 @@ def test_arguments_that_cannot_be_are_refused() -> None:
         counting(groups=("none",))
     with pytest.raises(UsageError, match="num_agents"):
         TextCraftCoopEnv(num_agents=9)
+    with pytest.raises(UsageError, match="did you mean 'agents-3/depth-2'"):
+        TextCraftCoopEnv(num_agents=3, groups=["depth-2"])
+    with pytest.raises(UsageError, match="this is a team"):
+        PlannerActorEnv(env_id=PLANNER_ACTOR)
     assert not {"env_id", "env_kwargs", "recipe_table"} & (
         PlannerActorEnv.remote_options | TextCraftCoopEnv.remote_options
     )
@@ -228,3 +237,15 @@ def test_what_is_written_is_read_back(agents: list[str], data: st.DataObject) ->
 def test_the_longest_texts_are_cut_first() -> None:
     found = read_actions(write_action({"a": "short", "b": "x" * 20_000, "c": "y" * 9_000}), ["a", "b", "c"])
     assert found["a"] == "short" and len(found["b"] or "") > 6_000 and found["c"]
+
+
+@pytest.mark.parametrize("grammar", GRAMMARS)
+@pytest.mark.parametrize("agent_grammar", GRAMMARS)
+def test_a_team_may_speak_the_grammar_of_its_members(grammar: str, agent_grammar: str) -> None:
+    with closing(gym.make("AgentGym/TextCraftCoop-v0", grammar=grammar, agent_grammar=agent_grammar)) as made:
+        env = text_env(made)
+        env.reset(seed=0)
+        for command in env.oracle():
+            *_, info = env.step(env.grammar.format(command, "so it goes"))
+            assert info["invalid_action"] is None
+        assert info["success"]

@@ -1,3 +1,4 @@
+import json
 import random
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test, seed_test
 from pettingzoo.utils.conversions import aec_to_parallel
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
+from agentgym_envs.errors import UsageError
 from agentgym_envs.multiagent import textcraft_coop_v0
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 from tests.multiagent.aec import check_aec, in_order
@@ -52,6 +54,41 @@ def test_one_after_the_other_is_the_same_game(count: int) -> None:
             played = turns[number * count : (number + 1) * count]
             assert played == [(agent, observations[agent], each[agent]) for agent in parallel.possible_agents]
             observations, *_ = parallel.step(each)
+
+
+def test_a_wrong_action_is_refused_when_it_is_given() -> None:
+    """And not when the round is full, by which time it would be another agent's error, for ever."""
+    env = textcraft_coop_v0.env(num_agents=2)
+    env.reset(seed=0)
+    for wrong in (3, None):
+        with pytest.raises(UsageError, match="an action is a string, got "):
+            env.step(wrong)
+        assert env.agent_selection == "crafter_0"
+    env.step("inventory")
+    with pytest.raises(UsageError, match="got int: 3"):
+        env.step(3)
+    assert env.agent_selection == "crafter_1"
+    env.step("pass")
+    assert env.agent_selection == "crafter_0"
+    assert (env.observe("crafter_0"), env.observe("crafter_1")) == (
+        "Inventory: You are not carrying anything.",
+        "You pass.",
+    )
+    with pytest.raises(UsageError, match="the agents are crafter_0, crafter_1"):
+        env.observe("bob")
+
+
+def test_what_the_other_form_tells_is_told_by_this_one() -> None:
+    env, parallel = textcraft_coop_v0.env(num_agents=2), textcraft_coop_v0.parallel_env(num_agents=2)
+    assert env.tasks is parallel.tasks and env.grammar.name == "bare" and env.task is None
+    assert env.instructions_for("crafter_1") == parallel.instructions_for("crafter_1")
+    env.reset(seed=4)
+    observations, _ = parallel.reset(seed=4)
+    assert env.task == parallel.task and env.status() == parallel.status()
+    assert list(env.oracle()) == list(parallel.oracle())
+    assert env.random_command("crafter_0", random.Random(1)) == parallel.random_command("crafter_0", random.Random(1))
+    assert json.loads(env.state()) == observations and env.state() in env.unwrapped.state_space
+    assert not hasattr(env, "snapshots") and not hasattr(env.env, "_seats")
 
 
 @TEAMS

@@ -1,4 +1,6 @@
+import json
 import random
+from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -25,26 +27,36 @@ def env() -> PlannerActorEnv:
     return env
 
 
+def known(info: dict[str, Any]) -> dict[str, Any]:
+    """What all know alike: the state is seen from each agent."""
+    return {name: value for name, value in info.items() if name != "state_key"}
+
+
+def infos_of(env: PlannerActorEnv) -> dict[str, Any]:
+    return {agent: known(info) for agent, info in env.infos.items()}
+
+
 def test_a_turn(env: PlannerActorEnv) -> None:
     single = TextCraftEnv(**TORCH)  # type: ignore[arg-type]
     first, info = single.reset(seed=0)
     assert env.agent_selection == "planner" and env.observe("planner") == env.observe("actor") == first
-    assert env.infos == {
-        "planner": {**info, "agent": "planner", "messages": []},
-        "actor": {**info, "agent": "actor", "messages": []},
+    assert infos_of(env) == {
+        "planner": {**known(info), "agent": "planner", "messages": []},
+        "actor": {**known(info), "agent": "actor", "messages": []},
     }
     env.step("First get coal.\nThen sticks.")
     told = "First get coal. Then sticks."
     assert env.agent_selection == "actor"
     assert env.observe("actor") == f'{first}\n\nplanner says: "{told}"'
-    assert env.infos["actor"] == {**info, "agent": "actor", "messages": [{"from": "planner", "text": told}]}
+    message = {"from": "planner", "text": told}
+    assert infos_of(env)["actor"] == {**known(info), "agent": "actor", "messages": [message]}
     env.step("get 1 coal")
     *_, info = single.step("get 1 coal")
     assert env.agent_selection == "planner"
     assert env.observe("planner") == 'actor says: "get 1 coal"\n\nGot 1 coal'
     assert env.observe("actor") == "Got 1 coal"
     said = [{"from": "actor", "text": "get 1 coal"}]
-    assert env.infos["planner"] == {**info, "agent": "planner", "messages": said}
+    assert infos_of(env)["planner"] == {**known(info), "agent": "planner", "messages": said}
     assert env.rewards == {"planner": 0.0, "actor": 0.0}
 
 
@@ -103,7 +115,7 @@ def test_instructions(env: PlannerActorEnv) -> None:
     assert env.instructions_for("planner").startswith("You plan for another agent")
     assert env.instructions_for("planner").endswith(own)
     assert env.instructions_for("actor").startswith(own + "\n\nBefore each of your actions a planner")
-    with pytest.raises(UsageError, match="the agents are planner and actor"):
+    with pytest.raises(UsageError, match="no agent 'critic'; the agents are planner, actor"):
         env.instructions_for("critic")
 
 
@@ -140,13 +152,36 @@ def test_what_cannot_be(env: PlannerActorEnv) -> None:
             env.step(wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="expected an environment of this suite"):
         planner_actor("CartPole-v1")
+    with pytest.raises(UsageError, match="got int: 3"):
+        planner_actor(3)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="'grammar'"):
         planner_actor(TextCraftEnv(), grammar="react")
+    for team in ("AgentGym/PlannerActor-v0", "AgentGym/TextCraftCoop-v0"):
+        with pytest.raises(UsageError, match="this is a team"):
+            planner_actor(team)
+    for call in (env.observation_space, env.action_space, env.observe):
+        with pytest.raises(UsageError, match="no agent 'bob'; the agents are planner, actor"):
+            call("bob")
     env.close()
     with pytest.raises(EpisodeOver):
         env.step("x")
     with pytest.raises(EpisodeOver):
         env.reset(seed=0)
+
+
+def test_before_a_reset_there_is_nothing_to_see() -> None:
+    env = planner_actor(TextCraftEnv())
+    for call in (lambda: env.observe("actor"), env.last, env.agent_iter, env.state, lambda: env.step("x")):
+        with pytest.raises(EpisodeOver, match=r"call reset\(\) first"):
+            call()
+    env.reset(seed=0)
+    assert env.last()[0] == env.observe("planner")
+
+
+def test_the_state_is_what_both_see(env: PlannerActorEnv) -> None:
+    env.step("Take coal.")
+    assert json.loads(env.state()) == {agent: env.observe(agent) for agent in ("planner", "actor")}
+    assert env.state() in env.state_space
 
 
 def test_an_environment_that_fails_ends_it_for_both() -> None:

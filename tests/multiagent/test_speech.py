@@ -1,3 +1,4 @@
+import sys
 import unicodedata
 from typing import Any
 
@@ -9,7 +10,9 @@ from agentgym_envs.errors import InvalidAction
 from agentgym_envs.multiagent.speech import MAX_MESSAGE_CHARS, Give, Pass, Say, clean, quote, read
 
 HOSTILE = st.text(
-    st.sampled_from("\"“”'\n\r\t\u2028\u2029\x0b\x0c\x1c\x85\u202e\u2066\u200b\ufeff\x00\\ab:c_1 é漢🙂\ud800")
+    st.sampled_from(
+        "\"“”❝'\n\r\t\u2028\u2029\x0b\x0c\x1c\x85\u202e\u2066\u200b\u0338\ufe0f\u3164\U000e0101\x00\\ab:c_1 é漢🙂\ud800"
+    )
     | st.characters(),
     max_size=700,
 )
@@ -59,6 +62,48 @@ def test_what_is_no_command(command: str, reply: str) -> None:
     assert str(caught.value) == reply
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\u3164b", "a b"),  # a Hangul filler
+        ("a\u2800\u2800b", "a b"),  # Braille without a dot
+        ("a\u034fb", "a b"),  # the grapheme joiner
+        ("a\ufe0fb\U000e0101\U000e0102c", "a b c"),  # variation selectors, a hidden channel
+        ("a\U000e0041\U000e0042b", "a b"),  # tags, another one
+        ("a\u0378b", "a b"),  # nothing yet
+        ("a\u115f\u1160\uffa0\u17b4\u180bb", "a b"),
+        ("\u0338\u0301a", "a"),  # would be drawn on the quotation mark
+        (" \u20dd \u0338 a\u0301", "a\u0301"),
+        ("\u0338", ""),
+        ("❝a❞ ʺbʺ ״c״ „d‟ 〝e〞 ″f‶ ˝g˝ 🙶h🙷 «i» ＂j＂", "'a' 'b' 'c' 'd' 'e' 'f' 'g' 'h' 'i' 'j'"),
+        ("‘a’ 'b' naïve שלום नमस्ते 👍", "‘a’ 'b' naïve שלום नमस्ते 👍"),  # what is seen stays
+    ],
+)
+def test_what_is_replaced(text: str, message: str) -> None:
+    assert clean(text) == (message, False)
+
+
+def test_no_double_quotation_mark_of_unicode_is_left() -> None:
+    """By their names, so that none is forgotten; those of CJK are brackets, and do not look like one."""
+    for code in range(sys.maxunicode + 1):
+        name = unicodedata.name(chr(code), "")
+        if "DOUBLE" in name and "QUOTATION MARK" in name and "COMBINING" not in name:
+            assert clean(f"a{chr(code)}b") == ("a'b", False), name
+
+
+def test_what_unicode_lets_a_display_ignore_is_not_there() -> None:
+    """The property Default_Ignorable_Code_Point as another library knows it."""
+    regex = pytest.importorskip("regex")
+    ignored = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+    for code in range(sys.maxunicode + 1):
+        if ignored.match(chr(code)):
+            assert clean(f"a{chr(code)}b") == ("a b", False), f"U+{code:04X}"
+
+
+def test_many_marks_take_no_long_time() -> None:
+    assert clean("\u0338 " * 8_000 + "x") == ("x", False)
+
+
 @given(HOSTILE)
 def test_a_clean_message_is_one_line_that_ends_where_it_seems_to(text: str) -> None:
     message, cut = clean(text)
@@ -66,8 +111,9 @@ def test_a_clean_message_is_one_line_that_ends_where_it_seems_to(text: str) -> N
     assert len(line.splitlines()) == 1 and len(line.split("\n")) == 1
     assert line.count('"') == 2 and line.endswith('"')
     assert len(message) <= MAX_MESSAGE_CHARS
-    assert not [char for char in message if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
-    assert not set(message) & set("“”„‟«»″＂")
+    assert not [char for char in message if unicodedata.category(char)[0] == "C" or char in "\u2028\u2029\ufe0f\u3164"]
+    assert not set(message) & set("“”„‟«»″＂❝❞ʺ")
+    assert not unicodedata.combining(message[:1] or "x")
     assert line.encode()
     assert clean(message) == (message, False)
     assert not cut or len(text) > MAX_MESSAGE_CHARS

@@ -62,6 +62,7 @@ def test_a_view_literally() -> None:
         **joint.meta,
         "run": "a",
         "agent": "actor",
+        "state_key": joint.turns[0].info["agents"]["actor"]["state_key"],
         "team": ["planner", "actor"],
         "episode": planner.meta["episode"],
     }

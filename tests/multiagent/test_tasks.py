@@ -10,17 +10,18 @@ import pytest
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 from agentgym_envs.multiagent.deal import Deal, add_distractors, base_pieces, find_cuts, make_deal, max_agents
-from agentgym_envs.multiagent.tasks import FROZEN, deal_of, derive_tasks, team_tasks
+from agentgym_envs.multiagent.tasks import FROZEN, TeamGoals, TeamWorlds, deal_of, derive_tasks, hash_deal, team_tasks
 from agentgym_envs.task import SPLITS, Task, canonical_hash
 from agentgym_envs.textcraft.book import RecipeBook
-from agentgym_envs.textcraft.tasks import goal_tasks, make_tasks
+from agentgym_envs.textcraft.tasks import WORLDS_PER_SPLIT, goal_tasks, make_tasks
 
 TEAMS = (2, 3, 4)
 DIGESTS = {
-    2: "39fc952815bff8a13a0e7d8ca9992259088fa8a9fc9a8187e305a85b92b9db60",
-    3: "d8c2607d8fcbc0eea93a793f79e07ef2beab1f8560b768a07f7789af6868678c",
-    4: "947796ff5f4828b729404ba7fdbbbc1b9ead4752f5a8899a3ae4ab001113f0e1",
+    2: "2097f9cc854b73b5af1f930e751ca7d0f530d3b845d99475a621fc2843c0410d",
+    3: "4b2f056a888532de75b5b722422afbc4d12e19b39257989cff743841eb5bb78c",
+    4: "12f445d857344a0090ab35867e3173b4e45b2e7e9a671d8d9aa9d3ac017d6c25",
 }
+WORLD_DIGEST = "08830a353ec04feaaf236e56eeba9015124b9ee4033c8cbe9a125925febde05c"
 DEALS = "9ac74f44185f282e37ce9294b29ccc658432ee18ea1514c5676de6c94c477564"
 
 
@@ -171,6 +172,32 @@ def test_digests_are_frozen(book: RecipeBook, agents: int) -> None:
     assert team_tasks(book, "real", agents).digest == DIGESTS[agents]
 
 
+def test_the_digest_of_other_worlds_is_frozen(book: RecipeBook) -> None:
+    assert team_tasks(book, "invented", 3).digest == WORLD_DIGEST
+
+
+def test_cards_are_in_the_digests(book: RecipeBook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of real tasks by the hash of each deal in the frozen file, of other worlds by deals in each split."""
+    for task in tasks_of(book, 2):
+        assert len(task.data["deal"]) == 16
+    made = make_deal(book, book.goals[0], 3, 2 * WORLDS_PER_SPLIT)
+    other = Deal(made.crafter, made.hands[::-1])
+
+    def deals(book: RecipeBook, goal: int, agents: int, world: int) -> Deal:
+        return other if (goal, world) == (book.goals[0], 2 * WORLDS_PER_SPLIT) else make_deal(book, goal, agents, world)
+
+    monkeypatch.setattr("agentgym_envs.multiagent.tasks.make_deal", deals)
+    tasks = TeamWorlds(TeamGoals(book, 3), "invented")
+    assert tasks.digest != WORLD_DIGEST
+
+
+@pytest.mark.parametrize("agents", TEAMS)
+def test_the_frozen_deals_are_those_that_are_made(book: RecipeBook, agents: int) -> None:
+    """Of every eighth task; the slow test of the whole file has all."""
+    for task in tasks_of(book, agents)[::8]:
+        assert hash_deal(deal_of(book, task)) == task.data["deal"]
+
+
 @pytest.mark.slow
 def test_all_deals_are_frozen(book: RecipeBook) -> None:
     tasks = [task for agents in TEAMS for worlds in ("real", "invented") for task in tasks_of(book, agents, worlds)]
@@ -183,7 +210,9 @@ def test_splits_and_goals_are_textcrafts(book: RecipeBook, agents: int) -> None:
     for task in tasks_of(book, agents):
         single = singles[int(task.id.removeprefix(f"textcraft-coop/{agents}/"))]
         assert (task.split, task.goal, task.group) == (single.split, single.goal, f"agents-{agents}/{single.group}")
-        assert {**task.data, "agents": 0, "plan_rounds": 0} == {**single.data, "agents": 0, "plan_rounds": 0}
+        own = {"agents", "plan_rounds", "deal"}
+        assert {name: value for name, value in task.data.items() if name not in own} == single.data
+        assert task.data.keys() == single.data.keys() | own
 
 
 def test_one_agent_has_textcrafts_own_tasks(book: RecipeBook) -> None:
@@ -201,7 +230,7 @@ def test_other_worlds(book: RecipeBook, worlds: Any) -> None:
             goal = goal_of(book, task)
             assert tasks.get(task.id) == task
             assert max_agents(book, goal) >= 4
-            assert "plan_rounds" not in task.data
+            assert not {"plan_rounds", "deal"} & task.data.keys()
             assert task.goal == f"craft {tasks.names(task).say(goal)}"
             assert task.data["item"] == task.goal.removeprefix("craft ").replace(" ", "_")
     one, other = (tasks.get(f"textcraft-coop-{worlds}/4/{world}/438") for world in (0, 1))
@@ -227,6 +256,16 @@ def test_ids_that_are_none(book: RecipeBook, task_id: Any) -> None:
         team_tasks(book, "invented", 4).get(task_id)
     with pytest.raises(UnknownTask, match="there is no task"):
         team_tasks(book, "real", 4).get(task_id)
+
+
+@pytest.mark.parametrize("task_id", ["textcraft-coop-invented/2/0/438", "textcraft-coop-invented/3/9/1"])
+def test_ids_of_another_number_of_agents(book: RecipeBook, task_id: str) -> None:
+    agents = task_id.split("/")[1]
+    with pytest.raises(UnknownTask, match=f"this team has 4 agents: make it with num_agents={agents}$"):
+        team_tasks(book, "invented", 4).get(task_id)
+    real = task_id.replace("-invented", "").replace("/0/", "/").replace("/9/", "/")
+    with pytest.raises(UnknownTask, match=f"this team has 4 agents: make it with num_agents={agents}$"):
+        team_tasks(book, "real", 4).get(real)
 
 
 def test_tasks_are_pickled_by_name(book: RecipeBook) -> None:

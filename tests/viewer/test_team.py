@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentgym_envs.multiagent.form import is_team_record
 from agentgym_envs.multiagent.streams import split
 from agentgym_envs.rollout.token_file import TokenWriter
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, strict_json
@@ -136,12 +137,21 @@ def test_what_arrived_before_or_from_nobody_is_not_drawn() -> None:
         told((SEEN, PAIR, {}), last="x", agents=["x", "y"]),
         told(("The machine failed.", PAIR, {}), last="x"),
         told((SEEN, PAIR, {}), last="x", instructions='{"a": "x", "b": 5}'),
+        told((SEEN, PAIR, {}), last="x", instructions='{"a": "x", "b": "y", "a": "z"}'),
+        told(('{"a": "x", "b": "y", "a": "z"}', PAIR, {}), last="x"),
     ],
-    ids=["one agent", "too many", "others", "no joint observation", "no texts"],
+    ids=["one agent", "too many", "others", "no joint observation", "no texts", "a name twice", "seen twice"],
 )
 def test_what_is_no_team_is_shown_as_ever(trajectory: Trajectory) -> None:
     detail = detail_of(trajectory)
     assert detail["team"] is None and detail["turns"][0]["action"] == trajectory.turns[0].action
+
+
+def test_training_takes_for_a_team_what_is_shown_as_one() -> None:
+    shown = [told((SEEN, PAIR, {}), last="x"), played(), played(num_agents=1, task="textcraft/22")]
+    plain = [told((SEEN, PAIR, {}), last="x", agents=["a"]), record("t/1", "look"), told(("No.", PAIR, {}), last=SEEN)]
+    assert [is_team_record(one) for one in [*shown, *plain]] == [team_of(one) is not None for one in [*shown, *plain]]
+    assert all(map(is_team_record, shown)) and not any(map(is_team_record, plain))
 
 
 def test_it_can_be_another_suites_team() -> None:

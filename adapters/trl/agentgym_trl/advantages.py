@@ -29,7 +29,8 @@ class Batch:
         token. A reward on any other token is not seen.
     mask: (B, T) True on the tokens of answers.
     usable: (B,) False for an episode that must not be learned from.
-    group_size: how many consecutive episodes share task and seed.
+    group_size: how many consecutive episodes share task and seed; of a team's streams, also the role.
+    roles: how many groups follow each other with the same task and seed, one for each member of a team that is trained.
     values: (B, T) what the critic expected before each token; only where there is a critic.
     next_values: (B,) what it expects after an episode that was cut; 0 for one that ended.
     states: (B, T) a key of the environment's state in which the token's answer was given; equal keys, equal states.
@@ -42,6 +43,7 @@ class Batch:
     values: Tensor | None = None
     next_values: Tensor | None = None
     states: Tensor | None = None
+    roles: int = 1
 
     @property
     def learned(self) -> Tensor:
@@ -98,7 +100,7 @@ def reinforce_plus_plus_baseline(batch: Batch, credit: Credit) -> Tensor:
     centred = _relative(batch, credit, _centred)
     if centred.dim() == 1:
         centred = centred[:, None].expand_as(batch.rewards)
-    return whiten(centred, batch.learned)
+    return whiten_roles(centred, batch)
 
 
 def reinforce_plus_plus(batch: Batch, credit: Credit) -> Tensor:
@@ -108,7 +110,7 @@ def reinforce_plus_plus(batch: Batch, credit: Credit) -> Tensor:
     The mean counts tokens, so long episodes weigh more. With the KL penalty in the reward this is the paper's return.
     Source: REINFORCE++, arXiv 2501.03262, section 3.
     """
-    return whiten(token_returns(batch, credit), batch.learned)
+    return whiten_roles(token_returns(batch, credit), batch)
 
 
 def gae(batch: Batch, credit: Credit) -> Tensor:
@@ -116,7 +118,7 @@ def gae(batch: Batch, credit: Credit) -> Tensor:
 
     Source: GAE, arXiv 1506.02438, equation 16; PPO, arXiv 1707.06347.
     """
-    return whiten(critic_advantages(batch, credit), batch.learned)
+    return whiten_roles(critic_advantages(batch, credit), batch)
 
 
 def critic_advantages(batch: Batch, credit: Credit) -> Tensor:
@@ -197,6 +199,13 @@ def whiten(numbers: Tensor, mask: Tensor) -> Tensor:
     centred = torch.where(mask, numbers - mean, 0.0)
     variance = centred.square().sum() / (count - 1).clamp(min=1)
     return centred * torch.rsqrt(variance + 1e-8)
+
+
+def whiten_roles(numbers: Tensor, batch: Batch) -> Tensor:
+    """(B, T) `whiten` over what is learned from, each role by itself: one may earn less than another at its best."""
+    role = torch.arange(len(numbers), device=numbers.device) // batch.group_size % batch.roles
+    of_each = [whiten(numbers, batch.learned & (role == number)[:, None]) for number in range(batch.roles)]
+    return torch.stack(of_each).sum(0)
 
 
 def _relative(batch: Batch, credit: Credit, compare: Compare) -> Tensor:

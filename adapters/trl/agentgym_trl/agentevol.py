@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -28,8 +29,9 @@ from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import ChatCodec, Engine, encode_trajectory
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, read_trajectories
-from agentgym_envs.vector import MakeEnv
+from agentgym_envs.vector import LanePool, MakeEnv
 from agentgym_trl.callbacks import run_training
+from agentgym_trl.cast import find_cast
 from agentgym_trl.engines import HFEngine
 from agentgym_trl.exploration import (
     Play,
@@ -39,7 +41,7 @@ from agentgym_trl.exploration import (
     write_trajectories,
 )
 from agentgym_trl.models import load_model
-from agentgym_trl.refusals import refusals
+from agentgym_trl.refusals import refusals, refuse_teams, team_refused
 from agentgym_trl.run_directory import last_checkpoint
 from agentgym_trl.sft import make_sft_trainer
 
@@ -150,8 +152,8 @@ def agentevol(
         The rounds, behaviour cloning first.
 
     Raises:
-        UsageError: there is nothing to clone, the tasks are fewer than asked for, or the directory holds a run with
-            other demonstrations.
+        UsageError: there is nothing to clone, the environment or a demonstration is a team's, the tasks are fewer than
+            asked for, or the directory holds a run with other demonstrations.
         EnvError: every episode of a round failed.
         KeyboardInterrupt: on Ctrl-C, after everything was written.
     """
@@ -224,8 +226,16 @@ class _Run:
             raise UsageError("agentevol runs in one process; start it without accelerate launch or torchrun")
         if not any(trajectory.usable for trajectory in self.demonstrations):
             raise UsageError("there is no demonstration to begin with")
+        refuse_teams(self.demonstrations, "agentevol")
         if self.settings.rounds:
             self.tasks(1)
+            self.refuse_team()
+
+    def refuse_team(self) -> None:
+        """Refuse to explore a team's environment."""
+        with closing(LanePool(self.make_env, 1)) as lanes:
+            if team := find_cast(lanes, [""]).agents:
+                raise team_refused(f"the environment to explore, of {', '.join(team)},", "agentevol")
 
     def begin(self) -> None:
         """Write the demonstrations down, or see that they are the ones of the run that goes on."""

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
-from agentgym_envs.multiagent.form import read_texts
+from agentgym_envs.multiagent.form import is_team_record
 from agentgym_envs.multiagent.joint import JointEnv, is_team
 from agentgym_envs.multiagent.play import Engines, TeamEpisode, play_many_teams
 from agentgym_envs.multiagent.streams import split, team_prompts
@@ -129,11 +129,6 @@ def find_cast(lanes: LanePool, envs: Iterable[str], train_agents: Sequence[str] 
 def views(trajectory: Trajectory) -> list[Trajectory]:
     """What each agent saw and wrote in a team's episode; of one who plays alone, the trajectory itself."""
     return list(split(trajectory).values()) if is_team_record(trajectory) else [trajectory]
-
-
-def is_team_record(trajectory: Trajectory) -> bool:
-    """Whether it is the joint record of a team's episode."""
-    return bool(read_texts(trajectory.instructions)) and any("agents" in turn.info for turn in trajectory.turns)
 
 
 def _agents(lanes: LanePool, name: str) -> tuple[str, ...]:

@@ -32,10 +32,10 @@ def local_rows(
     return {"rewards": rewards, "mask": mask, "usable": usable, "states": _padded(inputs, "state_keys", like)}
 
 
-def assemble(rows: dict[str, Tensor], accelerator: Any, group_size: int) -> Batch:
+def assemble(rows: dict[str, Tensor], accelerator: Any, group_size: int, roles: int = 1) -> Batch:
     """The episodes of all processes, in order of rank."""
     gathered = {name: _gather(value, accelerator) for name, value in rows.items()}
-    return Batch(group_size=group_size, **gathered)
+    return Batch(group_size=group_size, roles=roles, **gathered)
 
 
 def token_kl(trainer: Any, output: dict[str, Any]) -> Tensor:

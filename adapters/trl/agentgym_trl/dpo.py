@@ -30,6 +30,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, encode_trajectory
 from agentgym_trl.collator import check_length
 from agentgym_trl.pairs import Pair
+from agentgym_trl.refusals import refuse_teams
 
 _SIDES = ("chosen", "rejected")
 LOSS_TYPES = (
@@ -48,9 +49,12 @@ def dpo_dataset(pairs: Iterable[Pair], codec: ChatCodec, max_length: int | None 
     `assistant_mask`; by the same rule as in reinforcement learning.
 
     Raises:
-        UsageError: there is no pair, the sides of a pair have different prompts, or a trajectory is longer than
-            `max_length` tokens. Nothing is cut, as the end of a trajectory is what tells the sides apart.
+        UsageError: there is no pair, a side is a team's record, the sides of a pair have different prompts, or a
+            trajectory is longer than `max_length` tokens. Nothing is cut, as the end of a trajectory is what tells the
+            sides apart.
     """
+    pairs = list(pairs)
+    refuse_teams((side for pair in pairs for side in (pair.chosen, pair.rejected)), "dpo")
     rows = [_row(pair, codec) for pair in pairs]
     if not rows:
         raise UsageError("there is no pair to train on")

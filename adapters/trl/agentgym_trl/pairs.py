@@ -25,6 +25,7 @@ from typing import Any
 from agentgym_envs.errors import UsageError
 from agentgym_envs.task import canonical_hash
 from agentgym_envs.trajectory import Trajectory, read_trajectories
+from agentgym_trl.refusals import refuse_teams
 
 _EQUAL = 1e-9
 """Scores are sums of floats: those this close are equal."""
@@ -123,10 +124,11 @@ def make_pairs(
         seed: decides what is drawn.
 
     Raises:
-        UsageError: an argument that cannot be, or no pair at all.
+        UsageError: an argument that cannot be, a team's record, or no pair at all.
     """
     wanted = _check(max_pairs_per_task, min_margin, preferences, tasks)
     given = list(trajectories)
+    refuse_teams(given, "dpo")
     starts = _by_start(trajectory for trajectory in given if trajectory.usable)
     found: dict[str, list[Pair]] = {}
     for key, group in starts.items():

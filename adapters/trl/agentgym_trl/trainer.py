@@ -100,9 +100,10 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         if self.learner:
             rows |= self._values(inputs, output)
         places = self.num_generations if self.model.training else self.num_generations_eval
-        batch = assemble(rows, self.accelerator, self.rollout.cast.group_size(places))
+        cast = self.rollout.cast
+        batch = assemble(rows, self.accelerator, cast.group_size(places), cast.roles)
         self._put_credit(output, batch, own)
-        if self.rollout.cast.roles > 1:
+        if cast.roles > 1:
             self._show_equal(batch.group_size)
         self._rollout_seconds += time.perf_counter() - began
         return output

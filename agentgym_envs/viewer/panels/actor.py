@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from agentgym_envs.multiagent.form import own_info
 from agentgym_envs.trajectory import Trajectory, Turn
-from agentgym_envs.viewer.team import Texts, joint_of, own_info
+from agentgym_envs.viewer.team import Texts, joint_of
 
 _PLANNER, _ACTOR = "planner", "actor"
 _DEFAULT = "AgentGym/TextCraft-v0"

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentgym_envs.multiagent.form import own_info
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer.panels.textcraft import Grower, Inventory, Node, Recipe, Recipes, counts, read_recipes
-from agentgym_envs.viewer.team import joint_of, own_info
+from agentgym_envs.viewer.team import joint_of
 
 _CRAFTER = re.compile(r"^Goal: (\S+) must craft ", re.MULTILINE)
 _RECIPE = re.compile(r"craft \d{1,4} .+? using .+")

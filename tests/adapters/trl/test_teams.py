@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +14,28 @@ import pytest
 import torch
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.multiagent.form import is_team_record
 from agentgym_envs.multiagent.streams import split
 from agentgym_envs.rollout import encode_trajectory
 from agentgym_envs.rollout.token_file import TokenFile
-from agentgym_envs.trajectory import line_mark
+from agentgym_envs.trajectory import Trajectory, line_mark
 from agentgym_envs.vector import LanePool
-from agentgym_trl.cast import Cast, find_cast
+from agentgym_trl.advantages import ESTIMATORS, Batch, Credit
+from agentgym_trl.agentevol import EvolSettings, agentevol
+from agentgym_trl.cast import Cast, find_cast, views
 from agentgym_trl.dataset import make_dataset
 from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
+from agentgym_trl.dpo import dpo_dataset
 from agentgym_trl.models import make_codec
+from agentgym_trl.pairs import Pair, Preference, make_pairs
 from agentgym_trl.resampling import whole_groups
 from agentgym_trl.rollout_metrics import EpisodeFacts, summarise
 from agentgym_trl.sft import sft_dataset
 from agentgym_trl.tiny import make_tokenizer
 from tests.adapters.trl.crews import AGENTS, COOP, EASY, OPTIONS, ScoredCoop, broken_coop, team_trainer
-from tests.adapters.trl.small import craft, first_batch, make_small_model, played
+from tests.adapters.trl.small import craft, demonstrations, first_batch, make_small_model, played
 from tests.adapters.trl.test_resampling import logged
+from tests.adapters.trl.test_sft import sft_config
 
 PAIR = Cast(AGENTS, AGENTS)
 ONE_OF = Cast(AGENTS, AGENTS[1:])
@@ -120,11 +127,11 @@ def test_team_metrics_count_an_episode_once() -> None:
 
 def test_demonstrations_of_a_team_are_rows_of_its_agents(tokenizer: Any) -> None:
     codec = make_codec(tokenizer)
-    demonstrations = oracle_demonstrations(coop, 4, groups=EASY)
-    rows = sft_dataset(demonstrations, codec)
-    views = [view for joint in demonstrations for view in split(joint).values()]
-    assert len(rows) == len(views) == 8
-    for row, view in zip(rows, views, strict=True):
+    made = oracle_demonstrations(coop, 4, groups=EASY)
+    rows = sft_dataset(made, codec)
+    seen = [view for joint in made for view in split(joint).values()]
+    assert len(rows) == len(seen) == 8
+    for row, view in zip(rows, seen, strict=True):
         tokens = encode_trajectory(view, codec)
         assert row["input_ids"] == tokens.prompt_ids + tokens.ids
         learned = [label for label in row["labels"] if label != -100]
@@ -133,6 +140,55 @@ def test_demonstrations_of_a_team_are_rows_of_its_agents(tokenizer: Any) -> None
         assert view.meta["agent"] in prompt and '{"' not in prompt
     texts = environment_corpus(coop, groups=EASY)
     assert not any(text.startswith("{") for text in texts) and any("gives you" in text for text in texts)
+
+
+def test_a_joint_record_is_known_without_its_infos(tokenizer: Any) -> None:
+    codec = make_codec(tokenizer)
+    told = oracle_demonstrations(coop, 2, groups=EASY)
+    bare = [replace(joint, turns=tuple(replace(turn, info={}) for turn in joint.turns)) for joint in told]
+    assert all(map(is_team_record, bare)) and not any(is_team_record(v) for joint in bare for v in views(joint))
+    assert sft_dataset(bare, codec).to_list() == sft_dataset(told, codec).to_list()
+    assert not is_team_record(replace(bare[0], turns=bare[0].turns[:1], instructions="Play."))
+    assert not is_team_record(replace(bare[0], turns=(), final_observation="The machine failed."))
+
+
+def test_algorithms_for_one_refuse_teams_from_python_too(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
+    codec, alone = make_codec(tokenizer), list(demonstrations()[:2])
+    joint = oracle_demonstrations(coop, 1, groups=EASY)[0]
+    shorter = replace(joint, turns=joint.turns[:1], success=False, score=0.0)
+    with pytest.raises(UsageError, match=f"{COOP}, .*{joint.task.id}.* is a team, and dpo trains one that plays alone"):
+        make_pairs([*alone, joint, shorter])
+    with pytest.raises(UsageError, match="and dpo trains one that plays alone"):
+        dpo_dataset(iter([Pair(joint, shorter, Preference.SUCCESS)]), codec)
+
+    def evolve(demos: list[Trajectory], env: Any, rounds: int = 1) -> None:
+        plan = EvolSettings(rounds=rounds, tasks=1, samples=1, groups=None)
+        agentevol(model_path, demos, env, codec, sft_config(tmp_path / "out"), plan)
+
+    with pytest.raises(UsageError, match=f"{COOP}, .* is a team, and agentevol trains"):
+        evolve([*alone, joint], craft, rounds=0)
+    with pytest.raises(UsageError, match="of crafter_0, crafter_1, is a team, and agentevol trains"):
+        evolve(alone, coop)
+    assert not (tmp_path / "out").exists()
+
+
+def test_whitening_is_by_role() -> None:
+    """Two tasks, two roles, two episodes of each: what one role earns changes nothing for the other."""
+    rng = torch.Generator().manual_seed(0)
+    mask = torch.rand(8, 5, generator=rng) < 0.7
+    rewards = torch.randn(8, 5, generator=rng, dtype=torch.float64)
+    usable = torch.tensor([True, True, True, False, True, True, True, True])
+    batch = Batch(rewards, mask, usable, 2, rewards * 0, rewards[:, 0] * 0, roles=2)
+    first, second = [0, 1, 4, 5], [2, 3, 6, 7]
+    for name in ("reinforce++", "reinforce++-baseline", "gae"):
+        estimate = ESTIMATORS[name].estimate
+        found = estimate(batch, Credit())
+        for rows in (first, second):
+            own = found[rows][batch.learned[rows]]
+            assert abs(float(own.mean())) < 1e-12 and float(own.std()) == pytest.approx(1, abs=1e-6)
+            alone = Batch(rewards[rows], mask[rows], usable[rows], 2, rewards[rows] * 0, rewards[rows, 0] * 0)
+            torch.testing.assert_close(found[rows], estimate(alone, Credit()))
+        assert (found[~batch.learned] == 0).all()
 
 
 def last_scores(trainer: Any, groups: int) -> torch.Tensor:
@@ -165,6 +221,20 @@ def test_each_role_has_a_baseline_of_its_own(estimator: str, tokenizer: Any, tmp
     by_hand = {"grpo": (scores - mean) / (scores.std(1, keepdim=True) + 1e-4), "rloo": (scores - mean) * 4 / 3}
     torch.testing.assert_close(batch["advantages"], by_hand[estimator].view(-1))
     assert logged(trainer)["frac_reward_zero_std"] == logged(trainer)["rollout/equal_groups"] == 0
+
+
+@pytest.mark.train
+def test_a_role_that_earns_nothing_is_not_held_against_the_others_mean(tokenizer: Any, tmp_path: Path) -> None:
+    def make() -> ScoredCoop:
+        return ScoredCoop(poor="crafter_1")
+
+    trainer = team_trainer(tmp_path, tokenizer, make, advantage_estimator="reinforce++")
+    batch = first_batch(trainer)
+    rich, poor = batch["advantages"].view(2, 2, 4, -1).unbind(1)
+    learned = (batch["completion_mask"] * batch["tool_mask"]).bool().view(2, 2, 4, -1)[:, 0]
+    assert (poor == 0).all()
+    assert float(rich[learned].mean()) == pytest.approx(0, abs=1e-5)
+    assert float(rich[learned].std()) == pytest.approx(1, abs=1e-3)
 
 
 @pytest.mark.train

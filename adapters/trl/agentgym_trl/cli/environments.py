@@ -9,6 +9,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.multiagent.joint import is_team
 from agentgym_envs.rollout.mixture import Member, read_env_kwargs, read_mixture
 from agentgym_trl.cli.arguments import EnvArguments
+from agentgym_trl.refusals import team_refused
 
 
 def environments(arguments: EnvArguments) -> list[Member]:
@@ -25,10 +26,7 @@ def only_environment(arguments: EnvArguments, *, teams: bool = False) -> Member:
     if len(found) != 1:
         raise UsageError(f"this algorithm takes one environment, got {', '.join(e.id for e in found)}")
     if not teams and is_team(found[0].id):
-        raise UsageError(
-            f"{found[0].id} is a team, and this algorithm trains one that plays alone; "
-            "teams are trained by sft and by the online algorithms (grpo, rloo, reinforce++, ppo)"
-        )
+        raise team_refused(found[0].id, "this algorithm")
     return found[0]
 
 
