@@ -19,7 +19,7 @@ from agentgym_envs.webarena.official.tasks import GROUPS as OFFICIAL_GROUPS
 from .episodes import episode, several
 
 TEXTCRAFT, SEARCH, WEB = "AgentGym/TextCraft-v0", "AgentGym/Search-v0", "AgentGym/WebArena-v0"
-OUTSIDE = {"AgentGym/MiniWoB-v0"}
+OUTSIDE = {"AgentGym/MiniWoB-v0", "AgentGym/PlannerActor-v0", "AgentGym/TextCraftCoop-v0"}
 """Environments that the paper does not evaluate."""
 
 
