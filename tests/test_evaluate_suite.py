@@ -46,6 +46,13 @@ def test_every_group_has_one_row(env_id: str) -> None:
         assert not table.outside
 
 
+@pytest.mark.parametrize("env_id", sorted(OUTSIDE))
+def test_what_the_paper_does_not_evaluate_fills_no_row(env_id: str) -> None:
+    table = suite_table([episode("t/1", 1, env_id=env_id, group=groups_of(env_id)[0])])
+    assert not any(row.metrics for scenario in table.scenarios for row in scenario.rows)
+    assert table.outside == {env_id: 1}
+
+
 def test_no_row_is_made_of_a_group_that_is_not_there() -> None:
     known = {group for env_id in set(agentgym_envs.env_ids()) - OUTSIDE for group in groups_of(env_id)}
     known |= {part.name for part in PUBLISHED}
