@@ -19,7 +19,7 @@ from agentgym_envs.webarena.official.tasks import GROUPS as OFFICIAL_GROUPS
 from .episodes import episode, several
 
 TEXTCRAFT, SEARCH, WEB = "AgentGym/TextCraft-v0", "AgentGym/Search-v0", "AgentGym/WebArena-v0"
-OUTSIDE = {"AgentGym/MiniWoB-v0"}
+OUTSIDE = {"AgentGym/MiniWoB-v0", "AgentGym/PlannerActor-v0", "AgentGym/TextCraftCoop-v0"}
 """Environments that the paper does not evaluate."""
 
 
@@ -44,6 +44,13 @@ def test_every_group_has_one_row(env_id: str) -> None:
         filled = [row for scenario in table.scenarios for row in scenario.rows if row.metrics]
         assert len(filled) == 1, (env_id, group)
         assert not table.outside
+
+
+@pytest.mark.parametrize("env_id", sorted(OUTSIDE))
+def test_what_the_paper_does_not_evaluate_fills_no_row(env_id: str) -> None:
+    table = suite_table([episode("t/1", 1, env_id=env_id, group=groups_of(env_id)[0])])
+    assert not any(row.metrics for scenario in table.scenarios for row in scenario.rows)
+    assert table.outside == {env_id: 1}
 
 
 def test_no_row_is_made_of_a_group_that_is_not_there() -> None:
