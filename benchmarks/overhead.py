@@ -149,7 +149,7 @@ def scenario(name: str, steps: int, repeats: int) -> dict[str, Any]:
     runs = [figures_of(launch(name, steps, seed)) for seed in range(repeats)]
     samples = {figure: [round(run[figure], 5) for run in runs] for figure in runs[0]}
     median = {figure: statistics.median(values) for figure, values in samples.items()}
-    settings = asdict(SETTINGS[name](steps=steps))  # type: ignore[call-overload]
+    settings = asdict(SETTINGS[name](steps=steps))
     return {"median": median, "samples": samples, "settings": settings}
 
 

@@ -91,7 +91,7 @@ def _peer_measures(env_id: str, seconds: float) -> dict[str, Callable[[], float]
     peer = peer_of(env_id)
     if peer is None:
         return {}
-    steps = {f"steps, {peer.name}": partial(_peer_step_rate, peer, seconds)}
+    steps: dict[str, Callable[[], float]] = {f"steps, {peer.name}": partial(_peer_step_rate, peer, seconds)}
     if not peer.steady:
         return steps
     return {f"resets, {peer.name}": partial(_reset_rate, lambda seed: peer.reset(seed), seconds), **steps}

@@ -20,13 +20,13 @@ def serve(port: int) -> None:
     interfaces: Any = importlib.import_module("openenv.core.env_server.interfaces")
     http_server: Any = importlib.import_module("openenv.core.env_server.http_server")
 
-    class Say(types.Action):
+    class Say(types.Action):  # type: ignore[misc]
         message: str
 
-    class Heard(types.Observation):
+    class Heard(types.Observation):  # type: ignore[misc]
         text: str = ""
 
-    class TaskEnv(interfaces.Environment):
+    class TaskEnv(interfaces.Environment):  # type: ignore[misc]
         SUPPORTS_CONCURRENT_SESSIONS = True
 
         def __init__(self) -> None:

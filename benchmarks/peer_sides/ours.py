@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 
@@ -55,10 +57,10 @@ def together(envs: TextVectorEnv) -> int:
 def main() -> None:
     alone = gym.make(ENV_ID)
     figures = {"one": timed(lambda: one(alone), seconds())}
-    for name, backend in (("make_vec, inline", "inline"), ("make_vec, processes", "process")):
-        workers = {"num_workers": 2} if backend == "process" else {}
-        envs = agentgym_envs.make_vec(ENV_ID, TOGETHER, backend=backend, **workers)
-        figures[name] = timed(lambda envs=envs: together(envs), seconds())  # type: ignore[misc]
+    vectors: dict[str, dict[str, Any]] = {"inline": {}, "processes": {"backend": "process", "num_workers": 2}}
+    for name, options in vectors.items():
+        envs = agentgym_envs.make_vec(ENV_ID, TOGETHER, **{"backend": "inline", **options})
+        figures[f"make_vec, {name}"] = timed(lambda envs=envs: together(envs), seconds())  # type: ignore[misc]
         envs.close()
     with serving([f"benchmarks.peer_sides.ours:{ENV_ID}"], ()) as (_, url):
         remote = gym.make(ENV_ID, base_url=url)

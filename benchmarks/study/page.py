@@ -23,7 +23,7 @@ _PART = re.compile(r"(<!-- study (\S+) -->\n).*?(<!-- end of study -->)", re.DOT
 def fill(page: str, figures: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None) -> str:
     """The page with what stands between its markers made anew from the figures."""
     scenarios: Mapping[str, Scenario] = (figures or {}).get("scenarios", {})
-    parts = {name: partial(_scenario, one) for name, one in scenarios.items()}
+    parts: dict[str, Callable[[], str]] = {name: partial(_scenario, one) for name, one in scenarios.items()}
     if scenarios:
         parts["picture"] = lambda: "![Success, turns and final success by horizon](study.png)"
     if gpu and gpu["runs"]:

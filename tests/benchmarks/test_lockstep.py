@@ -26,7 +26,7 @@ def test_virtual_time_passes_without_being_waited_for() -> None:
         return asyncio.get_running_loop().time()
 
     async def both() -> list[float]:
-        return await asyncio.gather(sleeper("long", 7200), sleeper("short", 0.001), sleeper("middle", 60))
+        return list(await asyncio.gather(sleeper("long", 7200), sleeper("short", 0.001), sleeper("middle", 60)))
 
     began = time.perf_counter()
     times, end = run_virtual(both())
@@ -45,8 +45,12 @@ def test_virtual_time_outs_end_what_takes_longer() -> None:
 
 
 def test_threads_are_waited_for_where_no_timer_runs() -> None:
+    def slow() -> str:
+        time.sleep(0.05)
+        return threading.current_thread().name
+
     async def ask() -> str:
-        return await asyncio.to_thread(lambda: time.sleep(0.05) or threading.current_thread().name)
+        return await asyncio.to_thread(slow)
 
     name, seconds = run_virtual(ask())
     assert name != threading.main_thread().name
@@ -112,7 +116,8 @@ def test_latencies_of_a_real_model_are_read(tmp_path: Path) -> None:
     path = tmp_path / "seconds.json"
     path.write_text(json.dumps([[1, 2.5], [3]]), encoding="utf-8")
     assert read(path) == Recording([[1.0, 2.5], [3.0]], [[0.0, 0.0], [0.0]])
-    for wrong in ([], [[]], {"a": 1}, [[-1]], ["12"]):
+    wrongs: list[object] = [[], [[]], {"a": 1}, [[-1]], ["12"]]
+    for wrong in wrongs:
         path.write_text(json.dumps(wrong), encoding="utf-8")
         with pytest.raises(ValueError, match="list of lists of seconds"):
             read(path)

@@ -99,7 +99,7 @@ class Told:
         return []
 
     def ask(self, deed: str, env: str, **order: object) -> dict:
-        _, level = order["levels"]  # type: ignore[misc]
+        level: int = order["levels"][1]  # type: ignore[index]
         memory = {1: {"here program": 30.01}, level: {"here program": 30 + 0.01 * level * (1.1 if level > 99 else 1)}}
         cost = {"here program": 0.25, "wall": 9.0, "here ended": 0.25}
         return {"memory": json.loads(json.dumps(memory)), "reset": cost, "step": cost}
