@@ -19,7 +19,9 @@ from benchmarks.book.plots import PLOTS
 from benchmarks.book.runner import records
 from benchmarks.book.tables import cores_table, growth_table, lockstep_table, overhead_table, scale_table
 
-PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "benchmarks.md"
+README = ROOT / "README.md"
 PICTURES = "benchmarks"
 _BLOCK = re.compile(r"(<!-- book:([a-z-]+) -->\n).*?(<!-- /book -->)", re.DOTALL)
 
@@ -74,6 +76,18 @@ def headline(book: Book) -> str:
     return text.table(("chapter", "figure", "ours", "beside it", "whose", "times better", "target", "met"), lines)
 
 
+def readme(book: Book) -> str:
+    """A figure of each chapter that has something beside it, for those who only look."""
+    lines = []
+    for name, chapter in CHAPTERS.items():
+        row = None if chapter.readme is None else chapter.rows[chapter.readme]
+        for told in (told for told in book.figures(name) if told.row == row):
+            what, ours, _, theirs, whose, times, *_ = text.cells(told)
+            link = f"[{chapter.title}](docs/{PAGE.name}#{anchor(chapter.title)})"
+            lines.append((f"{link}: {what}", ours, theirs, whose, times))
+    return text.table(("", "ours", "beside it", "whose", "times better"), lines)
+
+
 def anchor(title: str) -> str:
     """The address of a heading, as Markdown pages have it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
@@ -113,6 +127,7 @@ def with_result(name: str, make: Callable[[Any], str]) -> Callable[[Book], str]:
 
 TABLES: Mapping[str, Callable[[Book], str]] = {
     "headline": headline,
+    "readme": readme,
     "missed": missed,
     "contents": contents,
     "scale-table": with_result("scale", scale_table),
@@ -124,10 +139,12 @@ TABLES: Mapping[str, Callable[[Book], str]] = {
 
 
 def write(folder: Path, pictures: bool = True) -> Path:
-    """Write the page, and its pictures, into a folder of figures; where it lies."""
+    """Write the page, and its pictures, into a folder of figures; where it lies. With docs/, the README's table too."""
     book, page = Book(folder), folder / PAGE.name
     source = page if page.exists() else PAGE
     page.write_text(render(source.read_text(encoding="utf-8"), book), encoding="utf-8")
+    if folder.resolve() == PAGE.parent:
+        README.write_text(render(README.read_text(encoding="utf-8"), book), encoding="utf-8")
     if pictures:
         (folder / PICTURES).mkdir(exist_ok=True)
         for name, plot in PLOTS.items():

@@ -71,7 +71,7 @@ TEXTCRAFT = StudySettings(
     "textcraft",
     "AgentGym/TextCraft-v0",
     ("depth-1", "depth-2"),
-    {"worlds": "invented", "groups": ["depth-1", "depth-2"], "max_distractors": 0, "instructions": ""},
+    {"worlds": "fictional", "groups": ["depth-1", "depth-2"], "max_distractors": 0, "instructions": ""},
 )
 BABYAI = StudySettings(
     "babyai",

@@ -13,7 +13,7 @@ from benchmarks.book.__main__ import main
 from benchmarks.book.chapters import CHAPTERS, Chapter
 from benchmarks.book.figures import Row, figure, find
 from benchmarks.book.readers import scale
-from benchmarks.book.render import PAGE, TABLES, Book, anchor, block, missed, render
+from benchmarks.book.render import PAGE, README, TABLES, Book, anchor, block, missed, render
 from benchmarks.book.runner import RECORD, Wish, arguments, finished, processor, records, run, this_machine
 from benchmarks.book.venvs import ROOT, Venv, lacking, thread_limits
 
@@ -140,6 +140,8 @@ def test_the_page_is_what_the_figures_make_of_it() -> None:
     """If not: python -m benchmarks.book --out docs --render."""
     page = PAGE.read_text(encoding="utf-8")
     assert render(page, Book(DOCS)) == page
+    readme = README.read_text(encoding="utf-8")
+    assert "<!-- book:readme -->" in readme and render(readme, Book(DOCS)) == readme
 
 
 def test_the_page_has_every_chapter_under_its_heading_and_every_picture() -> None:
@@ -148,7 +150,7 @@ def test_the_page_has_every_chapter_under_its_heading_and_every_picture() -> Non
     for name, chapter in CHAPTERS.items():
         assert f"<!-- book:{name} -->" in page
         assert anchor(chapter.title) in headings
-    assert all(f"<!-- book:{name} -->" in page for name in TABLES)
+    assert all(f"<!-- book:{name} -->" in page for name in TABLES if name != "readme")
     pictures = [line.split("](")[1].rstrip(")") for line in page.splitlines() if line.startswith("![")]
     assert pictures
     assert [name for name in pictures if not (DOCS / name).is_file()] == []
@@ -249,9 +251,12 @@ def test_the_command_lists_and_renders(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["--list"]) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in CHAPTERS)
-    (tmp_path / "benchmark-textcraft.json").write_bytes((DOCS / "benchmark-textcraft.json").read_bytes())
+    figures = (DOCS / "benchmark-textcraft.json").read_text(encoding="utf-8")
+    (tmp_path / "benchmark-textcraft.json").write_text(figures, encoding="utf-8")
     assert main(["--render", "--out", str(tmp_path)]) == 0
-    assert "114,813/s" in (tmp_path / "benchmarks.md").read_text(encoding="utf-8")
+    assert f"{text.number(json.loads(figures)['median']['steps/s'])}/s" in (tmp_path / "benchmarks.md").read_text(
+        encoding="utf-8"
+    )
     assert (tmp_path / "benchmarks" / "headline.png").stat().st_size > 10_000
 
 
