@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.study.settings import StudySettings
 
 Game = tuple[str, int, int]
-"""The group of a task, in which turn it was won (0: it was not), and how many turns were played."""
+"""The kind of a task, in which turn it was won (0: it was not), and how many turns were played."""
 _EVAL_SEED = 7000
 
 
@@ -36,21 +36,21 @@ def play(model: Path, settings: StudySettings, rows: Sequence[dict[str, Any]], t
         sampling=Sampling(settings.max_turn_tokens, temperature),
         concurrency=128,
     )
-    return [game_of(episode.trajectory) for episode in run_sync(played)]
+    return [game_of(row["group"], one.trajectory) for row, one in zip(rows, run_sync(played), strict=True)]
 
 
-def game_of(trajectory: Any) -> Game:
+def game_of(kind: str, trajectory: Any) -> Game:
     turns = len(trajectory.turns)
-    return trajectory.task.group, turns if trajectory.success else 0, turns
+    return kind, turns if trajectory.success else 0, turns
 
 
 def digest(games: Sequence[Game], limits: Sequence[int]) -> dict[str, Any]:
-    """Success within each limit of turns and in each group (within the longest), and the turns that were played."""
-    groups = list(dict.fromkeys(group for group, _, _ in games))
-    own = {name: [game for game in games if game[0] == name] for name in groups}
+    """Success within each limit of turns and in each kind (within the longest), and the turns that were played."""
+    kinds = list(dict.fromkeys(kind for kind, _, _ in games))
+    own = {name: [game for game in games if game[0] == name] for name in kinds}
     return {
         "within": {str(limit): within(games, limit) for limit in limits},
-        "groups": {name: {str(limit): within(own[name], limit) for limit in limits} for name in groups},
+        "kinds": {name: {str(limit): within(own[name], limit) for limit in limits} for name in kinds},
         "turns": round(fmean(turns for _, _, turns in games), 3),
     }
 

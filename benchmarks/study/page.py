@@ -45,10 +45,10 @@ def _scenario(scenario: Scenario) -> str:
 
 def final_table(scenario: Scenario) -> str:
     """What each horizon came to, on held-out tasks."""
-    long, groups = str(scenario["settings"]["long"]), scenario["settings"]["groups"]
+    long, kinds = str(scenario["settings"]["long"]), [kind[0] for kind in scenario["settings"]["kinds"]]
     columns: dict[str, Callable[[Run], float]] = {
         **{f"within {scenario['settings'][name]} turns": last(scenario, name) for name in ("long", "middle", "short")},
-        **{f"{name}, within {long}": partial(_of_group, name, long) for name in groups},
+        **{f"{name}, within {long}": partial(_of_kind, name, long) for name in kinds},
         f"greedy, within {long}": lambda run: 100 * run["greedy"]["within"][long],
         "mean of the curve": area(scenario),
         "below its best mark": decline(scenario),
@@ -57,8 +57,8 @@ def final_table(scenario: Scenario) -> str:
     return table(["horizon", *columns], rows)
 
 
-def _of_group(group: str, limit: str, run: Run) -> float:
-    return 100 * float(run["marks"][-1]["groups"][group][limit])
+def _of_kind(kind: str, limit: str, run: Run) -> float:
+    return 100 * float(run["marks"][-1]["kinds"][kind][limit])
 
 
 def cost_table(scenario: Scenario) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 
@@ -16,26 +16,36 @@ Stages = tuple[tuple[float, int], ...]
 """From which share of the token budget on which limit of turns holds."""
 
 
+class Kind(NamedTuple):
+    """Tasks of a group that take the oracle so many turns; of `draws` tasks of the group about one is such."""
+
+    name: str
+    group: str
+    least: int = 1
+    most: int = 99
+    draws: int = 3
+
+
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """One scenario: a short and a long kind of task (`groups`), half of each, and how they are learned.
+    """One scenario: a short and a long kind of task, half of each, and how they are learned.
 
     `budget` and what ends with `tokens` count a small model's tokens: words, letter pairs, punctuation. Counts of
-    tasks and demonstrations are for each group. `tasks` are played in this order, the same for all horizons, and from
+    tasks and demonstrations are for each kind. `tasks` are played in this order, the same for all horizons, and from
     the beginning again if they do not suffice.
     """
 
     scenario: str
     env_id: str
-    groups: tuple[str, ...]
+    kinds: tuple[Kind, ...]
     env_kwargs: Mapping[str, Any]
     seed: int = 0
     short: int = 3
     middle: int = 5
     long: int = 8
     budget: int = 200_000
-    marks: int = 6
-    demonstrations: int = 250
+    marks: int = 5
+    demonstrations: int = 300
     warm_steps: int = 300
     warm_batch: int = 16
     warm_learning_rate: float = 3e-3
@@ -47,13 +57,18 @@ class StudySettings:
     max_tokens: int = 512
     max_turn_tokens: int = 30
     max_prompt_chars: int = 260
-    eval_tasks: int = 120
+    eval_tasks: int = 80
     save_steps: int = 20
 
     @property
     def make(self) -> Any:
         """Makes an environment."""
         return partial(gym.make, self.env_id, **self.env_kwargs)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that the tasks are drawn from."""
+        return tuple(dict.fromkeys(kind.group for kind in self.kinds))
 
     def stages(self, horizon: str) -> Stages:
         """The limits of turns of one of `HORIZONS`."""
@@ -70,15 +85,18 @@ class StudySettings:
 TEXTCRAFT = StudySettings(
     "textcraft",
     "AgentGym/TextCraft-v0",
-    ("depth-1", "depth-2"),
-    {"worlds": "fictional", "groups": ["depth-1", "depth-2"], "max_distractors": 0, "instructions": ""},
+    (Kind("one ingredient", "depth-1", 2, 2), Kind("two or three", "depth-1", 3, 4, draws=8)),
+    {"worlds": "invented", "groups": ["depth-1"], "max_distractors": 0, "instructions": ""},
+    short=2,
+    middle=4,
+    warm_steps=400,
 )
 BABYAI = StudySettings(
     "babyai",
     "AgentGym/BabyAI-v0",
-    ("GoTo", "Unlock"),
+    (Kind("GoTo", "GoTo"), Kind("Unlock", "Unlock")),
     {"levels": ["GoToObj", "UnlockLocal"], "instructions": ""},
-    budget=50_000,  # an observation has ten times as many tokens as an answer
+    budget=30_000,  # an observation has ten times as many tokens as an answer
     demonstrations=100,
     warm_steps=120,
     tasks_per_step=6,
@@ -86,13 +104,14 @@ BABYAI = StudySettings(
     max_tokens=1536,
     max_turn_tokens=16,
     max_prompt_chars=520,
+    eval_tasks=50,
 )
 SCENARIOS = {settings.scenario: settings for settings in (TEXTCRAFT, BABYAI)}
 
 
 def choose(names: Sequence[str] | None, changes: Mapping[str, Any]) -> list[StudySettings]:
     """The scenarios of these names (all by default) with other values for some settings. Raises UsageError."""
-    fixed = ("scenario", "env_id", "groups", "env_kwargs", "seed")
+    fixed = ("scenario", "env_id", "kinds", "env_kwargs", "seed")
     known = [one.name for one in fields(StudySettings) if one.name not in fixed]
     if wrong := [name for name in changes if name not in known]:
         raise UsageError(f"--set changes {', '.join(wrong)}, which it cannot; it can change {', '.join(known)}")

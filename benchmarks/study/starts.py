@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from functools import partial
-from itertools import chain
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from rich.console import Console
 from agentgym_envs.errors import UsageError
 from benchmarks.study.budget import Deadline
 from benchmarks.study.measuring import digest, play
-from benchmarks.study.settings import StudySettings
+from benchmarks.study.settings import Kind, StudySettings
 
 WAYS = {"sampled": 1.0, "greedy": 0.0}  # temperatures
 _SPLITS = {"demonstrations": "train", "train": "train", "test": "test"}
@@ -57,26 +57,31 @@ def read_json(path: Path) -> Any:
 
 
 def draw(settings: StudySettings, count: int, split: str, seed: int) -> list[list[Any]]:
-    """For each group `count` oracle episodes, of tasks whose prompt is short and which the long limit suffices for."""
+    """For each kind `count` oracle episodes, of tasks whose prompt is short and which the long limit suffices for."""
     from agentgym_envs.core import text_env
     from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_many_text, run_sync
 
     tasks, found = text_env(settings.make()).tasks, []
-    for group in settings.groups:
-        chosen = tasks.take(3 * count, split=split, groups=[group], seed=seed)
+    for kind in settings.kinds:
+        chosen = tasks.take(kind.draws * count, split=split, groups=[kind.group], seed=seed)
         specs = [EpisodeSpec(task.id, seed + number) for number, task in enumerate(chosen)]
         played = run_sync(play_many_text(specs, settings.make, OraclePolicy, limits=Limits(settings.long)))
-        fits = [one for one in played if one.success and len(one.turns[0].observation) <= settings.max_prompt_chars]
+        fits = [one for one in played if one.success and _is_of(kind, one, settings.max_prompt_chars)]
         if len(fits) < count:
             raise UsageError(
-                f"of {3 * count} tasks of {group} only {len(fits)} fit, and {count} are needed: raise max_prompt_chars"
+                f"of {len(chosen)} tasks only {len(fits)} of the kind {kind.name!r} fit, and {count} are needed: raise "
+                "max_prompt_chars, or the kind's draws"
             )
         found.append(fits[:count])
     return found
 
 
+def _is_of(kind: Kind, episode: Any, chars: int) -> bool:
+    return kind.least <= len(episode.turns) <= kind.most and len(episode.turns[0].observation) <= chars
+
+
 def _tasks(settings: StudySettings, home: Path, part: Path) -> None:
-    """Training and held-out tasks, the groups by turns, so that every step has as many of each."""
+    """Training and held-out tasks, the kinds by turns, so that every step has as many of each."""
     from agentgym_envs.rollout.mixture import Drawn
     from agentgym_trl.dataset import as_dataset
 
@@ -86,7 +91,8 @@ def _tasks(settings: StudySettings, home: Path, part: Path) -> None:
         ("test", settings.eval_tasks, 1),  # the same for all seeds
     ):
         mixed = chain.from_iterable(zip(*draw(settings, count, _SPLITS[name], seed), strict=True))
-        rows[name] = as_dataset([Drawn("", one.task, one.seed) for one in mixed]).to_list()
+        drawn = as_dataset([Drawn("", one.task, one.seed) for one in mixed]).to_list()
+        rows[name] = [{**row, "group": kind.name} for row, kind in zip(drawn, cycle(settings.kinds), strict=False)]
     part.write_text(json.dumps(rows) + "\n", encoding="utf-8")
 
 

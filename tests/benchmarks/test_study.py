@@ -33,6 +33,7 @@ TINY = {
     "max_turn_tokens": 12,
     "eval_tasks": 3,
 }
+LIMITS = [str(limit) for limit in TEXTCRAFT.limits]
 
 
 def test_the_page_says_what_the_figures_say() -> None:
@@ -81,11 +82,11 @@ def test_stages_follow_the_tokens_and_not_the_steps(tmp_path: Path) -> None:
     limit = TokenStages(TEXTCRAFT.stages("scalinginter"), 1000, ledger)
     for step, tokens in enumerate([249, 1, 249, 1, 800], start=1):
         ledger.add({"step": step, "sampled": tokens})
-    assert [limit(step) for step in range(6)] == [3, 3, 5, 5, 8, 8]
-    assert TokenStages(TEXTCRAFT.stages("short"), 1000, ledger)(5) == 3
+    assert [limit(step) for step in range(6)] == [2, 2, 4, 4, 8, 8]
+    assert TokenStages(TEXTCRAFT.stages("short"), 1000, ledger)(5) == 2
     ledger.rewind(2)  # a run that goes on from the checkpoint of step 2
     again = Ledger(tmp_path / "ledger.jsonl")
-    assert again.total("sampled") == 250 and TokenStages(limit.stages, 1000, again)(2) == 5
+    assert again.total("sampled") == 250 and TokenStages(limit.stages, 1000, again)(2) == 4
 
 
 def test_the_ledger_counts_what_was_sampled_and_what_was_processed() -> None:
@@ -109,12 +110,12 @@ def test_success_within_a_limit_is_read_off_a_longer_game() -> None:
     games = [("a", 3, 3), ("a", 4, 4), ("b", 0, 8), ("b", 8, 8)]
     found = digest(games, (3, 5, 8))
     assert found["within"] == {"3": 0.25, "5": 0.5, "8": 0.75}
-    assert found["groups"]["a"] == {"3": 0.5, "5": 1.0, "8": 1.0} and found["turns"] == 5.75
+    assert found["kinds"]["a"] == {"3": 0.5, "5": 1.0, "8": 1.0} and found["turns"] == 5.75
 
 
 @pytest.mark.parametrize("settings", [TEXTCRAFT, BABYAI], ids=lambda settings: settings.scenario)
 def test_the_tasks_need_different_horizons(settings: Any) -> None:
-    """The short limit suffices the oracle for most of the first group, and for a part of the second."""
+    """The short limit suffices the oracle for most of the first kind, and for a part of the second."""
     pytest.importorskip("minigrid")
     near, far = draw(settings, 30, "validation", 0)
     shares = [sum(len(one.turns) <= settings.short for one in group) / len(group) for group in (near, far)]
@@ -160,7 +161,7 @@ def test_a_run_that_is_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path) -> 
         del found["cpu_seconds"]
     assert one == another and one["marks"][-1]["sampled"] >= TINY["budget"]
     limits = [row["limit"] for row in Ledger(home / "scalinginter/ledger.jsonl").rows]
-    assert limits == sorted(limits) and {limits[0], limits[-1]} == {3, 8}
+    assert limits == sorted(limits) and {limits[0], limits[-1]} == {TEXTCRAFT.short, TEXTCRAFT.long}
     assert sorted(path.name for path in (home / "scalinginter").iterdir()) == ["figures.json", "ledger.jsonl", "marks"]
 
 
@@ -223,14 +224,14 @@ def run(horizon: str, seed: int, *success: float) -> dict[str, Any]:
         {
             "sampled": 505.0 * number,
             **digest(
-                [("depth-1", 3, 3)] * round(50 * share) + [("depth-2", 0, 8)] * round(50 * (1 - share)), (3, 5, 8)
+                [("near", 2, 2)] * round(50 * share) + [("far", 0, 8)] * round(50 * (1 - share)), TEXTCRAFT.limits
             ),
         }
         for number, share in enumerate(success, start=1)
     ]
     for mark, share in zip(marks, success, strict=True):
-        mark["within"] = dict.fromkeys(("3", "5", "8"), share)
-        mark["groups"] = {name: dict.fromkeys(("3", "5", "8"), share) for name in TEXTCRAFT.groups}
+        mark["within"] = dict.fromkeys(LIMITS, share)
+        mark["kinds"] = {kind.name: dict.fromkeys(LIMITS, share) for kind in TEXTCRAFT.kinds}
     totals = {"steps": 7, "sampled": 1010.0, "processed": 5000.0, "episodes": 56, "cpu_seconds": 120.0}
     training = [{"won": 0.5, "turns": 4.0, "limit": 8.0}, None] * 6
     return {"horizon": horizon, "seed": seed, **totals, "marks": marks, "greedy": marks[-1], "training": training}
@@ -239,5 +240,5 @@ def run(horizon: str, seed: int, *success: float) -> dict[str, Any]:
 def scenario() -> dict[str, Any]:
     ends = {"short": (0.3, 0.3), "long": (0.5, 0.4), "scalinginter": (0.6, 0.6)}
     runs = {name: [run(name, seed, 0.2, end) for seed, end in enumerate(own)] for name, own in ends.items()}
-    start = {"sampled": digest([("depth-1", 3, 3), ("depth-2", 0, 8)], (3, 5, 8))}
+    start = {"sampled": digest([("near", 2, 2), ("far", 0, 8)], TEXTCRAFT.limits)}
     return {"settings": figures.recorded(TEXTCRAFT), "starts": [start, start], "runs": runs}
