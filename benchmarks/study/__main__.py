@@ -44,11 +44,15 @@ def piece(options: argparse.Namespace) -> int:
 
 
 def render(options: argparse.Namespace) -> int:
-    """Figures, picture and tables, from what is finished. Without --work the page is made anew from the figures."""
+    """Figures, picture and tables, from what is finished. Without --work the page is made anew from the figures.
+
+    A scenario of which --work has nothing keeps the figures that it has.
+    """
     out: Path = options.docs
     if options.work is not None:
         found = figures.collect(options.work, list(SCENARIOS.values()))
-        write(out / "study.json", {"machine": machine(), "scenarios": found})
+        known = (read(out / "study.json") or {"scenarios": {}})["scenarios"]
+        write(out / "study.json", {"machine": machine(), "scenarios": {**known, **found}})
     kept, of_gpu = (read(out / name) for name in ("study.json", "study-gpu.json"))
     if kept and kept["scenarios"]:
         plots.plot(out / "study.png", kept["scenarios"])
