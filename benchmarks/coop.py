@@ -66,9 +66,7 @@ class CoopSettings(DemoSettings):
     group_size: int = 16
     micro_batch: int = 64
     rounds: str = "7"
-    every: int = 1000
     max_turn_tokens: int = 22
-    max_prompt_chars: int = 600
     eval_turns: int = 7
     eval_turn_tokens: int = 22
 

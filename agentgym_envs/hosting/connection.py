@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from agentgym_envs.errors import UsageError
 
+_log = logging.getLogger(__name__)
 Done = Callable[[Any], None]
 """Takes the reply of a call, or the exception it ended in. Called once, on any thread, and must not block."""
 
@@ -29,9 +32,18 @@ class Connection(ABC):
     more: the place died, was restarted, or dropped a session that was idle for too long.
     """
 
-    @abstractmethod
     def call(self, session: str, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Carry out a verb of `agentgym_envs.hosting.host` and wait for its reply (JSON)."""
+        return self.ask(session, verb, arguments)
+
+    def ask(self, session: str, verb: str, arguments: Mapping[str, Any], seconds: float | None = None) -> Any:
+        """Post one call and wait for its reply. Raises what it ended in, and queue.Empty after `seconds`."""
+        answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.post([Posted(session, verb, arguments, answer.put)])
+        reply = answer.get(timeout=seconds)
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply
 
     @abstractmethod
     def post(self, calls: Sequence[Posted]) -> None:
@@ -44,6 +56,14 @@ class Connection(ABC):
     def abandon(self, session: str) -> None:
         """Free a session of which a call hangs, by force if need be."""
         self.close_session(session)
+
+
+def hand_over(done: Done, reply: Any) -> None:
+    """Give a reply. One that cannot be taken, as where an event loop is closed by now, must not cost others theirs."""
+    try:
+        done(reply)
+    except Exception:
+        _log.exception("a reply could not be handed over")
 
 
 def check_seconds(name: str, value: Any, *, or_zero: bool = False) -> None:

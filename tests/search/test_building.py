@@ -13,18 +13,7 @@ from agentgym_envs.search.retrieval.building import extend_index, index_corpus, 
 from agentgym_envs.search.retrieval.index import MANIFEST, build_index, open_index, read_manifest
 from agentgym_envs.search.retrieval.passages import OFFSETS, TEXTS, PassageStore
 from agentgym_envs.search.retrieval.writing import IDS, StoreWriter
-from tests.search.test_index import CITIES, line, names, stop_at_engine, write
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    return write(tmp_path / "cities.jsonl", map(line, CITIES))
-
-
-@pytest.fixture
-def made(corpus: Path, tmp_path: Path) -> Path:
-    index_corpus(corpus, tmp_path / "made")
-    return tmp_path / "made"
+from tests.search.cities import CITIES, names, stop_at_engine
 
 
 def touch(path: Path) -> None:

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,35 +22,10 @@ from agentgym_envs.search.retrieval.building import extend_index, index_corpus, 
 from agentgym_envs.search.retrieval.index import MANIFEST, build_index, open_index, read_manifest
 from agentgym_envs.search.retrieval.jsonl import Corpus
 from agentgym_envs.search.retrieval.passages import OFFSETS, TEXTS, PassageStore
+from tests.search.cities import CITIES, line, names, stop_at_engine, write
 from tests.waiting import SECONDS, until
 
 ROOT = Path(__file__).parents[2]
-CITIES = [Passage(f"c{i}", f'"City {i}"\nCity {i} lies on the river number {i % 7}.') for i in range(60)]
-
-
-def line(passage: Passage) -> bytes:
-    return json.dumps(passage._asdict()).encode() + b"\n"
-
-
-def write(path: Path, lines: Iterable[bytes]) -> Path:
-    path.write_bytes(b"".join(lines))
-    return path
-
-
-def names(folder: Path, query: str = "river 3", engine: str = "tantivy") -> list[str]:
-    return [hit.passage.id for hit in open_index(folder, engine).search([query], 5)[0]]
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    return write(tmp_path / "cities.jsonl", map(line, CITIES))
-
-
-@pytest.fixture
-def made(corpus: Path, tmp_path: Path) -> Path:
-    index_corpus(corpus, tmp_path / "made")
-    return tmp_path / "made"
-
 
 # Reading
 
@@ -390,11 +365,6 @@ def test_wherever_it_is_interrupted_it_goes_on(
     for name in (TEXTS, OFFSETS):
         assert (folder / name).read_bytes() == (made / name).read_bytes()
     assert open_index(folder).search(["river 3", "city"], 9) == open_index(made).search(["river 3", "city"], 9)
-
-
-def stop_at_engine(stage: str, done: int, total: int) -> None:
-    if stage == building.INDEXING:
-        raise KeyboardInterrupt
 
 
 def test_stopped_just_when_the_passages_were_named(corpus: Path, tmp_path: Path) -> None:

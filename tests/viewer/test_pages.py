@@ -17,7 +17,7 @@ from agentgym_envs.viewer.api import Viewer
 from agentgym_envs.viewer.export import export_html
 from tests.viewer.panel_episodes import nothing, play
 from tests.viewer.records import record, save
-from tests.viewer.showing import NAMED, chromium, page_of, roles_and_names, serving
+from tests.viewer.showing import NAMED, page_of, roles_and_names, serving
 
 PHONE = {"viewport": {"width": 360, "height": 740}}
 CONTRAST = """() => {
@@ -70,20 +70,8 @@ def episodes() -> list[Trajectory]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("viewer") / "run.jsonl", *episodes())
-
-
-@pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
-    with serving(folder) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ import pytest
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer import panels
 from agentgym_envs.viewer.panels import panels_of
-from agentgym_envs.webarena.browser.chromium import find_chromium
 from tests.viewer.panel_episodes import LOOK, episode, nothing, play, web_page
 from tests.viewer.teams import hostile
 
@@ -54,17 +53,6 @@ def episodes() -> dict[str, Trajectory]:
             ["wait", "click [3]"],
         ),
     }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        program = find_chromium(None, playwright.chromium.executable_path)
-        made = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield made
-        made.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,9 @@ import pytest
 
 from agentgym_envs.viewer.api import Viewer
 from tests.viewer.records import record, save
-from tests.viewer.showing import chromium, page_of, serving
+from tests.viewer.showing import page_of, serving
 
 PLANNER = {"policy": "openai:M", "agent": {"name": "plan", "plan": "First north, then <b>rest</b>.", "summaries": 2}}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +21,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(path / "one.jsonl", *(record("t/1", "look", seed=seed, meta=PLANNER) for seed in (0, 1)))
     save(path / "two.jsonl", record("t/1", "wait", meta={"policy": "small"}))
     return path
-
-
-@pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
-    with serving(folder) as found:
-        yield found
 
 
 def test_siblings_of_the_same_seed_come_first(folder: Path) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.viewer.records import record, save
-from tests.viewer.showing import chromium, page_of, serving
+from tests.viewer.showing import page_of, serving
 
 LIMITS = {"TextCraft": (10, 20, 30), "BabyAI": (6, 13, 20)}
 STEPS = range(1, 31)
@@ -34,12 +33,6 @@ def write_run(path: Path, *rows: dict[str, Any]) -> Path:
     path.mkdir(parents=True)
     (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as made:
-        yield made
 
 
 @pytest.fixture

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import cache
+from html import unescape
+from typing import Any, Protocol, TypeVar
 
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.webarena.actions import Stop, read
 from agentgym_envs.webarena.env import WebArenaEnv
+from agentgym_envs.webarena.evaluators.state import Change, differences
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.kit.app import make_app
 from agentgym_envs.webarena.sites.kit.signing_in import cookie_of
 from agentgym_envs.webarena.sites.kit.site import ORIGINS
-from agentgym_envs.webarena.sites.world import world
+from agentgym_envs.webarena.sites.world import FREE, World, world
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.table import instances_of
 from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
 
 MOST_TURNS = 40
+
+
+class _Visits(Protocol):
+    episode: Episode
+
+
+_V = TypeVar("_V", bound=_Visits)
 
 
 def client(site: str, seed: int = 1, *, app: Any = None) -> tuple[Any, Episode]:
@@ -34,6 +45,57 @@ def client(site: str, seed: int = 1, *, app: Any = None) -> tuple[Any, Episode]:
         follow_redirects=False,
     )
     return made, episode
+
+
+@cache
+def _app(site: str) -> Any:
+    return make_app(origins={site: ORIGINS[site]})
+
+
+class Visitor:
+    """A visitor of one site in an episode of its own."""
+
+    def __init__(self, site: str) -> None:
+        self.asks, self.episode = client(site, app=_app(site))
+
+    @property
+    def world(self) -> World:
+        return self.episode.world
+
+    def get(self, path: str, status: int = 200, **how: Any) -> str:
+        """The text of a page."""
+        answer = self.asks.get(path, **how)
+        assert answer.status_code == status, (path, answer.status_code, answer.text)
+        return unescape(re.sub(r"\s+", " ", answer.text))
+
+    def post(self, path: str, status: int = 303, /, **form: Any) -> str:
+        """Where the answer leads, or its text."""
+        answer = self.asks.post(path, data=form)
+        assert answer.status_code == status, (path, answer.status_code, answer.text)
+        return str(answer.headers.get("location", answer.text))
+
+    def value(self, query: str, *arguments: Any) -> Any:
+        """As it is now."""
+        row = self.episode.database.execute(query, arguments).fetchone()
+        return None if row is None else row[0]
+
+    def changes(self) -> list[Change]:
+        return differences(self.world.database, self.episode.database, FREE)
+
+    def changed(self) -> list[tuple[str, Any, Any]]:
+        """(table, what was before, what is after) in the columns that differ."""
+        return [(c.table, _part(c, c.before), _part(c, c.after)) for c in self.changes()]
+
+
+def _part(change: Change, row: Any) -> Any:
+    return {name: row[name] for name in sorted(change.columns)} if row and change.columns else row
+
+
+def visit(made: _V) -> Iterator[_V]:
+    """What a fixture yields; its episode ends without a failure of the site."""
+    yield made
+    assert made.episode.failures == []
+    episodes().close(made.episode)
 
 
 def signed_out(episode: Episode) -> dict[str, str]:

@@ -12,9 +12,8 @@ from agentgym_envs.webarena.sites.admin.days import day_after, first_of_month, p
 from agentgym_envs.webarena.sites.admin.forms import dollars, slug_of
 from agentgym_envs.webarena.sites.admin.menu import MENU, place_of
 from agentgym_envs.webarena.sites.clock import day, minute
-from agentgym_envs.webarena.sites.episodes import episodes
 from agentgym_envs.webarena.sites.kit.rendering import money
-from tests.webarena.embedded import signed_out
+from tests.webarena.embedded import signed_out, visit
 from tests.webarena.office import ADDRESS, HOSTILE, OPEN, Office, cells, found, plain
 
 MENU_PATHS = [entry.path for section in MENU for entry in section.entries]
@@ -40,10 +39,7 @@ NOWHERE = [
 
 @pytest.fixture
 def office() -> Iterator[Office]:
-    made = Office()
-    yield made
-    assert made.episode.failures == []
-    episodes().close(made.episode)
+    yield from visit(Office())
 
 
 @pytest.mark.parametrize("path", ["/", *MENU_PATHS])

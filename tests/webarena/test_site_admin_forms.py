@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from agentgym_envs.webarena.sites.admin.forms import dollars, slug_of
-from agentgym_envs.webarena.sites.episodes import episodes
+from tests.webarena.embedded import visit
 from tests.webarena.office import ADDRESS, HOSTILE, Office
 
 pytestmark = pytest.mark.slow
@@ -17,10 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def office() -> Iterator[Office]:
-    made = Office()
-    yield made
-    assert made.episode.failures == []
-    episodes().close(made.episode)
+    yield from visit(Office())
 
 
 # The catalogue

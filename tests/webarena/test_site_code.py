@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from agentgym_envs.webarena.sites.code.markdown import markdown
-from agentgym_envs.webarena.sites.episodes import episodes
+from tests.webarena.embedded import visit
 from tests.webarena.hosting import Code
 
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(1)> {{ 7*7 }} {% raw %} ' " & é"""
@@ -34,10 +34,7 @@ PROJECT_PAGES = """
 
 @pytest.fixture
 def code() -> Iterator[Code]:
-    made = Code()
-    yield made
-    assert made.episode.failures == []
-    episodes().close(made.episode)
+    yield from visit(Code())
 
 
 def test_main_pages(code: Code) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from agentgym_envs.webarena.sites.episodes import episodes
+from tests.webarena.embedded import visit
 from tests.webarena.hosting import Code
 
 pytestmark = pytest.mark.slow
@@ -16,10 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def code() -> Iterator[Code]:
-    made = Code()
-    yield made
-    assert made.episode.failures == []
-    episodes().close(made.episode)
+    yield from visit(Code())
 
 
 def test_tags_and_releases(code: Code) -> None:

@@ -9,31 +9,21 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
-from html import unescape
 from importlib.resources import files
 from typing import Any
 
 import pytest
 
-from agentgym_envs.webarena.evaluators.state import Change, differences
 from agentgym_envs.webarena.sites.country import make_country
-from agentgym_envs.webarena.sites.episodes import episodes
 from agentgym_envs.webarena.sites.forum import data
 from agentgym_envs.webarena.sites.forum.listing import SHOWN
-from agentgym_envs.webarena.sites.kit.app import make_app
-from agentgym_envs.webarena.sites.kit.site import ORIGINS, PASSWORD
+from agentgym_envs.webarena.sites.kit.site import PASSWORD
 from agentgym_envs.webarena.sites.people import make_people
-from agentgym_envs.webarena.sites.world import FREE, Seeds, World, connect
-from tests.webarena.embedded import client
+from agentgym_envs.webarena.sites.world import Seeds, World, connect
+from tests.webarena.embedded import Visitor, visit
 
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(1)> {{ 7*7 }} {% raw %} ' " & é"""
 MINE = "SELECT board FROM forum_moderators WHERE user = 1"
-
-
-@cache
-def _app() -> Any:
-    return make_app(origins={"forum": ORIGINS["forum"]})
 
 
 DIGEST = """
@@ -56,47 +46,15 @@ PAGES = """
 """
 
 
-class Forum:
-    """The site in an episode of its own."""
-
-    def __init__(self) -> None:
-        self.asks, self.episode = client("forum", app=_app())
-
-    @property
-    def world(self) -> World:
-        return self.episode.world
-
-    def get(self, path: str, status: int = 200) -> str:
-        answer = self.asks.get(path)
-        assert answer.status_code == status, (path, answer.text)
-        return unescape(re.sub(r"\s+", " ", answer.text))
-
-    def post(self, path: str, status: int = 303, **form: Any) -> str:
-        answer = self.asks.post(path, data=form)
-        assert answer.status_code == status, (path, answer.text)
-        return str(answer.headers.get("location", answer.text))
-
-    def changes(self) -> list[Change]:
-        return differences(self.world.database, self.episode.database, FREE)
-
-    def changed(self) -> list[tuple[str, Any, Any]]:
-        """(table, what was before, what is after) in the columns that differ."""
-        return [(c.table, _part(c, c.before), _part(c, c.after)) for c in self.changes()]
-
+class Forum(Visitor):
     def value(self, query: str, *arguments: Any) -> Any:
+        """As it was in the beginning."""
         return self.world.value(query, *arguments)
-
-
-def _part(change: Change, row: Any) -> Any:
-    return {name: row[name] for name in sorted(change.columns)} if row and change.columns else row
 
 
 @pytest.fixture
 def forum() -> Iterator[Forum]:
-    made = Forum()
-    yield made
-    assert made.episode.failures == []
-    episodes().close(made.episode)
+    yield from visit(Forum("forum"))
 
 
 def a_post(forum: Forum, where: str = "1") -> tuple[int, str]:

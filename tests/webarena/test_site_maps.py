@@ -10,73 +10,31 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
-from html import unescape
 from typing import Any
 
 import pytest
 
-from agentgym_envs.webarena.evaluators.state import differences
-from agentgym_envs.webarena.sites.episodes import episodes
-from agentgym_envs.webarena.sites.kit.app import make_app
-from agentgym_envs.webarena.sites.kit.site import ORIGINS, PASSWORD
+from agentgym_envs.webarena.sites.kit.site import PASSWORD
 from agentgym_envs.webarena.sites.maps.geometry import degrees, position
 from agentgym_envs.webarena.sites.maps.hours import days, is_open, is_valid
 from agentgym_envs.webarena.sites.maps.network import MODES, Network, network
 from agentgym_envs.webarena.sites.maps.routes import find_route
-from agentgym_envs.webarena.sites.world import FREE, World, world
-from tests.webarena.embedded import client
+from agentgym_envs.webarena.sites.world import world
+from tests.webarena.embedded import Visitor, visit
 
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(1)> {{ 7*7 }} {% raw %} ' " & é"""
 STRANGER = "SELECT id FROM map_lists WHERE account != 1 LIMIT 1"
 
 
-@cache
-def _app() -> Any:
-    return make_app(origins={"maps": ORIGINS["maps"]})
-
-
-class Map:
-    """The site in an episode of its own."""
-
-    def __init__(self) -> None:
-        self.asks, self.episode = client("maps", app=_app())
-
-    @property
-    def world(self) -> World:
-        return self.episode.world
-
-    def get(self, path: str, status: int = 200) -> str:
+class Map(Visitor):
+    def get(self, path: str, status: int = 200, **how: Any) -> str:
         """The text of a page, following redirects."""
-        answer = self.asks.get(path, follow_redirects=True)
-        assert answer.status_code == status, (path, answer.text)
-        return unescape(re.sub(r"\s+", " ", answer.text))
-
-    def post(self, path: str, status: int = 303, **form: Any) -> str:
-        answer = self.asks.post(path, data=form)
-        assert answer.status_code == status, (path, answer.text)
-        return str(answer.headers.get("location", answer.text))
-
-    def value(self, query: str, *arguments: Any) -> Any:
-        row = self.episode.database.execute(query, arguments).fetchone()
-        return row[0] if row else None
-
-    def changed(self) -> list[tuple[str, Any, Any]]:
-        """(table, what was before, what is after) in the columns that differ."""
-        found = differences(self.world.database, self.episode.database, FREE)
-        return [(one.table, _part(one.columns, one.before), _part(one.columns, one.after)) for one in found]
-
-
-def _part(columns: frozenset[str], row: Any) -> Any:
-    return row if row is None or not columns else {name: row[name] for name in sorted(columns)}
+        return super().get(path, status, follow_redirects=True, **how)
 
 
 @pytest.fixture
 def maps() -> Iterator[Map]:
-    made = Map()
-    yield made
-    assert made.episode.failures == []
-    episodes().close(made.episode)
+    yield from visit(Map("maps"))
 
 
 # --- the world -------------------------------------------------------------------------------------------------------

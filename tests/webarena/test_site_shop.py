@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from agentgym_envs.webarena.evaluators.state import Change, differences
-from agentgym_envs.webarena.sites.episodes import episodes
 from agentgym_envs.webarena.sites.world import World
-from tests.webarena.embedded import client, signed_out
+from tests.webarena.embedded import client, signed_out, visit
 
 HOSTILE = "<script>alert(1)</script>\"'{{ 7*7 }}%_\\;--"
 PAGES = (
@@ -96,10 +95,7 @@ class Shop:
 
 @pytest.fixture
 def shop() -> Iterator[Shop]:
-    made = Shop()
-    yield made
-    assert made.episode.failures == []
-    episodes().close(made.episode)
+    yield from visit(Shop())
 
 
 def only(changes: list[Change], *expected: tuple[str, str]) -> None:

@@ -29,9 +29,9 @@ from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import ChatCodec, Engine, encode_trajectory
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, read_trajectories
-from agentgym_envs.vector import LanePool, MakeEnv
+from agentgym_envs.vector import MakeEnv
 from agentgym_trl.callbacks import run_training
-from agentgym_trl.cast import find_cast
+from agentgym_trl.cast import agents_of
 from agentgym_trl.engines import HFEngine
 from agentgym_trl.exploration import (
     Play,
@@ -229,13 +229,6 @@ class _Run:
         refuse_teams(self.demonstrations, "agentevol")
         if self.settings.rounds:
             self.tasks(1)
-            self.refuse_team()
-
-    def refuse_team(self) -> None:
-        """Refuse to explore a team's environment."""
-        with closing(LanePool(self.make_env, 1)) as lanes:
-            if team := find_cast(lanes, [""]).agents:
-                raise team_refused(f"the environment to explore, of {', '.join(team)},", "agentevol")
 
     def begin(self) -> None:
         """Write the demonstrations down, or see that they are the ones of the run that goes on."""
@@ -268,16 +261,18 @@ class _Run:
         return Round(number, directory, metrics)
 
     def tasks(self, number: int) -> list[Task]:
-        """What a round explores: drawn anew for each."""
-        wanted, env = self.settings, self.make_env()
-        seed = derive_seed(wanted.seed, number)
-        try:
-            return text_env(env).tasks.take(wanted.tasks, split=wanted.split, groups=wanted.groups, seed=seed)
-        except UsageError as error:
-            error.add_note("these are the tasks to explore (--explore_tasks)")
-            raise
-        finally:
-            env.close()
+        """What a round explores: drawn anew for each. A team's environment is refused."""
+        wanted, seed = self.settings, derive_seed(self.settings.seed, number)
+        with closing(self.make_env()) as made:
+            env = text_env(made)
+            try:
+                drawn = env.tasks.take(wanted.tasks, split=wanted.split, groups=wanted.groups, seed=seed)
+            except UsageError as error:
+                error.add_note("these are the tasks to explore (--explore_tasks)")
+                raise
+            if team := agents_of(env):
+                raise team_refused(f"the environment to explore, of {', '.join(team)},", "agentevol")
+        return drawn
 
     def fits(self, trajectory: Trajectory) -> bool:
         """Whether it can be trained on; a demonstration that is too long is an error, but what was found is not."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from agentgym_envs.core import text_env
+from agentgym_envs.core import TextEnv, text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.multiagent.form import is_team_record
 from agentgym_envs.multiagent.joint import JointEnv, is_team
@@ -131,12 +131,15 @@ def views(trajectory: Trajectory) -> list[Trajectory]:
     return list(split(trajectory).values()) if is_team_record(trajectory) else [trajectory]
 
 
-def _agents(lanes: LanePool, name: str) -> tuple[str, ...]:
+def agents_of(env: TextEnv) -> tuple[str, ...]:
     """The members of a team; none if it is none."""
+    team = isinstance(env, JointEnv) or (env.spec is not None and is_team(env.spec.id))  # also behind a server
+    return tuple(team_prompts(env.instructions)) if team else ()
+
+
+def _agents(lanes: LanePool, name: str) -> tuple[str, ...]:
     lane = lanes.take(name)
     try:
-        base = text_env(lane.last_env)
-        team = isinstance(base, JointEnv) or (base.spec is not None and is_team(base.spec.id))  # also behind a server
-        return tuple(team_prompts(base.instructions)) if team else ()
+        return agents_of(text_env(lane.last_env))
     finally:
         lanes.give(name, lane)

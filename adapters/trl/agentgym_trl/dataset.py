@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from datasets import Dataset
 
 from agentgym_envs.core import TextEnv
-from agentgym_envs.rollout.mixture import Drawn, draw_from, draw_tasks
+from agentgym_envs.rollout.mixture import Drawn, draw_from
 from agentgym_trl.columns import prompt_of
 
 
@@ -34,26 +34,8 @@ def make_dataset(
     )
 
 
-def mixed_dataset(
-    envs: Mapping[str, TextEnv],
-    weights: Mapping[str, float],
-    count: int | None = None,
-    *,
-    enough: int,
-    split: str | None = "train",
-    groups: Sequence[str] | None = None,
-    seed: int = 0,
-) -> Any:
-    """The tasks that `draw_tasks` draws of one environment or several, in the columns of `make_dataset`.
-
-    Raises:
-        UsageError: as `draw_tasks`.
-    """
-    return as_dataset(draw_tasks(envs, weights, count, enough=enough, split=split, groups=groups, seed=seed))
-
-
 def as_dataset(drawn: Sequence[Drawn]) -> Any:
-    """A row for each task that was drawn; see `make_dataset` for the columns."""
+    """A row for each task that was drawn, as by `draw_tasks` of several environments; columns as in `make_dataset`."""
     return Dataset.from_list([_row(one) for one in drawn])
 
 

@@ -55,7 +55,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
     ) -> None:
         """`env` and `env_kwargs` as for `make_rollout_func`; everything else as for `GRPOTrainer`.
 
-        `train_dataset` comes from `make_dataset` or `mixed_dataset`. Further `reward_funcs` are added to the episode's
+        `train_dataset` comes from `make_dataset` or `as_dataset`. Further `reward_funcs` are added to the episode's
         score. Trajectories go to `args.output_dir/trajectories`.
         """
         self.rollout: Rollout = make_rollout_func(

@@ -14,7 +14,6 @@ import itertools
 import logging
 import pickle
 import queue
-import secrets
 import threading
 import time
 import weakref
@@ -29,9 +28,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from agentgym_envs.core import describe
 from agentgym_envs.errors import EnvError, SessionLost, UsageError
-from agentgym_envs.hosting.connection import Connection, Done, Opened, Posted, check_seconds
+from agentgym_envs.hosting.connection import Connection, Done, Opened, Posted, check_seconds, hand_over
 from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, Reply
 from agentgym_envs.hosting.host import error_from_json, error_to_json
+from agentgym_envs.hosting.named import Named
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import entry_point_of, register
 from agentgym_envs.vector.lanes import ToPost, post_all
@@ -142,14 +142,10 @@ class RayConnection(Connection):
         """Whether it can be asked."""
         return self.node is not None and self.lost is None
 
-    def call(self, session: str, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """See `Connection.call`."""
-        return self._ask(session, verb, arguments, None)
-
     def open(self, session: str, arguments: Mapping[str, Any]) -> Any:
         """Make an environment there; returns its description. Raises what making it here would raise, and EnvError."""
         try:
-            return self._ask(session, "open", arguments, _OPEN_SECONDS + 2 * GRACE_SECONDS)
+            return self.ask(session, "open", arguments, _OPEN_SECONDS + 2 * GRACE_SECONDS)
         except queue.Empty:
             self.abandon(session)
             raise EnvError(f"a host did not make {arguments['env_id']} within {_OPEN_SECONDS:g} s") from None
@@ -191,14 +187,6 @@ class RayConnection(Connection):
         if session in self.sessions:
             self.sessions.discard(session)
             self.post([Posted(session, verb, {}, lambda _: None)])
-
-    def _ask(self, session: str, verb: str, arguments: Mapping[str, Any], seconds: float | None) -> Any:
-        answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.post([Posted(session, verb, arguments, answer.put)])
-        reply = answer.get(timeout=seconds)
-        if isinstance(reply, BaseException):
-            raise reply
-        return reply
 
     def _work(self) -> None:
         """Speak with Ray until the host is gone."""
@@ -261,13 +249,9 @@ class RayConnection(Connection):
             self._hand_over(session, done, value if error is None else error_from_json(error))
 
     def _hand_over(self, session: str, done: Done, reply: Any) -> None:
-        """One that cannot be taken, as when an event loop was closed meanwhile, must not cost others theirs."""
         if isinstance(reply, SessionLost):
             self.sessions.discard(session)
-        try:
-            done(reply)
-        except Exception:
-            _log.exception("a reply could not be handed over")
+        hand_over(done, reply)
 
     def _gone(self) -> SessionLost:
         return SessionLost(self.lost)
@@ -282,11 +266,10 @@ class RayConnection(Connection):
             self._changed.notify_all()
 
 
-class RayPool:
+class RayPool(Named):
     """Hosts on a Ray cluster, each session on the one with the fewest; one that is gone is replaced, if there is room.
 
-    The hosts belong to the process that made the pool, and end with it. The pickle of a pool is its name: in the same
-    process it comes back as itself, in another as a new pool.
+    The hosts belong to the process that made the pool, and end with it.
     """
 
     def __init__(
@@ -317,12 +300,8 @@ class RayPool:
         self._hosts: list[RayConnection] = []
         self._changed = threading.Condition()
         self._closed = False
-        self._token = secrets.token_hex(8)
-        _pools[self._token] = self
+        super().__init__(**self._terms._asdict())
         self._end = weakref.finalize(self, _end_all, self._hosts)  # also if it is forgotten, and at exit
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _pool, (self._token, self._terms)
 
     @property
     def hosts(self) -> list[RayConnection]:
@@ -413,16 +392,6 @@ _ENDS: dict[str, Callable[[Opened], None]] = {
     "close": lambda opened: opened.connection.close_session(opened.session),
     "abandon": lambda opened: opened.connection.abandon(opened.session),
 }
-_pools: weakref.WeakValueDictionary[str, RayPool] = weakref.WeakValueDictionary()
-
-
-def _pool(token: str, terms: _Terms) -> RayPool:
-    pool = _pools.get(token)
-    if pool is None:
-        pool = RayPool(terms.hosts, terms.workers, terms.placement, cpus=terms.cpus, patience=terms.patience)
-        pool._token = token
-        _pools[token] = pool
-    return pool
 
 
 def _end_all(hosts: list[RayConnection]) -> None:

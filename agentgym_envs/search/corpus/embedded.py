@@ -35,7 +35,7 @@ def embedded_index(engine: str = "tantivy") -> Path:
         UsageError: there is no such engine.
         MissingExtra: a package that it needs is not installed.
     """
-    folder = _cache() / f"{NAME}-{corpus_digest()[:16]}-{index.FORMAT}"
+    folder = cache_folder() / f"{NAME}-{corpus_digest()[:16]}-{index.FORMAT}"
     try:
         return folder if _has(folder, engine) else _build(folder, engine)
     except OSError as error:
@@ -50,7 +50,8 @@ def corpus_digest() -> str:
     return hashlib.sha256(" ".join([data_digest(*FILES), *code]).encode()).hexdigest()
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
+    """Where indexes are kept between processes. Raises MissingExtra."""
     if chosen := os.environ.get(CACHE):
         return Path(chosen) / "search"
     try:
@@ -58,6 +59,9 @@ def _cache() -> Path:
     except ModuleNotFoundError:
         raise missing_extra("the embedded corpus", "platformdirs", "search") from None
     return Path(user_cache_dir("agentgym-envs")) / "search"
+
+
+_cache = cache_folder  # as `agentgym doctor` calls it
 
 
 def _has(folder: Path, engine: str) -> bool:

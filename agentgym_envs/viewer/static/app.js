@@ -53,16 +53,8 @@
   }
 
   function nowhere(root, text) {
-    fill(
-      root,
-      el(
-        "div",
-        { class: "empty" },
-        el("h2", {}, "Nothing is here"),
-        el("p", {}, text),
-        el("a", { class: "button", href: "#/" }, "All episodes"),
-      ),
-    );
+    const home = el("a", { class: "button", href: "#/" }, "All episodes");
+    fill(root, Viewer.empty("Nothing is here", text, home));
   }
 
   function open() {

@@ -61,6 +61,23 @@
       Viewer.svg("path", { d: path }),
     );
 
+  /* What stands where there is nothing to show, and what to do about it. */
+  Viewer.empty = (title, text, ...more) => {
+    const { el } = Viewer;
+    return el("div", { class: "empty" }, el("h2", {}, title), el("p", {}, text), more);
+  };
+
+  /* A table that scrolls sideways by itself; `label` says what it holds to who cannot see it. */
+  Viewer.scroller = (label, heads, body) => {
+    const { el } = Viewer;
+    const row = heads.map((head) => el("th", { scope: "col" }, head));
+    return el(
+      "div",
+      { class: "scroller", tabindex: "0", role: "region", "aria-label": label },
+      el("table", {}, el("thead", {}, el("tr", {}, row)), body),
+    );
+  };
+
   /* Whether a key press belongs to a control rather than to the page. */
   Viewer.typing = (event) =>
     event.ctrlKey ||

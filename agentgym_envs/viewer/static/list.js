@@ -143,35 +143,19 @@
   function fail(error) {
     parts.count.textContent = "";
     parts.table.hidden = true;
-    fill(
-      parts.none,
-      el(
-        "div",
-        { class: "empty", role: "alert" },
-        el("h2", {}, "The list cannot be shown"),
-        el("p", {}, error.message),
-      ),
-    );
+    const said = Viewer.empty("The list cannot be shown", error.message);
+    said.setAttribute("role", "alert");
+    fill(parts.none, said);
   }
 
   function noMatch() {
     const clear = () => change(Object.fromEntries(Viewer.filters.keys.map((key) => [key, ""])));
-    return el(
-      "div",
-      { class: "empty" },
-      el("h2", {}, "No episode is like that"),
-      el("p", {}, "None of them matches all of the filters."),
-      el("button", { class: "button", type: "button", on: { click: clear } }, "Clear the filters"),
-    );
+    const button = el("button", { class: "button", type: "button", on: { click: clear } }, "Clear the filters");
+    return Viewer.empty("No episode is like that", "None of them matches all of the filters.", button);
   }
 
   function nothing() {
-    return el(
-      "div",
-      { class: "empty" },
-      el("h2", {}, "No episodes yet"),
-      el("p", {}, "The folder is followed: they appear here as they are written."),
-    );
+    return Viewer.empty("No episodes yet", "The folder is followed: they appear here as they are written.");
   }
 
   function onKey(event) {

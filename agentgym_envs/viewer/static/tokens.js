@@ -262,27 +262,7 @@
     }
     add();
     const heads = ["Number", "Text", "Id", "Mask", "Log-probability", "Probability", "Reward"];
-    return [
-      el(
-        "div",
-        { class: "scroller", tabindex: "0", role: "region", "aria-label": "Tokens as a table" },
-        el(
-          "table",
-          {},
-          el(
-            "thead",
-            {},
-            el(
-              "tr",
-              {},
-              heads.map((head) => el("th", { scope: "col" }, head)),
-            ),
-          ),
-          body,
-        ),
-      ),
-      more,
-    ];
+    return [Viewer.scroller("Tokens as a table", heads, body), more];
   }
 
   function segmentNode(segment, place, all, team) {

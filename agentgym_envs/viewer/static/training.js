@@ -170,6 +170,11 @@
     );
   }
 
+  function choices(label, buttons) {
+    const props = { class: "choices", role: "group", "aria-label": label };
+    return el("div", props, el("span", { class: "label" }, label), buttons);
+  }
+
   function runButtons() {
     const press = (run) => () => {
       if (kept.hidden.has(run.name)) kept.hidden.delete(run.name);
@@ -177,15 +182,7 @@
       draw();
     };
     const buttons = runs.map((run) => toggle(run.name, !kept.hidden.has(run.name), press(run)));
-    return (
-      runs.length > 1 &&
-      el(
-        "div",
-        { class: "choices", role: "group", "aria-label": "Runs" },
-        el("span", { class: "label" }, "Runs"),
-        buttons,
-      )
-    );
+    return runs.length > 1 && choices("Runs", buttons);
   }
 
   function envButtons() {
@@ -194,15 +191,7 @@
       draw();
     };
     const buttons = [toggle("Each", isApart(), set(true)), toggle("All together", !isApart(), set(false))];
-    return (
-      envsOf(shownRuns()).length > 0 &&
-      el(
-        "div",
-        { class: "choices", role: "group", "aria-label": "Environments" },
-        el("span", { class: "label" }, "Environments"),
-        buttons,
-      )
-    );
+    return envsOf(shownRuns()).length > 0 && choices("Environments", buttons);
   }
 
   function slider() {
@@ -331,30 +320,10 @@
       "Evaluation",
       ...names.map((name) => (name === "max_turns" ? "Limit of turns" : name === "turns" ? "Turns" : titleOf(name))),
     ];
+    const cells = rows.slice(0, most).map(([run, row]) => tableRow(run, row, names));
     return fill(
       holder,
-      el(
-        "div",
-        { class: "scroller", tabindex: "0", role: "region", "aria-label": "Numbers" },
-        el(
-          "table",
-          {},
-          el(
-            "thead",
-            {},
-            el(
-              "tr",
-              {},
-              heads.filter(Boolean).map((head) => el("th", { scope: "col" }, head)),
-            ),
-          ),
-          el(
-            "tbody",
-            {},
-            rows.slice(0, most).map(([run, row]) => tableRow(run, row, names)),
-          ),
-        ),
-      ),
+      Viewer.scroller("Numbers", heads.filter(Boolean), el("tbody", {}, cells)),
       rows.length > most &&
         el(
           "button",
@@ -403,7 +372,7 @@
       data = await Viewer.api("training");
     } catch (error) {
       if (here === root && !seen)
-        fill(here, el("div", { class: "empty" }, el("h2", {}, "Nothing to show"), el("p", {}, error.message)));
+        fill(here, Viewer.empty("Nothing to show", error.message));
       return;
     }
     const text = JSON.stringify(data);
@@ -414,11 +383,9 @@
     else
       fill(
         root,
-        el(
-          "div",
-          { class: "empty" },
-          el("h2", {}, "No training run here"),
-          el("p", {}, "Open the folder of a run: what agentgym train wrote, or the step folders of AgentGym-RL."),
+        Viewer.empty(
+          "No training run here",
+          "Open the folder of a run: what agentgym train wrote, or the step folders of AgentGym-RL.",
         ),
       );
   }

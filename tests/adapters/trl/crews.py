@@ -11,7 +11,7 @@ from agentgym_envs.errors import EnvError
 from agentgym_envs.multiagent.joint import Standing
 from agentgym_envs.multiagent.joint_envs import TextCraftCoopEnv
 from agentgym_trl.dataset import make_dataset
-from tests.adapters.trl.small import Spy, config, make_small_model
+from tests.adapters.trl.small import make_trainer
 
 COOP = "AgentGym/TextCraftCoop-v0"
 EASY = ["agents-2/depth-1"]
@@ -61,22 +61,7 @@ def team_tasks(count: int = 16) -> Any:
     return make_dataset(TextCraftCoopEnv(**OPTIONS), count, groups=EASY)
 
 
-def team_trainer(
-    out: Path,
-    tokenizer: Any,
-    env: Any = ScoredCoop,
-    *,
-    model: Any = None,
-    trainer: type[Spy] = Spy,
-    extra: Mapping[str, Any] | None = None,
-    **more: Any,
-) -> Any:
+def team_trainer(out: Path, tokenizer: Any, env: Any = ScoredCoop, **more: Any) -> Any:
     """Two tasks a step; by default of eight places, which are four episodes of two agents."""
-    return trainer(
-        model or make_small_model(tokenizer),
-        env,
-        args=config(out, **{"num_generations": 8, "per_device_train_batch_size": 16, **more}),
-        processing_class=tokenizer,
-        train_dataset=team_tasks(),
-        **(extra or {}),
-    )
+    sizes = {"num_generations": 8, "per_device_train_batch_size": 16}
+    return make_trainer(out, tokenizer, env, data=team_tasks(), **{**sizes, **more})

@@ -16,17 +16,16 @@ import torch
 
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.core import Transition, text_env
-from agentgym_envs.errors import EnvError, InvalidAction
+from agentgym_envs.errors import EnvError
 from agentgym_envs.task import Task
-from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_trl.dataset import make_dataset
 from agentgym_trl.demonstrations import oracle_demonstrations
 from agentgym_trl.tiny import make_model, make_tokenizer
 from agentgym_trl.trainer import AgentConfig, AgentTrainer
+from tests.graded import KWARGS, GradedCraft
 
 ENV = "AgentGym/TextCraft-v0"
-KWARGS: dict[str, Any] = {"instructions": "", "max_distractors": 0, "worlds": "fictional"}
 DEPTH = ["depth-1"]
 FORGETFUL = (  # a chat template that drops earlier answers once a conversation goes on
     "{% for m in messages %}<|{{ m.role }}|>{% if m.role != 'assistant' or loop.revindex <= 2 %}{{ m.content }}"
@@ -38,18 +37,9 @@ def craft() -> gym.Env[str, str]:
     return gym.make(ENV, **KWARGS)
 
 
-class ScoredCraft(TextCraftEnv):
-    """TextCraft that pays for what an answer spells, so that an untrained model gets all kinds of scores."""
-
+class ScoredCraft(GradedCraft):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{**KWARGS, **kwargs})
-
-    def _act(self, command: str) -> Transition:
-        reward = sum(command.encode()) % 7 / 28
-        try:
-            return Transition(super()._act(command).observation, reward)
-        except InvalidAction as error:
-            return Transition(str(error), reward)
 
 
 class BrokenCraft(ScoredCraft):
@@ -147,8 +137,9 @@ class Spy(AgentTrainer):
 def make_trainer(
     out: Path,
     tokenizer: Any,
-    env: Callable[[], gym.Env[str, str]] = ScoredCraft,
+    env: Any = ScoredCraft,
     *,
+    data: Any = None,
     model: Any = None,
     trainer: type[AgentTrainer] = Spy,
     extra: Mapping[str, Any] | None = None,
@@ -159,7 +150,7 @@ def make_trainer(
         env,
         args=config(out, **more),
         processing_class=tokenizer,
-        train_dataset=dataset(),
+        train_dataset=dataset() if data is None else data,
         **(extra or {}),
     )
 

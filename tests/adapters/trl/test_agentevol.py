@@ -28,8 +28,9 @@ from agentgym_trl.engines import HFEngine
 from agentgym_trl.exploration import Play, derive_seed, evaluator, exploration_specs, explore, place_of
 from agentgym_trl.models import load_engine, load_model, load_tokenizer, make_codec
 from agentgym_trl.sft import make_sft_trainer, sft_dataset
-from tests.adapters.trl.small import DEPTH, ENV, KWARGS, ScoredCraft, broken_craft, craft, demonstrations
+from tests.adapters.trl.small import DEPTH, ENV, ScoredCraft, broken_craft, craft, demonstrations
 from tests.adapters.trl.test_sft import sft_config
+from tests.graded import KWARGS
 
 train = pytest.mark.train
 DEMOS = demonstrations()[:6]

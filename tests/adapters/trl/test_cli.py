@@ -26,7 +26,8 @@ from agentgym_trl.cli.environments import environments
 from agentgym_trl.cli.sft import DemoArguments
 from agentgym_trl.config import AgentConfig
 from agentgym_trl.models import load_model, load_tokenizer, make_codec
-from tests.adapters.trl.small import DEPTH, ENV, FORGETFUL, KWARGS, demonstrations, limits_by_step, metrics, played
+from tests.adapters.trl.small import DEPTH, ENV, FORGETFUL, demonstrations, limits_by_step, metrics, played
+from tests.graded import KWARGS
 
 PLAY = ["--env", ENV, "--env_kwargs", json.dumps(KWARGS), "--groups", *DEPTH]
 SMALL = ["--max_steps", "2", "--per_device_train_batch_size", "4", "--use_cpu", "--report_to", "none"]

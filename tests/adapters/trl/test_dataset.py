@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UnknownTask, UsageError
+from agentgym_envs.rollout.mixture import draw_tasks
 from agentgym_trl.columns import spec_of
-from agentgym_trl.dataset import make_dataset, mixed_dataset
+from agentgym_trl.dataset import as_dataset, make_dataset
 from tests.adapters.trl.small import DEPTH, craft
 from tests.toy import CountEnv
 
@@ -96,7 +97,7 @@ def test_long_prompts_are_left_out() -> None:
 def mixed(weights: dict[str, float], count: int | None = None, **more: object) -> Counter[str]:
     """How many rows of each environment; names that begin with `craft` are without end."""
     envs = {name: text_env(craft()) if name.startswith("craft") else CountEnv() for name in weights}
-    rows = mixed_dataset(envs, weights, count, enough=12, **more)  # type: ignore[arg-type]
+    rows = as_dataset(draw_tasks(envs, weights, count, enough=12, **more))  # type: ignore[arg-type]
     for row in rows:
         assert spec_of(row["prompt"], {}).env == row["env"]
         assert row["task"].startswith("textcraft" if row["env"].startswith("craft") else "count")
@@ -115,7 +116,7 @@ def test_without_a_count_every_table_is_played_whole() -> None:
     assert mixed({"craft": 2, "count": 1}) == {"craft": 6, "count": 3}
     assert mixed({"craft": 1, "craft again": 3}) == {"craft": 3, "craft again": 9}
     assert mixed({"count": 1}) == {"count": 3}
-    rows = mixed_dataset({"a": CountEnv(), "b": CountEnv()}, {"a": 1, "b": 3}, enough=1)
+    rows = as_dataset(draw_tasks({"a": CountEnv(), "b": CountEnv()}, {"a": 1, "b": 3}, enough=1))
     assert {row["task"] for row in rows if row["env"] == "a"} == TRAIN
     assert Counter(rows["env"]) == {"a": 3, "b": 9}
 
@@ -134,7 +135,7 @@ def test_any_count_is_met_in_proportion(weights: list[int], count: int) -> None:
 def test_environments_are_shuffled_by_the_seed() -> None:
     envs = {"craft": text_env(craft()), "count": CountEnv()}
     weights = {"craft": 1.0, "count": 1.0}
-    one, same, other = (mixed_dataset(envs, weights, 16, enough=1, seed=seed).to_list() for seed in (1, 1, 2))
+    one, same, other = (as_dataset(draw_tasks(envs, weights, 16, enough=1, seed=seed)).to_list() for seed in (1, 1, 2))
     assert one == same
     assert [row["env"] for row in one] != sorted(row["env"] for row in one)
     assert [row["env"] for row in one] != [row["env"] for row in other]
@@ -142,11 +143,11 @@ def test_environments_are_shuffled_by_the_seed() -> None:
 
 def test_groups_go_to_the_environments_that_know_them() -> None:
     envs = {"craft": text_env(craft()), "count": CountEnv()}
-    rows = mixed_dataset(envs, {"craft": 1, "count": 1}, 8, enough=1, groups=["depth-1", "large"])
+    rows = as_dataset(draw_tasks(envs, {"craft": 1, "count": 1}, 8, enough=1, groups=["depth-1", "large"]))
     assert {(row["env"], row["group"]) for row in rows} == {("craft", "depth-1"), ("count", "large")}
-    rows = mixed_dataset(envs, {"craft": 1, "count": 1}, 8, enough=1, groups=["depth-1"])
+    rows = as_dataset(draw_tasks(envs, {"craft": 1, "count": 1}, 8, enough=1, groups=["depth-1"]))
     assert {row["group"] for row in rows if row["env"] == "count"} == {"small", "large"}
     with pytest.raises(UsageError, match="no environment of this run has the groups depth-9"):
-        mixed_dataset(envs, {"craft": 1, "count": 1}, 8, enough=1, groups=["depth-1", "depth-9"])
+        as_dataset(draw_tasks(envs, {"craft": 1, "count": 1}, 8, enough=1, groups=["depth-1", "depth-9"]))
     with pytest.raises(UsageError, match="must be at least 2, since each of 2 environments gives one; got 1"):
-        mixed_dataset(envs, {"craft": 1, "count": 1}, 1, enough=1)
+        as_dataset(draw_tasks(envs, {"craft": 1, "count": 1}, 1, enough=1))

@@ -30,13 +30,13 @@ from agentgym_trl.pairs import Pair, Preference, make_pairs
 from tests.adapters.trl.small import (
     DEPTH,
     ENV,
-    KWARGS,
     ScoredCraft,
     craft,
     demonstrations,
     metrics,
     settings,
 )
+from tests.graded import KWARGS
 
 LORA = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
 

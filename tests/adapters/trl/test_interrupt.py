@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from agentgym_envs.trajectory import Trajectory, read_trajectories
-from tests.adapters.trl.small import DEPTH, ENV, KWARGS, limits_by_step, metrics, played
+from tests.adapters.trl.small import DEPTH, ENV, limits_by_step, metrics, played
+from tests.graded import KWARGS
 
 pytestmark = [
     pytest.mark.train,

@@ -16,13 +16,14 @@ from transformers import TrainerCallback
 from agentgym_envs.cli import main
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout.mixture import draw_tasks
 from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_trl.cli.arguments import EnvArguments
 from agentgym_trl.cli.environments import environments, only_environment
-from agentgym_trl.dataset import make_dataset, mixed_dataset
+from agentgym_trl.dataset import as_dataset, make_dataset
 from agentgym_trl.rollout import make_rollout_func
-from agentgym_trl.trainer import AgentTrainer
-from tests.adapters.trl.small import DEPTH, ENV, KWARGS, ScoredCraft, config, craft, make_small_model, metrics, played
+from tests.adapters.trl.small import DEPTH, ENV, ScoredCraft, craft, make_trainer, metrics, played
+from tests.graded import KWARGS
 from tests.toy import CountEnv
 
 TOY = "Second/Count-v0"
@@ -131,18 +132,12 @@ def makers() -> dict[str, Any]:
 
 def rows(total: int = 12, *, craft_weight: float = 1.0) -> Any:
     envs = {name: text_env(make()) for name, make in makers().items()}
-    return mixed_dataset(envs, {ENV: craft_weight, TOY: 1.0}, total, enough=1, groups=[*DEPTH, "small"])
+    return as_dataset(draw_tasks(envs, {ENV: craft_weight, TOY: 1.0}, total, enough=1, groups=[*DEPTH, "small"]))
 
 
 def make_mixed(out: Path, tokenizer: Any, data: Any, env: Any = None, model: Any = None, **more: Any) -> Any:
     options = {"per_device_train_batch_size": 8, "num_generations": 2, **more}
-    return AgentTrainer(
-        model or make_small_model(tokenizer),
-        env or makers(),
-        args=config(out, **options),
-        processing_class=tokenizer,
-        train_dataset=data,
-    )
+    return make_trainer(out, tokenizer, env or makers(), data=data, model=model, **options)
 
 
 @pytest.mark.train
@@ -178,14 +173,8 @@ def test_replaced_groups_may_be_of_another_environment(tokenizer: Any, tmp_path:
         noted.update(columns)
         return [None] * len(completions)
 
-    trainer = AgentTrainer(
-        make_small_model(tokenizer),
-        env,
-        args=config(tmp_path, num_generations=4, per_device_train_batch_size=32, resample_equal_groups=6, max_steps=1),
-        processing_class=tokenizer,
-        train_dataset=data,
-        reward_funcs=note,
-    )
+    sizes: dict[str, Any] = {"num_generations": 4, "per_device_train_batch_size": 32, "resample_equal_groups": 6}
+    trainer = make_trainer(tmp_path, tokenizer, env, data=data, extra={"reward_funcs": note}, **sizes, max_steps=1)
     trainer.train()
     first = {t.env_id for t in played(tmp_path, 0)}
     assert first == {"ScoredCraft", "CountEnv"}

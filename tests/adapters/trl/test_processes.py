@@ -21,7 +21,8 @@ from safetensors.torch import load_file
 
 from agentgym_envs.trajectory import read_trajectories
 from tests.adapters.trl import processes
-from tests.adapters.trl.small import DEPTH, ENV, KWARGS, metrics
+from tests.adapters.trl.small import DEPTH, ENV, metrics
+from tests.graded import KWARGS
 
 pytestmark = [
     pytest.mark.train,

@@ -19,7 +19,6 @@ from agentgym_trl.columns import prompt_of, spec_of
 from agentgym_trl.rollout import make_rollout_func
 from tests.adapters.trl.small import (
     FORGETFUL,
-    KWARGS,
     ScoredCraft,
     broken_craft,
     dataset,
@@ -29,6 +28,7 @@ from tests.adapters.trl.small import (
     played,
     settings,
 )
+from tests.graded import KWARGS
 
 
 @pytest.mark.train

@@ -22,7 +22,8 @@ from agentgym_trl.collator import IGNORED, row_of
 from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
 from agentgym_trl.models import make_codec
 from agentgym_trl.sft import _check_packing, make_sft_trainer, sft_dataset
-from tests.adapters.trl.small import DEPTH, ENV, KWARGS, craft, demonstrations, make_small_model, settings
+from tests.adapters.trl.small import DEPTH, ENV, craft, demonstrations, make_small_model, settings
+from tests.graded import KWARGS
 
 
 def sft_config(out: Path, **more: Any) -> SFTConfig:

@@ -23,7 +23,7 @@ import psutil
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_verl.rows import Row
-from tests.adapters.verl.training_envs import KWARGS
+from tests.graded import KWARGS
 
 ROOT = Path(__file__).parents[3]
 _MARK = "AGENTGYM_TEST_RUN"

@@ -8,28 +8,13 @@ from typing import Any
 import numpy as np
 
 from agentgym_envs.core import Transition
-from agentgym_envs.errors import EnvError, InvalidAction
+from agentgym_envs.errors import EnvError
 from agentgym_envs.registration import register
 from agentgym_envs.task import Task
-from agentgym_envs.textcraft.env import TextCraftEnv
+from tests.graded import GradedCraft
 
-KWARGS: dict[str, Any] = {"instructions": "", "max_distractors": 0, "worlds": "fictional"}
 GRADED = f"{__name__}:Test/GradedCraft-v0"
 FLAKY = f"{__name__}:Test/FlakyCraft-v0"
-
-
-class GradedCraft(TextCraftEnv):
-    """TextCraft that pays up to 3/14 a turn for what an answer spells: an untrained model gets all kinds of scores.
-
-    At most four turns, or the score would exceed 1.
-    """
-
-    def _act(self, command: str) -> Transition:
-        reward = sum(command.encode()) % 7 / 28
-        try:
-            return Transition(super()._act(command).observation, reward)
-        except InvalidAction as error:
-            return Transition(str(error), reward)
 
 
 class FlakyCraft(GradedCraft):
@@ -51,5 +36,5 @@ class FlakyCraft(GradedCraft):
         return super()._act(command)
 
 
-register("Test/GradedCraft-v0", f"{__name__}:GradedCraft")
+register("Test/GradedCraft-v0", f"{GradedCraft.__module__}:GradedCraft")
 register("Test/FlakyCraft-v0", f"{__name__}:FlakyCraft")

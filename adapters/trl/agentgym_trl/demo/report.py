@@ -115,13 +115,7 @@ def results(before: Sequence[Measurement], after: Sequence[Measurement]) -> list
 def _rows(before: Sequence[Measurement], after: Sequence[Measurement]) -> list[list[str]]:
     gains = differences(before, after)
     return [
-        [
-            b.name,
-            str(b.metrics.tasks),
-            _success(b),
-            _success(a),
-            f"{100 * g.mean:+.0f}  [{100 * g.low:+.0f}, {100 * g.high:+.0f}]",
-        ]
+        [b.name, str(b.metrics.tasks), _success(b), _success(a), _points(g)]
         for b, a, g in zip(before, after, gains, strict=True)
     ]
 

@@ -142,7 +142,6 @@ def save_address(visit: Visit, id: int, address: int) -> Answer:
     values = read_address(sent)
     if sent.wrong:
         return _address_form(visit, id, sent.as_sent(*ADDRESS), sent.wrong)
-    update = f"UPDATE shop_addresses SET {', '.join(f'{name} = ?' for name in ADDRESS)} WHERE id = ?"
-    visit.write(update, *values.values(), address)
+    visit.update("shop_addresses", address, values)
     visit.say("You saved the customer's address.")
     return Redirect(f"/customers/{id}")

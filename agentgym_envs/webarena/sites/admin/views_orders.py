@@ -14,7 +14,6 @@ from agentgym_envs.webarena.sites.kit.visit import Visit
 
 routes = Routes()
 ADDRESS = ("name", "street", "town", "region", "zip", "phone")
-KINDS = ("shipping", "billing")
 _SOURCE = """
 SELECT o.id, o.number, o.moment, o.status, o.total, b.name AS bill_to, s.name AS ship_to,
     c.first || ' ' || c.last AS customer, c.email

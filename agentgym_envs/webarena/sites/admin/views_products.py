@@ -158,8 +158,7 @@ def add(visit: Visit) -> Answer:
     if sent.wrong:
         return _form(visit, None, sent.as_sent(*FIELDS, "enabled"), sent.wrong)
     values |= {"slug": _free_slug(visit, values["name"]), "created": stamp()}
-    insert = f"INSERT INTO shop_products ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
-    id = visit.write(insert, *values.values())
+    id = visit.insert("shop_products", values)
     visit.say("You saved the product.")
     return Redirect(f"/products/{id}")
 
@@ -182,9 +181,7 @@ def save(visit: Visit, id: int) -> Answer:
     given = [sent.text(name, one["name"], most=120, needed=False) for name, one in zip(named, attributes, strict=True)]
     if sent.wrong:
         return _form(visit, row, sent.as_sent(*FIELDS, "enabled", *named), sent.wrong)
-    visit.write(
-        f"UPDATE shop_products SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ?", *values.values(), id
-    )
+    visit.update("shop_products", id, values)
     for one, value in zip(attributes, given, strict=True):
         _save_attribute(visit, one["id"], value)
     visit.say("You saved the product.")

@@ -122,9 +122,7 @@ def add(visit: Visit) -> Answer:
     values = _read(visit, sent, 0)
     if sent.wrong:
         return _form(visit, None, sent.as_sent(*FIELDS), sent.wrong)
-    visit.write(
-        f"INSERT INTO shop_rules ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", *values.values()
-    )
+    visit.insert("shop_rules", values)
     visit.say("You saved the rule.")
     return Redirect("/rules")
 
@@ -136,9 +134,7 @@ def save(visit: Visit, id: int) -> Answer:
     values = _read(visit, sent, id)
     if sent.wrong:
         return _form(visit, row, sent.as_sent(*FIELDS), sent.wrong)
-    visit.write(
-        f"UPDATE shop_rules SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ?", *values.values(), id
-    )
+    visit.update("shop_rules", id, values)
     visit.say("You saved the rule.")
     return Redirect("/rules")
 

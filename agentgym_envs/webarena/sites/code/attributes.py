@@ -97,8 +97,7 @@ def chosen(visit: Visit, project: Project, names: Sequence[str]) -> dict[str, An
 def update(visit: Visit, kind: str, row: int, values: Mapping[str, Any]) -> None:
     """Set columns of an issue or merge request."""
     if values:
-        settings = ", ".join(f"{name} = ?" for name in values)
-        visit.write(f"UPDATE code_{kind}s SET {settings} WHERE id = ?", *values.values(), row)
+        visit.update(f"code_{kind}s", row, values)
 
 
 def set_labels(visit: Visit, project: Project, kind: str, row: int) -> None:

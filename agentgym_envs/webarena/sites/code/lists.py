@@ -124,6 +124,14 @@ def requests(visit: Visit, where: Where) -> Listed:
     return _listed(visit, where, "merge_request", dict(REQUEST_ORDERS), REQUEST_STATES)
 
 
+def filters(visit: Visit, project: int, kind: str) -> dict[str, Any]:
+    """What a project's list offers to filter by: everybody who opened something there, and the milestones."""
+    query = f"""SELECT DISTINCT a.user, a.name FROM code_{kind}s i JOIN code_accounts a ON a.id = i.author
+    WHERE i.project = ? ORDER BY a.name"""
+    milestones = visit.rows("SELECT title FROM code_milestones WHERE project = ? ORDER BY id DESC", project)
+    return {"authors": visit.rows(query, project), "milestones": milestones}
+
+
 def projects(visit: Visit, where: Where, *, size: int = 10, order: str = "updated_desc") -> Listed:
     """Projects by the query's name, language or topic, and order."""
     if name := visit.query.text("name", most=100):

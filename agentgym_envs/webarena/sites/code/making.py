@@ -117,9 +117,7 @@ def delete(visit: Visit, project: Project) -> None:
 
 
 def _add_project(visit: Visit, **values: Any) -> int:
-    values |= {"archived": 0, "created": stamp()}
-    marks = ", ".join("?" * len(values))
-    number = visit.write(f"INSERT INTO code_projects ({', '.join(values)}) VALUES ({marks})", *values.values())
+    number = visit.insert("code_projects", {**values, "archived": 0, "created": stamp()})
     visit.write(
         "INSERT INTO code_members (project, account, role, since) VALUES (?, ?, 'Owner', ?)",
         number, visit.account, stamp(),

@@ -33,8 +33,7 @@ def save_profile(visit: Visit) -> Answer:
         return _profile_page(visit, account, "Please say your name.")
     if values["website"] and not values["website"].startswith(("http://", "https://")):
         return _profile_page(visit, account, "A website begins with http:// or https://.")
-    settings = ", ".join(f"{name} = ?" for name in values)
-    visit.write(f"UPDATE code_accounts SET {settings} WHERE id = ?", *values.values(), account)
+    visit.update("code_accounts", account, values)
     visit.write("UPDATE code_namespaces SET name = ? WHERE account = ?", values["name"], account)
     visit.say("Your profile was updated.")
     return Redirect("/-/profile")

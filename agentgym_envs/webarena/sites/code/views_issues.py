@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code import attributes, lists
 from agentgym_envs.webarena.sites.code.access import Project, find_project, must_have, must_take_part
@@ -28,7 +26,7 @@ def index(visit: Visit, space: str, slug: str) -> Answer:
     listed = lists.issues(visit, where, secret=project.is_at_least("Reporter"))
     return visit.page(
         "issues.html", project=project, listed=listed, states=lists.STATES, orders=lists.ISSUE_ORDERS,
-        kind="issues", choices=attributes.choices(visit, project), **_filters(visit, project, "issue"),
+        kind="issues", choices=attributes.choices(visit, project), **lists.filters(visit, project.id, "issue"),
     )  # fmt: skip
 
 
@@ -51,8 +49,7 @@ def create(visit: Visit, space: str, slug: str) -> Answer:
     values |= {"body": visit.form.text("body"), "author": author, "created": stamp()}
     known = _SETTABLE if project.may("Reporter") else ("confidential",)
     values |= attributes.chosen(visit, project, known)
-    marks = ", ".join("?" * len(values))
-    issue = visit.write(f"INSERT INTO code_issues ({', '.join(values)}) VALUES ({marks})", *values.values())
+    issue = visit.insert("code_issues", values)
     if project.may("Reporter"):
         attributes.set_labels(visit, project, "issue", issue)
     visit.say("The issue was created.")
@@ -163,11 +160,3 @@ def _form_page(visit: Visit, project: Project, wrong: str = "") -> Answer:
         "issue_new.html", 422 if wrong else 200, project=project, wrong=wrong,
         form=visit.form if wrong else visit.query, choices=attributes.choices(visit, project),
     )  # fmt: skip
-
-
-def _filters(visit: Visit, project: Project, kind: str) -> dict[str, Any]:
-    """Everybody who opened something here, to filter by."""
-    query = f"""SELECT DISTINCT a.user, a.name FROM code_{kind}s i JOIN code_accounts a ON a.id = i.author
-    WHERE i.project = ? ORDER BY a.name"""
-    milestones = visit.rows("SELECT title FROM code_milestones WHERE project = ? ORDER BY id DESC", project.id)
-    return {"authors": visit.rows(query, project.id), "milestones": milestones}

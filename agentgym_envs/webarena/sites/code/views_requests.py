@@ -27,13 +27,10 @@ def index(visit: Visit, space: str, slug: str) -> Answer:
         return again
     where = Where(visit.account)
     where.add("i.project = {}", project.id)
-    query = """SELECT DISTINCT a.user, a.name FROM code_merge_requests i JOIN code_accounts a ON a.id = i.author
-    WHERE i.project = ? ORDER BY a.name"""
-    milestones = visit.rows("SELECT title FROM code_milestones WHERE project = ? ORDER BY id DESC", project.id)
     return visit.page(
         "issues.html", project=project, listed=lists.requests(visit, where), states=lists.REQUEST_STATES,
         orders=lists.REQUEST_ORDERS, kind="merge_requests", choices=attributes.choices(visit, project),
-        authors=visit.rows(query, project.id), milestones=milestones,
+        **lists.filters(visit, project.id, "merge_request"),
     )  # fmt: skip
 
 
@@ -65,8 +62,7 @@ def create(visit: Visit, space: str, slug: str) -> Answer:
     values |= {"draft": int(form.ticked("draft")), "created": stamp()}
     values |= attributes.chosen(visit, project, _SETTABLE)
     values["closes"] = attributes.closes(visit, project, values["body"])
-    marks = ", ".join("?" * len(values))
-    key = visit.write(f"INSERT INTO code_merge_requests ({', '.join(values)}) VALUES ({marks})", *values.values())
+    key = visit.insert("code_merge_requests", values)
     attributes.set_labels(visit, project, "merge_request", key)
     _set_reviewers(visit, project, key)
     visit.say("The merge request was created.")

@@ -62,6 +62,16 @@ class Visit:
         assert self.method == "POST", "what only looks changes nothing"
         return self.database.execute(query, arguments).lastrowid or 0
 
+    def insert(self, table: str, values: Mapping[str, Any]) -> int:
+        """Add a row with these columns; returns its id."""
+        marks = ", ".join("?" * len(values))
+        return self.write(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", *values.values())
+
+    def update(self, table: str, row: int, values: Mapping[str, Any]) -> None:
+        """Set these columns, at least one, of the row with an id."""
+        settings = ", ".join(f"{name} = ?" for name in values)
+        self.write(f"UPDATE {table} SET {settings} WHERE id = ?", *values.values(), row)
+
     def say(self, text: str, kind: str = "success") -> None:
         """Tell the visitor something on the next page: "success", "error" or "notice"."""
         self.write("INSERT INTO web_messages (site, kind, text) VALUES (?, ?, ?)", self.site, kind, text)

@@ -17,7 +17,6 @@ from agentgym_envs.webarena.sites.shop.searching import count_found
 from agentgym_envs.webarena.sites.words import lines, words
 from agentgym_envs.webarena.sites.world import Seeds
 
-_SEARCHES = 70
 _FOR = lines("""
     For the new flat
     A present for my sister

@@ -78,14 +78,9 @@ def _save(visit: Visit, number: int) -> Answer:
     if not all(values.values()):
         return _form(visit, number, values, "Please fill in all fields.")
     if number:
-        changes = ", ".join(f"{name} = ?" for name in _FIELDS)
-        visit.write(f"UPDATE shop_addresses SET {changes} WHERE id = ?", *values.values(), number)
+        visit.update("shop_addresses", number, values)
     else:
-        number = visit.write(
-            "INSERT INTO shop_addresses (customer, name, street, town, region, zip, phone) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            *(account, *values.values()),
-        )
+        number = visit.insert("shop_addresses", {"customer": account, **values})
     if visit.form.ticked("default"):
         _make_default(visit, number)
     visit.say("You saved the address.")

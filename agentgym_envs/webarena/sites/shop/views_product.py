@@ -13,7 +13,6 @@ from agentgym_envs.webarena.sites.kit.visit import Visit
 from agentgym_envs.webarena.sites.shop.store import cards, options_of
 
 routes = Routes()
-REVIEWS_A_PAGE = 10
 _RECENT, _RELATED = 3, 3
 _ORDERS = {
     "newest": ("Newest first", "moment DESC, id DESC"),

@@ -27,7 +27,6 @@ from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _MINE = f"level >= {MAINTAINER} AND NOT archived"
-_VISIBILITIES = ("Private", "Internal", "Public")
 
 
 class Fork(CodeTemplate):

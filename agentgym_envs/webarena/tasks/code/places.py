@@ -15,8 +15,8 @@ from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.template import Params, Template
 
 ORIGIN = ORIGINS["code"]
-REPORTER, DEVELOPER, MAINTAINER, OWNER = 2, 3, 4, 5
-"""What the agent may do in a project: its `level`, 1 for a guest and 0 for who is no member."""
+REPORTER, DEVELOPER, MAINTAINER = 2, 3, 4
+"""What the agent may do in a project: its `level`, 1 for a guest, 0 for who is no member and 5 for an owner."""
 ANY = re.compile(".+", re.DOTALL)
 """Whatever text there is."""
 _PLAIN = "title NOT LIKE '%\"%' AND title NOT LIKE '%`%'"
