@@ -5,6 +5,9 @@
 
 It builds the wheel and the sdist, installs the wheel into a fresh virtual environment for each row, does one thing
 with it that only this extra makes possible, and removes the environment. The sdist is installed once, without extras.
+
+The core is measured twice: as pip installs it today, and with the Typer before 0.29, which was the first to require
+pydantic. The first is what a user gets; what is between them is Typer's.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,6 +35,9 @@ ROOT = Path(__file__).parents[1]
 TARGETS = {"packages": 20, "megabytes": 110.0, "import_seconds": 0.3}
 """What the core may cost at most."""
 CORE = "core"
+BEFORE = "core with typer<0.29"
+BOUNDS = {BEFORE: "typer<0.29"}
+"""Rows of the core beside which pip is asked for an older package."""
 TORCH = {"trl", "verl", "search-dense", "all"}
 """The extras that bring torch: it comes first and pinned, as `scripts/check` installs it."""
 LEFT_OUT = {"dev", "docs"}
@@ -41,6 +48,7 @@ OURS = ("pip", "setuptools")
 SECONDS = 3000.0
 _SOLVE: dict[str, Sequence[str]] = {
     CORE: ("textcraft",),
+    BEFORE: ("textcraft",),
     "textcraft": ("textcraft",),
     "babyai": ("babyai",),
     "sciworld": ("sciworld", "--group", "find-plant"),  # other groups may take minutes to plan
@@ -57,7 +65,10 @@ _COUNT = (
     "import importlib.metadata as m, json; "
     "print(json.dumps(sorted({d.name.lower().replace('_', '-'): d.version for d in m.distributions()}.items())))"
 )
-_IMPORT = "import time; t = time.process_time(); import {}; print(time.process_time() - t)"
+_IMPORT = (
+    "import time; cpu, wall = time.process_time(), time.perf_counter(); import {}; "
+    "print(time.process_time() - cpu, time.perf_counter() - wall)"
+)
 
 
 class Venv:
@@ -105,9 +116,13 @@ class Venv:
         files = (file for top in kept for file in ([top] if top.is_file() else top.rglob("*")))
         return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink()) / 1e6
 
-    def import_seconds(self, module: str, repeats: int) -> float:
-        """CPU seconds, the least of fresh interpreters: what else the machine does only adds to it."""
-        return min(float(self.python(_IMPORT.format(module))) for _ in range(repeats + 1))
+    def import_seconds(self, module: str, repeats: int) -> tuple[float, float]:
+        """Of fresh interpreters: the least CPU seconds, to which what else the machine does only adds; the median wall
+        seconds, which is what one waits for. The first reads the files from disk and does not count.
+        """
+        self.python(_IMPORT.format(module))
+        cpu, wall = zip(*(map(float, self.python(_IMPORT.format(module)).split()) for _ in range(repeats)), strict=True)
+        return min(cpu), statistics.median(wall)
 
     def ready(self) -> int:
         """How many environments are ready, as the doctor says. Raises CalledProcessError if the core is not fine."""
@@ -147,6 +162,11 @@ def extras() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = [name for name in project["optional-dependencies"] if name not in LEFT_OUT]
     return sorted(names, key=lambda name: (name in TORCH, name == "all"))
+
+
+def rows() -> list[str]:
+    """Everything that is measured: the core, as it is and as it was, and the extras."""
+    return [CORE, *BOUNDS, *extras()]
 
 
 def smoke(env: Venv, extra: str) -> str:
@@ -208,8 +228,13 @@ _SMOKES = {"serve": _served, "view": _viewed, "trl": _model, "verl": _verl, "all
 
 def measure(env: Venv, module: str, repeats: int) -> dict[str, Any]:
     packages = env.packages()
-    seconds = env.import_seconds(module, repeats)
-    return {"packages": len(packages), "megabytes": round(env.megabytes(), 1), "import_seconds": round(seconds, 3)}
+    cpu, wall = env.import_seconds(module, repeats)
+    return {
+        "packages": len(packages),
+        "megabytes": round(env.megabytes(), 1),
+        "import_seconds": round(cpu, 3),
+        "import_wall_seconds": round(wall, 3),
+    }
 
 
 def measure_extra(scratch: Path, wheel: Path, extra: str, torch: str, repeats: int) -> dict[str, Any]:
@@ -217,8 +242,9 @@ def measure_extra(scratch: Path, wheel: Path, extra: str, torch: str, repeats: i
     with fresh(scratch) as env:
         try:
             seconds = env.install(*torch.split()) if extra in TORCH else 0.0
-            wanted = "" if extra == CORE else f"[{extra}]"
-            seconds += env.install(f"agentgym-envs{wanted} @ {wheel.as_uri()}")
+            wanted = "" if extra in (CORE, *BOUNDS) else f"[{extra}]"
+            beside = [BOUNDS[extra]] if extra in BOUNDS else []
+            seconds += env.install(f"agentgym-envs{wanted} @ {wheel.as_uri()}", *beside)
             row = {**measure(env, "agentgym_envs", repeats), "install_seconds": round(seconds, 1)}
             began = time.perf_counter()
             did = smoke(env, extra)
@@ -255,11 +281,11 @@ def show(result: Mapping[str, Any]) -> None:
     for name, built in result["built"].items():
         print(f"{name}: {built['megabytes']} MB")
     print(f"sdist: {result['sdist_did']}\n")
-    columns = ("packages", "megabytes", "import_seconds", "install_seconds")
-    print(f"{'':<20}" + "".join(f"{name.replace('_', ' '):>17}" for name in columns))
+    columns = ("packages", "megabytes", "import_seconds", "import_wall_seconds", "install_seconds")
+    print(f"{'':<24}" + "".join(f"{name.replace('_', ' '):>20}" for name in columns))
     for name, row in {**result["extras"], **result["peers"]}.items():
-        cells = row.get("error") or "".join(f"{row[column]:>17,}" for column in columns) + f"  {row.get('did', '')}"
-        print(f"{name:<20}{cells}")
+        cells = row.get("error") or "".join(f"{row.get(column, ''):>20}" for column in columns)
+        print(f"{name:<24}{cells}  {row.get('did', '')}")
     for name, most in TARGETS.items():
         value = result["extras"].get(CORE, {}).get(name)
         if value is not None:
@@ -273,21 +299,21 @@ def _merged(out: Path | None, result: dict[str, Any]) -> dict[str, Any]:
     earlier = json.loads(out.read_text(encoding="utf-8"))
     for part in ("extras", "peers"):
         result[part] = {**earlier.get(part, {}), **result[part]}
-    result["extras"] = {name: result["extras"][name] for name in [CORE, *extras()] if name in result["extras"]}
+    result["extras"] = {name: result["extras"][name] for name in rows() if name in result["extras"]}
     return result
 
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write the figures as JSON; rows that it has of others are kept")
-    parser.add_argument("--only", help="these extras, separated by commas; `core` is none")
+    parser.add_argument("--only", help=f"these extras, separated by commas; `core` and `{BEFORE}` are none")
     parser.add_argument("--peers", default=",".join(PEERS), help="these packages of others")
     parser.add_argument("--torch", default="torch==2.13.0", help="what pip is asked for first, with options of pip")
     parser.add_argument("--repeats", type=int, default=5, help="imports a row")
     arguments = parser.parse_args(words)
-    names = [CORE, *extras()] if arguments.only is None else [name for name in arguments.only.split(",") if name]
-    if unknown := set(names) - {CORE, *extras()}:
-        parser.error(f"there is no extra {', '.join(sorted(unknown))}; there are {', '.join([CORE, *extras()])}")
+    names = rows() if arguments.only is None else [name for name in arguments.only.split(",") if name]
+    if unknown := set(names) - set(rows()):
+        parser.error(f"there is no extra {', '.join(sorted(unknown))}; there are {', '.join(rows())}")
     with tempfile.TemporaryDirectory(prefix="agentgym-footprint-") as folder:
         result = _measure_all(Path(folder), names, arguments)
     show(result)

@@ -1,12 +1,13 @@
 # What the scripts share. Source it from the root of the repository.
 
-# ensure_venv EXTRAS: a virtual environment with this package and those extras; sets PYTHON to its interpreter.
+# ensure_venv EXTRAS [TORCH]: a virtual environment with this package and those extras; sets PYTHON to its interpreter.
+# Where torch is missing, pip is asked for TORCH first, or for nothing if that is "": for extras that need no torch.
 #
 # AGENTGYM_VENV   where it lies (.venv)
-# AGENTGYM_TORCH  what pip is asked for when torch is missing (torch==2.13.0). On Linux the package index has torch
-#                 with CUDA, which is large; give another requirement here if you want another build.
+# AGENTGYM_TORCH  what TORCH is if it is not given (torch==2.13.0). On Linux the package index has torch with CUDA,
+#                 which is large; give another requirement here if you want another build.
 ensure_venv() {
-    local extras=$1 venv=${AGENTGYM_VENV:-.venv} stamp wanted
+    local extras=$1 torch=${2-${AGENTGYM_TORCH:-torch==2.13.0}} venv=${AGENTGYM_VENV:-.venv} stamp wanted
     stamp="$venv/.agentgym-${extras//,/-}"
     wanted="$PWD $(cksum <pyproject.toml)"
     PYTHON="$(mkdir -p "$venv" && cd "$venv" && pwd)/bin/python"
@@ -21,8 +22,9 @@ ensure_venv() {
     local install=("$PYTHON" -m pip install -q --disable-pip-version-check)
     "${install[@]}" --upgrade pip
     # First and pinned, so that no requirement of another package chooses the version of the largest one.
-    "$PYTHON" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' ||
-        "${install[@]}" ${AGENTGYM_TORCH:-torch==2.13.0} # unquoted: it may hold options of pip
+    [ -z "$torch" ] ||
+        "$PYTHON" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' ||
+        "${install[@]}" $torch # unquoted: it may hold options of pip
     "${install[@]}" -e ".[$extras]"
     echo "$wanted" >"$stamp"
 }

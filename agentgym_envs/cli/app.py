@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import agentgym_envs
 from agentgym_envs.cli import (
@@ -61,6 +62,15 @@ _PANELS = {
     "This machine": ("doctor", "bench"),
 }
 """The commands as the help shows them; one that is not here is a plug-in's."""
+_KINDS = {
+    "int range": "a whole number",
+    "float range": "a number",
+    "integer range": "a whole number",
+    "integer": "a whole number",
+    "int": "a whole number",
+    "float": "a number",
+}
+"""What Typer calls its types, by its version, and what they are; one that another begins with comes later."""
 _SPACE = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -68,9 +78,19 @@ _SPACE = {
 }
 
 
+class _Commands(TyperGroup):
+    """The commands in the order of their panels; Typer would put groups after commands, and plug-ins last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names; those that no panel names come last."""
+        order = [name for names in _PANELS.values() for name in names]
+        return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
+
+
 def make_app() -> typer.Typer:
     """The program with all commands, those of installed plug-ins included; nothing heavy is imported."""
     app = typer.Typer(
+        cls=_Commands,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -112,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if hasattr(error, "format_message"):  # Typer's own; where its class lives depends on Typer's version
             path = getattr(getattr(error, "ctx", None), "command_path", "agentgym")
-            return _report(f"{error.format_message()} (see {path} --help)", getattr(error, "exit_code", MISUSED))
+            return _report(f"{_say_typer(error)} (see {path} --help)", getattr(error, "exit_code", MISUSED))
         raise
     return result if isinstance(result, int) else OK
 
@@ -173,6 +193,14 @@ def _report(message: str, code: int) -> int:
 
 def _say(error: Exception) -> str:
     return "; ".join([str(error), *getattr(error, "__notes__", [])])
+
+
+def _say_typer(error: Any) -> str:
+    """Typer's own words, but for the names of its types."""
+    said: str = error.format_message().rstrip(".")
+    for kind, words in _KINDS.items():
+        said = said.replace(f"is not a valid {kind}", f"is not {words}")
+    return said
 
 
 def _say_os(error: OSError) -> str:

@@ -19,6 +19,7 @@ from agentgym_envs.cli.common import (
     Json,
     begin,
     find_env,
+    finite,
     make_env,
     make_env_factory,
     parse_env_args,
@@ -37,7 +38,10 @@ _LONGEST = 50
 Rates = list[float]
 """Calls a second, a figure for each repeat."""
 
-Seconds = Annotated[float, typer.Option(min=0.05, help="How long to measure each figure, all repeats together.")]
+Seconds = Annotated[
+    float,
+    typer.Option(min=0.05, callback=finite, help="How long to measure each figure, all repeats together."),
+]
 Repeats = Annotated[int, typer.Option(min=1, help="How often each figure is measured; the median is told.")]
 Envs = Annotated[
     int | None,

@@ -6,9 +6,11 @@ import difflib
 import importlib
 import inspect
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import gymnasium as gym
@@ -136,19 +138,51 @@ def make_env_factory(env_id: str, arguments: Mapping[str, Any]) -> Callable[[], 
     return lambda: host.make_env(env_id, arguments)
 
 
+def check_writable(option: str, path: Path) -> None:
+    """Make sure that a file can be written, before the work that would be lost. Raises UsageError.
+
+    A file that was not there is not there afterwards either; the folder that it is to lie in is.
+    """
+    if path.is_dir():
+        raise UsageError(f"{option} names a file to write, and {path} is a folder")
+    new = not path.exists()
+    try:
+        if not path.parent.exists():
+            path.parent.mkdir(parents=True)
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise cannot_write(option, path, error) from None
+    if new:
+        path.unlink()
+
+
+def cannot_write(option: str, path: Path, error: OSError) -> UsageError:
+    """The error for a place that was named and does not take what is written."""
+    return UsageError(f"cannot write to {option} {path}: {error.strerror or error}; choose another")
+
+
+def finite(value: float) -> float:
+    """The value of an option, which `nan` and `inf` are none of, though they lie in its range."""
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no number to reckon with; give one such as 1.5")
+    return value
+
+
 def choose_tasks(
     tasks: TaskSet, count: int | None, *, split: str, groups: tuple[str, ...] | None, seed: int
 ) -> list[Task]:
     """The tasks that --tasks, --split, --groups and --seed ask for. Raises UsageError."""
+    chosen = split_of(split)
     if count is None and tasks.counts() is None:
         raise UsageError(f"{tasks.name!r} has tasks without end; say how many you want: --tasks 300, for example")
-    if split not in (*SPLITS, "all"):
-        raise UsageError(f"there is no split {split!r}; choose one of {', '.join(SPLITS)}, all")
-    return tasks.take(count, split=split_of(split), groups=groups, seed=seed)
+    return tasks.take(count, split=chosen, groups=groups, seed=seed)
 
 
 def split_of(name: str) -> str | None:
-    """The split for an environment's own selection, where None is all."""
+    """The split for an environment's own selection, where None is all. Raises UsageError."""
+    if name not in (*SPLITS, "all"):
+        raise UsageError(f"there is no split {name!r}; choose one of {', '.join(SPLITS)}, all")
     return None if name == "all" else name
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentgym_envs.cli import completion
 from agentgym_envs.cli.common import Json, print_json, stderr, stdout
 from agentgym_envs.cli.reports.retries import tries_of
 from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes
@@ -29,7 +30,12 @@ Runs = Annotated[
         metavar="RUN RUN...", help="Directories of eval, or JSONL files of trajectories; the first is the base."
     ),
 ]
-ValueName = Annotated[str, typer.Option("--value", help=f"What is compared: {' or '.join(VALUES)}.")]
+ValueName = Annotated[
+    str,
+    typer.Option(
+        "--value", help=f"What is compared: {' or '.join(VALUES)}.", autocompletion=completion.choices(*VALUES)
+    ),
+]
 Flips = Annotated[int, typer.Option(min=0, help="How many of the tasks that flipped to name, each way.")]
 Partial = Annotated[bool, typer.Option("--partial", help="Leave out the tasks that are not in both runs.")]
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from agentgym_envs.cli import completion
 from agentgym_envs.cli.common import (
     Env,
     EnvArgs,
@@ -18,6 +19,7 @@ from agentgym_envs.cli.common import (
     Overwrite,
     Seed,
     Split,
+    check_writable,
     choose_tasks,
     find_env,
     make_env,
@@ -32,8 +34,15 @@ from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
 
 Out = Annotated[Path, typer.Option(help="The file, one trajectory a line.")]
 Tasks = Annotated[int | None, typer.Option(min=1, help="How many tasks; by default all of the split.")]
-Groups = Annotated[str | None, typer.Option(help="Groups of tasks, separated by commas.")]
-Grammar = Annotated[str | None, typer.Option(help="How actions are written: bare, react, tag, fenced, tool_call.")]
+Groups = Annotated[
+    str | None, typer.Option(help="Groups of tasks, separated by commas.", autocompletion=completion.group_list)
+]
+Grammar = Annotated[
+    str | None,
+    typer.Option(
+        help="How actions are written: bare, react, tag, fenced, tool_call.", autocompletion=completion.grammars
+    ),
+]
 
 
 def demos_command(
@@ -70,8 +79,7 @@ def demos_command(
 
 
 def _clear(out: Path, overwrite: bool) -> None:
-    if out.is_dir():
-        raise UsageError(f"--out names a file to write, but {out} is a directory")
+    check_writable("--out", out)
     if out.exists() and out.stat().st_size and not overwrite:
         raise UsageError(f"{out} exists already; choose another file, or pass --overwrite to replace it")
     out.unlink(missing_ok=True)

@@ -227,18 +227,21 @@ def _state(one: Standing) -> str:
 
 def _show_commands(console: Console, found: Diagnosis) -> None:
     """Every command once, on a line of its own that can be copied."""
-    rows = [(part.name, part.get) for part in (*found.core, *found.parts) if not part.there]
+    rows = [(part.name, part.get) for part in found.core if not part.there]
     rows += [(extra.name, extra.get) for extra in found.extras if extra.name not in _BUNDLES]
+    rows += [(part.name, part.get) for part in found.parts if not part.there]
     rows += [(one.id, need.get) for one in found.environments for need in one.needs]
     if all_of_them := _get_all(found.environments):
         rows.append(("every environment's packages", all_of_them))
-    commands = dict[str, str]()
+    commands = dict[str, tuple[str, str]]()
     for name, get in rows:
-        commands.setdefault(get, name)
+        plain = get.partition("  #")[0]  # the same command with a word about it is one, and that word is shown
+        first, shown = commands.get(plain, (name, ""))
+        commands[plain] = first, max(shown, get, key=len)
     commands.pop("", None)
     if commands:
         console.print("[bold]How to get what is missing[/]")
-    for get, name in commands.items():
+    for name, get in commands.values():
         console.print(f"  [dim]{_safe(name)}:[/] [cyan]{_safe(get)}[/]", soft_wrap=True)
     if commands:
         console.print()

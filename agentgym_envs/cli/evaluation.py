@@ -20,7 +20,7 @@ from agentgym_envs.cli.evaluating.planning import Plan, make_plan
 from agentgym_envs.cli.evaluating.running import keeping, play
 from agentgym_envs.cli.evaluating.settings import Settings
 from agentgym_envs.cli.evaluating.task_files import TaskFile, read_task_file
-from agentgym_envs.cli.policies import PolicyOptions, has_tokens, make_player
+from agentgym_envs.cli.policies import PolicyOptions, check_policy, has_tokens, make_player
 from agentgym_envs.cli.run_store import RunStore
 from agentgym_envs.errors import UsageError
 
@@ -63,7 +63,7 @@ def eval_command(
     Episodes go to DIR/trajectories.jsonl as they end, so that a run that was stopped goes on with --resume.
     Beside them are written eval.json, report.html, report.md and metrics.csv.
     """
-    _check_out(out, policy, resume=resume, overwrite=overwrite, tokens=tokens)
+    _check_out(out, check_policy(policy, base_url), resume=resume, overwrite=overwrite, tokens=tokens)
     guide = choose_agent(policy, agent, context, tries)
     settings = Settings(
         env=_envs([*(env or ()), *(more_env or ())], guide),

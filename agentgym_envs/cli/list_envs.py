@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.cli.common import Json, few_groups, make_env, print_json, stdout
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import AgentGymError
 from agentgym_envs.registration import REGISTRATIONS, Registration
 from agentgym_envs.task import SPLITS
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_NARROWEST = 12
+"""Names of groups have so many columns even in a terminal that is too narrow."""
 
 
 def list_command(as_json: Json = False) -> None:
@@ -17,26 +25,47 @@ def list_command(as_json: Json = False) -> None:
     if as_json:
         print_json(rows)
         return
+    console = stdout()
+    console.print(_table(rows, console.width), "")
+    for row in rows:
+        if "error" in row:
+            console.print(f"[yellow]{row['id']}[/] {_escape(row['error'])}", soft_wrap=True)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], width: int) -> Table:
+    """A row for each environment; what the other columns leave of the width is for the names of groups."""
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("environment", "groups", *SPLITS, "sha256"):
-        plain = name in ("environment", "groups")
-        table.add_column(name, justify="right" if name in SPLITS else "left", overflow="fold", no_wrap=not plain)
-    table.columns[0].min_width, table.columns[-1].min_width = max(len(row["id"]) for row in rows), 8
-    for row in rows:
-        name = f"[bold]{row['id']}[/]\n[dim]{row['summary']}[/]"
+    ids = max(len(row["id"]) for row in rows)
+    counts = [_counts(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(SPLITS, *filter(None, counts), strict=True)]
+    room = max(width - ids - sum(widths) - 2 * len(SPLITS) - 2, _NARROWEST)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("environment", width=ids)
+    table.add_column("groups")
+    for split in SPLITS:
+        table.add_column(split, justify="right", no_wrap=True)
+    for row, cells in zip(rows, counts, strict=True):
+        lines = [f"[bold]{row['id']}[/]", f"[dim]{row['summary']}[/]"]
         if "error" in row:
-            table.add_row(name, "[yellow]cannot be made here, see below[/]")
+            table.add_row("\n".join(lines), "[yellow]cannot be made here, see below[/]")
             continue
-        counts = [f"{row['tasks'][split]:,}" if row["tasks"] else "∞" for split in SPLITS]
-        table.add_row(name, "\n".join(few_groups(row["groups"])), *counts, f"[dim]{row['digest'][:8]}[/]")
-    stdout().print(table)
-    for row in rows:
-        if "error" in row:
-            stdout().print(f"[yellow]{row['id']}[/] {escape(row['error'])}", soft_wrap=True)
+        groups = "\n".join(_fold(name, room) for name in few_groups(row["groups"]))
+        table.add_row("\n".join([*lines, f"[dim]sha256 {row['digest'][:8]}[/]"]), groups, *cells)
+    return table
+
+
+def _counts(row: Mapping[str, Any]) -> list[str]:
+    """How many tasks each split has; nothing for an environment that cannot be made."""
+    if "error" in row:
+        return []
+    return [f"{row['tasks'][split]:,}" if row["tasks"] else "∞" for split in SPLITS]
+
+
+def _fold(name: str, width: int) -> str:
+    """A long name on several lines, broken at its hyphens; Rich would break it anywhere."""
+    return _escape("\n".join(textwrap.wrap(name, width, subsequent_indent="  ")))
 
 
 def describe(row: Registration) -> dict[str, Any]:
@@ -58,3 +87,10 @@ def describe(row: Registration) -> dict[str, Any]:
         "tasks": None if counts is None else {split: sum(of[split] for of in counts.values()) for split in SPLITS},
         "digest": tasks.digest,
     }
+
+
+def _escape(text: str) -> str:
+    """Text in which nothing is markup."""
+    from rich.markup import escape
+
+    return escape(text)

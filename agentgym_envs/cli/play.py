@@ -19,6 +19,7 @@ from agentgym_envs.cli.common import (
     MaxTurns,
     Seed,
     Split,
+    check_writable,
     find_env,
     make_env,
     parse_env_args,
@@ -57,6 +58,8 @@ def play_command(
 ) -> None:
     """Play a task yourself. Type actions; :hint, :undo, :map, :solve, :help and :quit help along."""
     env_id = find_env(env)
+    if out is not None:
+        check_writable("--out", out)
     made, console = make_env(env_id, _with_map(env_id, parse_env_args(env_arg))), stdout()
     writer = None if out is None else TrajectoryWriter(out)
     game = (TeamGame if is_team(env_id) else Game)(made, console, env_id, max_turns)

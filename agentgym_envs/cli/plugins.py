@@ -52,14 +52,24 @@ def shield(arguments: Sequence[str]) -> list[str]:
 
 
 def load(group: str, name: str) -> Callable[..., Any]:
-    """What the entry point refers to. Raises MissingExtra if no package brings it."""
+    """What the entry point refers to. Raises MissingExtra if that, or what it needs, is not there."""
+    package, extra = _PACKAGES.get(name, (name, "all"))
+    what = f"agentgym {name}" if group == COMMANDS else f"--policy {name}:MODEL"
     found: list[EntryPoint] = list(entry_points(group=group, name=name))
     if not found:
-        package, extra = _PACKAGES.get(name, (name, "all"))
-        what = f"agentgym {name}" if group == COMMANDS else f"--policy {name}:MODEL"
         raise missing_extra(what, package, extra)
-    loaded: Callable[..., Any] = found[0].load()
+    try:
+        loaded: Callable[..., Any] = found[0].load()
+    except ModuleNotFoundError as error:
+        if name not in _PACKAGES or error.name is None:
+            raise
+        raise missing_extra(what, error.name.partition(".")[0], extra) from None
     return loaded
+
+
+def has_engine(name: str) -> bool:
+    """Whether there is a model engine of that name, or an extra of ours would bring it."""
+    return name == "hf" or bool(entry_points(group=ENGINES, name=name))
 
 
 def _runner(name: str) -> Callable[[typer.Context], int | None]:

@@ -105,21 +105,37 @@ def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None)
     """
     from agentgym_envs.rollout import OraclePolicy
 
+    check_policy(policy, options.base_url)
     name, _, argument = policy.partition(":")
-    if name in ("oracle", "random") and not argument:
+    if name in ("oracle", "random"):
         return _text_player(OraclePolicy if name == "oracle" else lambda: _SeededRandom(options.seed))
-    if name == "replay" and argument:
+    if name == "replay":
         recorded = {(t.task.id, t.seed): t.actions for t in read_recorded(argument)}
         return _text_player(lambda: _Replay(recorded))
-    if name == "openai" and argument:
+    if name == "openai":
         return _chat_player(argument, options, agent)
-    if not argument or name in ("oracle", "random"):
+    return _engine_player(name, argument, options, agent)
+
+
+def check_policy(policy: str, base_url: str | None) -> str:
+    """The policy as it was typed; nothing is loaded or opened.
+
+    Raises UsageError if there is no such policy, or its server has no address.
+    """
+    name, _, argument = policy.partition(":")
+    if (name not in _NAMES and not plugins.has_engine(name)) or bool(argument) == (name in ("oracle", "random")):
         near = difflib.get_close_matches(name.lower(), _NAMES, n=1)
         hint = f"did you mean {_NAMES[near[0]]}? " if near and _NAMES[near[0]] != policy else ""
         raise UsageError(
             f"{policy!r} is no policy; {hint}choose oracle, random, replay:FILE, openai:MODEL or hf:MODEL_PATH"
         )
-    return _engine_player(name, argument, options, agent)
+    if name == "openai" and base_url is None:
+        raise UsageError(
+            "--policy openai:MODEL needs the address of the server: --base-url http://127.0.0.1:8000/v1, for example"
+        )
+    if name == "openai" and base_url is not None and not base_url.startswith(("http://", "https://")):
+        raise UsageError(f"--base-url must begin with http:// or https://, and {base_url!r} does not")
+    return policy
 
 
 def read_recorded(path: str) -> list[Trajectory]:
@@ -206,12 +222,7 @@ def _agent_player(agent: Agent, model: Model, close: Callable[[], Awaitable[None
 def _chat_player(name: str, options: PolicyOptions, agent: Agent | None) -> Player:
     from agentgym_envs.rollout import ChatPolicy
 
-    if options.base_url is None:
-        raise UsageError(
-            "--policy openai:MODEL needs the address of the server: --base-url http://127.0.0.1:8000/v1, for example"
-        )
-    if not options.base_url.startswith(("http://", "https://")):
-        raise UsageError(f"--base-url must begin with http:// or https://, and {options.base_url!r} does not")
+    assert options.base_url is not None  # check_policy saw it
     key, temperature = os.environ.get(options.api_key_env), options.temperature
     if agent is not None:
         from agentgym_envs.rollout import ChatModel

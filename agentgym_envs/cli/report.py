@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentgym_envs.cli.common import print_json, stdout
+from agentgym_envs.cli.common import check_writable, print_json, stdout
 from agentgym_envs.cli.evaluating.options import OUTPUT, Json, Suite
 from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes, replace_text
 from agentgym_envs.errors import UsageError
@@ -52,6 +52,9 @@ def report_command(
     """
     from agentgym_envs.cli import reports
 
+    for option, path in (("--html", html), ("--csv", csv), ("--markdown", markdown)):
+        if path is not None:
+            check_writable(option, path)
     report = _read(paths, suite)
     wanted: dict[Path | None, Callable[[Report], str]] = {
         html: reports.to_html,
@@ -112,7 +115,7 @@ def _result(folder: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+        raise UsageError(f"{path} cannot be read: {error}; move it away to report of the trajectories alone") from None
     if not isinstance(found, dict) or not all(isinstance(found.get(key, kind()), kind) for key, kind in _KINDS.items()):
         raise UsageError(f"{path} is not what eval wrote; move it away to report of the trajectories alone")
     return found

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from agentgym_envs.cli.common import cannot_write
 from agentgym_envs.errors import UsageError
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories, strict_json
 
@@ -161,7 +162,7 @@ class RunStore:
         if directory.exists() and not directory.is_dir():
             raise UsageError(f"--out names a directory, but {directory} is a file")
         record, result = directory / TRAJECTORIES, directory / RESULT
-        found = not overwrite and (record.exists() or result.exists())
+        found = not overwrite and _holds_run(record, result)
         if found and not resume:
             raise UsageError(
                 f"{directory} holds an evaluation already; --resume goes on with it, --overwrite replaces it"
@@ -176,8 +177,21 @@ class RunStore:
             self._records = Records(read_trajectories(record))
         self._writer = TrajectoryWriter(record)
         self._tokens = TokenWriter(record) if tokens else None
-        if not result.exists():
+        if not found:
             self.write_metrics(None, complete=False)
+
+
+def _holds_run(record: Path, result: Path) -> bool:
+    """Whether there is something to go on with or to lose; a run that ended before its first episode left nothing."""
+    if record.exists() and record.stat().st_size:
+        return True
+    try:
+        found = json.loads(result.read_text(encoding="utf-8"))
+        return bool(found["complete"] or found["metrics"])
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError, KeyError, TypeError):
+        return True  # nobody knows what
 
 
 def _locked(path: Path) -> BinaryIO:
@@ -186,7 +200,7 @@ def _locked(path: Path) -> BinaryIO:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open(path, "ab")  # noqa: SIM115 (closed by close)
     except OSError as error:
-        raise UsageError(f"cannot write to --out {path.parent}: {error.strerror}; choose another") from None
+        raise cannot_write("--out", path.parent, error) from None
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock
 

@@ -10,11 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from agentgym_envs.cli import serve
+from agentgym_envs.cli import completion, serve
 from agentgym_envs.cli.common import (
     Interrupted,
     Json,
     Overwrite,
+    cannot_write,
     find_env,
     parse_env_args,
     print_json,
@@ -36,18 +37,36 @@ Corpus = Annotated[
     ),
 ]
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The index; by default CORPUS.index beside the corpus.")]
-Engine = Annotated[str, typer.Option(help="tantivy, bm25s (fast), dense (by meaning).")]
-AnyEngine = Annotated[str, typer.Option("--engine", help="tantivy, bm25s, dense, or hybrid: words and meaning.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="tantivy, bm25s (fast), dense (by meaning).",
+        autocompletion=completion.choices("tantivy", "bm25s", "dense"),
+    ),
+]
+AnyEngine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="tantivy, bm25s, dense, or hybrid: words and meaning.",
+        autocompletion=completion.choices("tantivy", "bm25s", "dense", "hybrid"),
+    ),
+]
 Model = Annotated[
     str | None, typer.Option(help="For dense: the encoder, a folder or name of sentence-transformers, or hashing.")
 ]
-Index = Annotated[Path | None, typer.Argument(metavar="[INDEX]", help="The index; by default the embedded corpus.")]
+Index = Annotated[Path | None, typer.Argument(metavar="INDEX", help="The index; by default the embedded corpus.")]
 Words = Annotated[
     list[str], typer.Argument(metavar="[INDEX] QUERY", help="The index (by default the embedded corpus) and a query.")
 ]
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, max=MAX_TOP_K, help="How many passages to show.")]
-Envs = Annotated[list[str] | None, typer.Option("--env", metavar="ENV", help="Serve this environment as well.")]
-Source = Annotated[str, typer.Option(help="Whose files they are: flashrag.")]
+Envs = Annotated[
+    list[str] | None,
+    typer.Option("--env", metavar="ENV", help="Serve this environment as well.", autocompletion=completion.envs),
+]
+Source = Annotated[
+    str, typer.Option(help="Whose files they are: flashrag.", autocompletion=completion.choices(*_SOURCES))
+]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that holds nq/test.jsonl and so on.")]
 
 
@@ -75,7 +94,7 @@ def index_command(
             manifest = extend_index(folder, engine=engine, options=options, overwrite=overwrite, report=report)
         else:
             folder = out or _beside(corpus)
-            with _kept(partial_of(folder)):
+            with _kept(folder, partial_of(folder)):
                 manifest = index_corpus(
                     corpus, folder, engine=engine, options=options, overwrite=overwrite, report=report
                 )
@@ -186,14 +205,16 @@ def _beside(corpus: Path) -> Path:
 
 
 @contextmanager
-def _kept(partial: Path) -> Iterator[None]:
-    """Say, of what interrupts the work, that it can be gone on with."""
+def _kept(folder: Path, partial: Path) -> Iterator[None]:
+    """Say, of what interrupts the work, that it can be gone on with, if it was begun."""
     on = f"what was done is kept in {partial}; the same command goes on from there"
     try:
         yield
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {on}") from None
     except (OSError, EnvError) as error:
+        if isinstance(error, OSError) and not partial.exists():
+            raise cannot_write("--out", folder, error) from None
         error.add_note(on)
         raise
 

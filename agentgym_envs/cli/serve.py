@@ -64,7 +64,11 @@ TokenFile = Annotated[Path | None, typer.Option(help="A file that holds the toke
 Insecure = Annotated[bool, typer.Option("--insecure", help="Let other machines in without a token.")]
 Dialect = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Also speak the protocol of agentgym or openenv. May be given several times."),
+    typer.Option(
+        metavar="NAME",
+        help="Also speak the protocol of agentgym or openenv. May be given several times.",
+        autocompletion=completion.choices(*_DIALECTS),
+    ),
 ]
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from agentgym_envs.cli import serve
-from agentgym_envs.cli.common import SHORT, find_env, stderr, stdout
+from agentgym_envs.cli import completion, serve
+from agentgym_envs.cli.common import SHORT, check_writable, find_env, stderr, stdout
 from agentgym_envs.errors import UsageError, missing_extra
 
 if TYPE_CHECKING:
@@ -37,7 +37,11 @@ Export = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write on
 Limit = Annotated[int | None, typer.Option(min=1, help="--export: the first so many episodes.")]
 EnvName = Annotated[
     list[str] | None,
-    typer.Option("--env", help=f"--export: episodes of this environment: {', '.join(SHORT)}, or an id."),
+    typer.Option(
+        "--env",
+        help=f"--export: episodes of this environment: {', '.join(SHORT)}, or an id.",
+        autocompletion=completion.envs,
+    ),
 ]
 Group = Annotated[list[str] | None, typer.Option("--group", help="--export: episodes of this group of tasks.")]
 Success = Annotated[
@@ -87,8 +91,8 @@ def view_command(
         raise UsageError(
             "--limit, --env, --group, --success and --episode choose what --export FILE.html writes; give it"
         )
-    if export is not None and export.is_dir():
-        raise UsageError(f"--export names the file to write, and {export} is a folder")
+    if export is not None:
+        check_writable("--export", export)
     viewer = open_viewer(path or [Path()])
     if export is not None:
         _export(viewer, export, choice)
@@ -139,7 +143,6 @@ def _export(viewer: Viewer, path: Path, choice: Choice) -> None:
     for problem in problems:
         stderr().print(problem, style="yellow", markup=False, soft_wrap=True)
     data = page.encode()
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     size = len(data) / 1e6
     stdout().print(f"{len(entries) - len(problems):,} episodes, {size:.1f} MB: {path}", markup=False, soft_wrap=True)

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from agentgym_envs.cli import serve
+from agentgym_envs.cli import completion, serve
 from agentgym_envs.cli.common import stdout
 from agentgym_envs.errors import UsageError
 
 TaskId = Annotated[
-    str | None, typer.Option(metavar="ID", help="Begin with this task, such as webarena/shopping-compare/3/2.")
+    str | None, typer.Option(metavar="ID", help="Begin with this task.", autocompletion=completion.tasks_of("webarena"))
 ]
 WorldSeed = Annotated[
     int | None, typer.Option("--world", min=0, help="Without a task: the seed of the world; by default 1.")
@@ -28,7 +28,8 @@ def sites_command(
     """Open the five sites in your browser, with a task beside them and what it would score now, until Ctrl-C.
 
     Everything happens on this machine: the addresses end in .localhost, which Chrome, Edge and Firefox know to be it.
-    What you do changes only this episode; Restart brings everything back.
+    What you do changes only this episode; Restart brings everything back. A task has an id such as
+    webarena/shopping-compare/3/2.
     """
     if task is not None and world is not None:
         raise UsageError("--task says which world it is in: give --task or --world")

@@ -43,6 +43,14 @@ def test_help_names_every_command(run: Run) -> None:
     assert all(f" {name} " in asked.out for name in ALL)
 
 
+def test_help_has_the_commands_in_the_order_of_their_use(run: Run) -> None:
+    lines = run("--help").out.splitlines()
+    panels = [line.split()[1] for line in lines if line.startswith("╭─")]
+    assert panels == ["Options", "Play", "Evaluate", "Train", "Serve", "This"]
+    names = [line.split()[1] for line in lines if line.startswith("│ ") and line[2] != " " and line[2] != "-"]
+    assert names[:5] == ["list", "play", "solve", "demos", "eval"]
+
+
 @pytest.mark.parametrize("name", ALL[:7])
 def test_every_command_explains_itself(run: Run, name: str) -> None:
     outcome = run(name, "--help")

@@ -43,6 +43,17 @@ def test_what_is_missing_comes_with_one_command(run: Run, monkeypatch: pytest.Mo
     assert "pip install 'agentgym-envs[babyai]'" in run("doctor").out
 
 
+def test_a_command_is_shown_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = doctor_packages.version_of
+    monkeypatch.setattr(
+        doctor_packages, "version_of", lambda name: None if name == "webarena-verified" else there(name)
+    )
+    monkeypatch.setattr(doctor_machine, "official_tasks", lambda: "the file of its tasks")
+    shown = run("doctor").out
+    assert shown.count("pip install 'agentgym-envs[webarena-verified]'") == 1
+    assert "pip install 'agentgym-envs[webarena-verified]'  # in a venv of its own" in shown
+
+
 def test_a_core_that_is_not_fine_is_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     there = doctor_packages.version_of
     monkeypatch.setattr(doctor_packages, "version_of", lambda name: "0.1" if name == "gymnasium" else there(name))
@@ -140,17 +151,3 @@ def test_a_java_is_told_by_its_release(java_home: str, tmp_path: Path, monkeypat
     part = doctor_machine.java()
     assert part.there is (java_home == "new")
     assert version in part.found
-
-
-def test_tab_completes_commands_environments_and_tasks(spawn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def offered(line: str) -> set[str]:
-        monkeypatch.setenv("_AGENTGYM_COMPLETE", "complete_bash")
-        monkeypatch.setenv("COMP_WORDS", line)
-        monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
-        return set(spawn().out.split())
-
-    assert offered("agentgym do") == {"doctor"}
-    assert offered("agentgym solve textc") == {"textcraft", "textcraftcoop"}
-    assert offered("agentgym solve textcraft --split v") == {"validation"}
-    assert offered("agentgym solve textcraft --group depth-1") == {"depth-1"}
-    assert "textcraft/300" in offered("agentgym solve textcraft --task textcraft/30")

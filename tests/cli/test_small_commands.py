@@ -14,16 +14,21 @@ from agentgym_envs.trajectory import read_trajectories
 from .conftest import Run
 
 
-def test_list(run: Run) -> None:
+def test_list(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = run("list", "--json").json
     assert [row["id"] for row in rows] == list(env_ids())
     textcraft = rows[0]
     assert sum(textcraft["tasks"].values()) == 544
     assert textcraft["groups"] == ["depth-1", "depth-2", "depth-3", "depth-4"]
-    shown = run("list").out
-    assert textcraft["id"] in shown
-    assert textcraft["digest"][:8] in shown
-    assert str(textcraft["tasks"]["train"]) in shown
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("list").out.split("\n\n")[0].splitlines()
+    assert max(map(len, lines)) <= 80
+    words = " ".join(lines).split()
+    for row in rows:
+        assert row["id"] in words
+        if "error" not in row:
+            assert row["digest"][:8] in words
+            assert row["tasks"] is None or {f"{count:,}" for count in row["tasks"].values()} <= set(words)
 
 
 def test_solve_shows_the_oracle(run: Run) -> None:
@@ -85,7 +90,7 @@ def test_demos_do_not_overwrite(refuses: Run, run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "d.jsonl").read_bytes() == before
     assert run(*words, "--overwrite").code == 0
     assert (tmp_path / "d.jsonl").read_bytes() == before
-    assert "directory" in refuses("demos", "textcraft", "--tasks", 2, "--out", ".").err
+    assert "is a folder" in refuses("demos", "textcraft", "--tasks", 2, "--out", ".").err
     assert "choose one of bare" in refuses("demos", "textcraft", "--grammar", "prose", "--out", "e.jsonl").err
     assert not (tmp_path / "e.jsonl").exists()
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.integrations import deepspeed
 from transformers.utils import logging as transformers_logging
@@ -86,11 +87,18 @@ def read_template(path: str | Path | None) -> str | None:
 def load_engine(model: str, *, chat_template: str | None = None, logprobs: bool = False) -> tuple[HFEngine, ChatCodec]:
     """An engine and codec for evaluation: the entry point "hf" of the group "agentgym.engines".
 
-    `logprobs` asks for the log-probabilities of what is sampled, as `HFEngine` has them.
+    The model is put on `best_device()`. `logprobs` asks for the log-probabilities of what is sampled, as `HFEngine`
+    has them.
     """
     transformers_logging.disable_progress_bar()  # evaluation shows its own
     codec = make_codec(load_tokenizer(model), template=chat_template)
-    return HFEngine(load_model(model, dtype="auto"), codec.tokenizer, logprobs=logprobs), codec
+    return HFEngine(load_model(model, dtype="auto").to(best_device()), codec.tokenizer, logprobs=logprobs), codec
+
+
+def best_device() -> torch.device:
+    """The accelerator of this machine (CUDA, MPS or another that torch knows), or the CPU if there is none."""
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return torch.device("cpu") if found is None else found
 
 
 def _training_template(tokenizer: Any) -> str | None:

@@ -7,22 +7,36 @@ from typing import Annotated
 
 import typer
 
-from agentgym_envs.cli.common import SHORT
+from agentgym_envs.cli import completion
+from agentgym_envs.cli.common import SHORT, finite
 
 POLICY, TASKS, LIMITS, OUTPUT = "Policy", "Tasks", "Limits", "Output"
 
 EnvIds = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ENV...", help=f"Environment ids, or names: {', '.join(SHORT)}."),
+    typer.Argument(
+        metavar="ENV...",
+        help=f"Environment ids, or names: {', '.join(SHORT)}.",
+        autocompletion=completion.envs,
+    ),
 ]
 MoreEnvs = Annotated[
     list[str] | None,
-    typer.Option("--env", rich_help_panel=TASKS, metavar="ENV", help="The same as an option, as often as wanted."),
+    typer.Option(
+        "--env",
+        rich_help_panel=TASKS,
+        metavar="ENV",
+        help="The same as an option, as often as wanted.",
+        autocompletion=completion.envs,
+    ),
 ]
 PolicyName = Annotated[
     str,
     typer.Option(
-        "--policy", rich_help_panel=POLICY, help="oracle, random, replay:FILE, openai:MODEL or hf:MODEL_PATH."
+        "--policy",
+        rich_help_panel=POLICY,
+        help="oracle, random, replay:FILE, openai:MODEL or hf:MODEL_PATH.",
+        autocompletion=completion.policies,
     ),
 ]
 AgentName = Annotated[
@@ -31,6 +45,7 @@ AgentName = Annotated[
         "--agent",
         rich_help_panel=POLICY,
         help="How the model reasons: act, react, plan or reflect; see docs/agents.md.",
+        autocompletion=completion.agents,
     ),
 ]
 Context = Annotated[
@@ -38,6 +53,7 @@ Context = Annotated[
     typer.Option(
         rich_help_panel=POLICY,
         help="What the agent shows the model: full (the default), last:TURNS or summarise:TURNS.",
+        autocompletion=completion.contexts,
     ),
 ]
 Tries = Annotated[
@@ -51,7 +67,14 @@ KeyEnv = Annotated[
     str, typer.Option(rich_help_panel=POLICY, help="openai: the environment variable that holds the key.")
 ]
 Template = Annotated[Path | None, typer.Option(rich_help_panel=POLICY, help="hf: a file with a Jinja chat template.")]
-Groups = Annotated[str | None, typer.Option(rich_help_panel=TASKS, help="Groups of tasks, separated by commas.")]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=TASKS,
+        help="Groups of tasks, separated by commas.",
+        autocompletion=completion.group_list,
+    ),
+]
 Tasks = Annotated[
     str | None,
     typer.Option(
@@ -69,7 +92,13 @@ SkipUnknown = Annotated[
 ]
 SplitName = Annotated[
     str | None,
-    typer.Option("--split", rich_help_panel=TASKS, show_default="test", help="train, validation, test, or all."),
+    typer.Option(
+        "--split",
+        rich_help_panel=TASKS,
+        show_default="test",
+        help="train, validation, test, or all.",
+        autocompletion=completion.splits,
+    ),
 ]
 Samples = Annotated[int, typer.Option("--samples", "-k", rich_help_panel=TASKS, min=1, help="Episodes a task.")]
 TurnTokens = Annotated[int, typer.Option(rich_help_panel=LIMITS, min=1, help="Token budget of an answer.")]
@@ -81,7 +110,9 @@ MaxTokens = Annotated[
         help="hf, and any model with --agent: token budget of an episode, observations included.",
     ),
 ]
-Temperature = Annotated[float, typer.Option(rich_help_panel=POLICY, min=0.0, help="Sampling temperature; 0 is greedy.")]
+Temperature = Annotated[
+    float, typer.Option(rich_help_panel=POLICY, min=0.0, callback=finite, help="Sampling temperature; 0 is greedy.")
+]
 Concurrency = Annotated[int, typer.Option(rich_help_panel=LIMITS, min=1, help="Episodes at a time.")]
 Retries = Annotated[
     int,

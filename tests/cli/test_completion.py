@@ -1,0 +1,90 @@
+"""What Tab offers, asked as a shell asks."""
+
+from collections.abc import Callable
+
+import pytest
+
+from agentgym_envs.cli import main
+
+from .conftest import Run
+
+Offered = Callable[[str], list[str]]
+
+
+def ask(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """Set the variables by which bash asks for what may follow."""
+    monkeypatch.setenv("_AGENTGYM_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Offered:
+    def call(line: str) -> list[str]:
+        ask(monkeypatch, line)
+        with pytest.raises(SystemExit) as ended:
+            main([])
+        assert ended.value.code == 0
+        out, err = capfd.readouterr()
+        assert err == ""
+        return out.split()
+
+    return call
+
+
+def test_the_program_answers_the_shell(spawn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(monkeypatch, "agentgym do")
+    assert spawn()[:2] == (0, "doctor\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("agentgym so", "solve"),
+        ("agentgym search q", "query"),
+        ("agentgym eval textcraft --conc", "--concurrency"),
+        ("agentgym solve textc", "textcraft textcraftcoop"),
+        ("agentgym solve AgentGym/T", "AgentGym/TextCraft-v0 AgentGym/TextCraftCoop-v0"),
+        ("agentgym eval textc", "textcraft textcraftcoop"),
+        ("agentgym eval babyai textc", "textcraft textcraftcoop"),
+        ("agentgym eval --env b", "babyai"),
+        ("agentgym serve textcraft b", "babyai"),
+        ("agentgym bench b", "babyai"),
+        ("agentgym demos b", "babyai"),
+        ("agentgym play b", "babyai"),
+        ("agentgym view runs --env b", "babyai"),
+        ("agentgym search serve --env b", "babyai"),
+        ("agentgym eval textcraft --policy o", "oracle openai:"),
+        ("agentgym eval textcraft --agent re", "react reflect"),
+        ("agentgym eval textcraft --context s", "summarise:"),
+        ("agentgym eval textcraft --split v", "validation"),
+        ("agentgym solve textcraft --split a", "all"),
+        ("agentgym demos textcraft --grammar t", "tag tool_call"),
+        ("agentgym compare a b --value su", "success"),
+        ("agentgym search query --engine b", "bm25s"),
+        ("agentgym serve --dialect o", "openenv"),
+    ],
+)
+def test_names(offered: Offered, line: str, expected: str) -> None:
+    assert offered(line) == expected.split()
+
+
+def test_groups_are_those_of_the_environments_in_the_line(offered: Offered) -> None:
+    assert offered("agentgym solve textcraft --group depth-1") == ["depth-1"]
+    assert offered("agentgym demos textcraft --groups depth-1,depth-") == [f"depth-1,depth-{n}" for n in (2, 3, 4)]
+    assert offered("agentgym eval textcraft textcraftcoop --groups depth-4,agents-2/depth-3") == [
+        "depth-4,agents-2/depth-3"
+    ]
+    assert offered("agentgym solve --group depth-1") == []  # of which environment?
+
+
+def test_tasks_are_those_of_the_table(offered: Offered) -> None:
+    found = offered("agentgym solve textcraft --task textcraft/30")
+    assert found[0] == "textcraft/30"
+    assert set(found[1:]) == {f"textcraft/{300 + number}" for number in range(10)}
+    assert "webarena/shopping-compare/3/2" in offered("agentgym webarena sites --task webarena/shopping-compare/3")
+
+
+@pytest.mark.parametrize("line", ["view r", "report r", "compare r", "demos textcraft --out r", "search index r"])
+def test_where_a_file_is_wanted_the_shell_offers_its_own(offered: Offered, line: str) -> None:
+    assert offered(f"agentgym {line}") == []
