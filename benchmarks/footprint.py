@@ -5,9 +5,6 @@
 
 It builds the wheel and the sdist, installs the wheel into a fresh virtual environment for each row, does one thing
 with it that only this extra makes possible, and removes the environment. The sdist is installed once, without extras.
-
-The core is measured twice: as pip installs it today, and with the Typer before 0.29, which was the first to require
-pydantic. The first is what a user gets; what is between them is Typer's.
 """
 
 from __future__ import annotations
@@ -35,9 +32,6 @@ ROOT = Path(__file__).parents[1]
 TARGETS = {"packages": 20, "megabytes": 110.0, "import_seconds": 0.3}
 """What the core may cost at most."""
 CORE = "core"
-BEFORE = "core with typer<0.29"
-BOUNDS = {BEFORE: "typer<0.29"}
-"""Rows of the core beside which pip is asked for an older package."""
 TORCH = {"trl", "verl", "search-dense", "all"}
 """The extras that bring torch: it comes first and pinned, as `scripts/check` installs it."""
 LEFT_OUT = {"dev", "docs"}
@@ -48,7 +42,6 @@ OURS = ("pip", "setuptools")
 SECONDS = 3000.0
 _SOLVE: dict[str, Sequence[str]] = {
     CORE: ("textcraft",),
-    BEFORE: ("textcraft",),
     "textcraft": ("textcraft",),
     "babyai": ("babyai",),
     "sciworld": ("sciworld", "--group", "find-plant"),  # other groups may take minutes to plan
@@ -164,11 +157,6 @@ def extras() -> list[str]:
     return sorted(names, key=lambda name: (name in TORCH, name == "all"))
 
 
-def rows() -> list[str]:
-    """Everything that is measured: the core, as it is and as it was, and the extras."""
-    return [CORE, *BOUNDS, *extras()]
-
-
 def smoke(env: Venv, extra: str) -> str:
     """Do what the extra is for, and say what that was. Raises CalledProcessError."""
     if extra in _SOLVE:
@@ -242,9 +230,8 @@ def measure_extra(scratch: Path, wheel: Path, extra: str, torch: str, repeats: i
     with fresh(scratch) as env:
         try:
             seconds = env.install(*torch.split()) if extra in TORCH else 0.0
-            wanted = "" if extra in (CORE, *BOUNDS) else f"[{extra}]"
-            beside = [BOUNDS[extra]] if extra in BOUNDS else []
-            seconds += env.install(f"agentgym-envs{wanted} @ {wheel.as_uri()}", *beside)
+            wanted = "" if extra == CORE else f"[{extra}]"
+            seconds += env.install(f"agentgym-envs{wanted} @ {wheel.as_uri()}")
             row = {**measure(env, "agentgym_envs", repeats), "install_seconds": round(seconds, 1)}
             began = time.perf_counter()
             did = smoke(env, extra)
@@ -299,21 +286,21 @@ def _merged(out: Path | None, result: dict[str, Any]) -> dict[str, Any]:
     earlier = json.loads(out.read_text(encoding="utf-8"))
     for part in ("extras", "peers"):
         result[part] = {**earlier.get(part, {}), **result[part]}
-    result["extras"] = {name: result["extras"][name] for name in rows() if name in result["extras"]}
+    result["extras"] = {name: result["extras"][name] for name in [CORE, *extras()] if name in result["extras"]}
     return result
 
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write the figures as JSON; rows that it has of others are kept")
-    parser.add_argument("--only", help=f"these extras, separated by commas; `core` and `{BEFORE}` are none")
+    parser.add_argument("--only", help="these extras, separated by commas; `core` is none")
     parser.add_argument("--peers", default=",".join(PEERS), help="these packages of others")
     parser.add_argument("--torch", default="torch==2.13.0", help="what pip is asked for first, with options of pip")
     parser.add_argument("--repeats", type=int, default=5, help="imports a row")
     arguments = parser.parse_args(words)
-    names = rows() if arguments.only is None else [name for name in arguments.only.split(",") if name]
-    if unknown := set(names) - set(rows()):
-        parser.error(f"there is no extra {', '.join(sorted(unknown))}; there are {', '.join(rows())}")
+    names = [CORE, *extras()] if arguments.only is None else [name for name in arguments.only.split(",") if name]
+    if unknown := set(names) - set([CORE, *extras()]):
+        parser.error(f"there is no extra {', '.join(sorted(unknown))}; there are {', '.join([CORE, *extras()])}")
     with tempfile.TemporaryDirectory(prefix="agentgym-footprint-") as folder:
         result = _measure_all(Path(folder), names, arguments)
     show(result)

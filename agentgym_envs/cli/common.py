@@ -96,6 +96,14 @@ def find_env(name: str) -> str:
     raise UsageError(f"there is no environment {name!r}; {hint}")
 
 
+def full_name(name: str) -> str:
+    """The id for a short name, the weight as it was; MODULE:ID, whose module other processes must import, as it is."""
+    env, colon, weight = name.rpartition(":")
+    if not colon:
+        return find_env(name)
+    return name if ":" in env or "-v" in weight else f"{find_env(env)}:{weight}"
+
+
 def parse_env_args(pairs: Sequence[str] | None) -> dict[str, Any]:
     """KEY=VALUE pairs as keyword arguments; a value that is no JSON is taken as a word. Raises UsageError."""
     arguments: dict[str, Any] = {}

@@ -46,7 +46,7 @@ def java() -> Part:
     from agentgym_envs.sciworld import java as sciworld
 
     get, blocks, old = packages.install_command("sciworld"), "AgentGym/SciWorld-v0", list[str]()
-    for place in sciworld._javas():
+    for place in sciworld.javas():
         version = _java_version(Path(place))
         if version is not None and int(version.split(".")[0]) >= sciworld.OLDEST:
             return Part("Java", True, f"{version} at {place}")
@@ -156,7 +156,7 @@ def cache() -> Part:
     from agentgym_envs.search.corpus import embedded
 
     try:
-        folder = embedded._cache()
+        folder = embedded.cache_folder()
     except MissingExtra:
         return Part("cache", True, "comes with the extra search")
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())

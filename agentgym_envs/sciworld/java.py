@@ -112,9 +112,6 @@ def javas() -> Iterator[str]:
     return (str(place) for place in dict.fromkeys(places) if place.is_file())
 
 
-_javas = javas  # as `agentgym doctor` calls it
-
-
 def _start(java: str, heap_mb: int, call_seconds: float) -> Started:
     with contextlib.ExitStack() as undo:
         complaints = undo.enter_context(tempfile.TemporaryFile())

@@ -107,9 +107,8 @@ def coop(result: Json) -> Json:
 
 
 def footprint(result: Json) -> Json:
-    """The core, as pip installs it today and with an older Typer, with the names that others' rows have."""
-    before = result["extras"].get("core with typer<0.29", {})
-    return {**result, "core": result["extras"].get("core", {}), "before": before}
+    """The core, with the names that others' rows have."""
+    return {**result, "core": result["extras"].get("core", {})}
 
 
 def lockstep(result: Json) -> Json:

@@ -147,7 +147,7 @@ def test_a_java_is_told_by_its_release(java_home: str, tmp_path: Path, monkeypat
     program.chmod(0o755)
     version = {"old": "1.8.0_402", "new": "21.0.4"}[java_home]
     (tmp_path / "release").write_text(f'JAVA_VERSION="{version}"\n')
-    monkeypatch.setattr("agentgym_envs.sciworld.java._javas", lambda: iter([str(program)]))
+    monkeypatch.setattr("agentgym_envs.sciworld.java.javas", lambda: iter([str(program)]))
     part = doctor_machine.java()
     assert part.there is (java_home == "new")
     assert version in part.found

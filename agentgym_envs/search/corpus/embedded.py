@@ -61,9 +61,6 @@ def cache_folder() -> Path:
     return Path(user_cache_dir("agentgym-envs")) / "search"
 
 
-_cache = cache_folder  # as `agentgym doctor` calls it
-
-
 def _has(folder: Path, engine: str) -> bool:
     """Whether the index is there and made for an engine. One that is damaged is removed."""
     if not folder.exists():

@@ -21,7 +21,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import FixedRounds, StepRounds, parse_schedules
 from agentgym_envs.trajectory import TrajectoryWriter
 from agentgym_trl.cli.agentevol import EvolArguments
-from agentgym_trl.cli.arguments import parse
+from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import environments
 from agentgym_trl.cli.sft import DemoArguments
 from agentgym_trl.config import AgentConfig
@@ -339,10 +339,16 @@ def test_templates_that_cannot_be_trained_on(grpo: Any, sft: Any, tmp_path: Path
     refused(sft("--chat-template", tmp_path / "forgetful.jinja"), "not prefix-preserving")
 
 
+def test_environments_may_be_named_shortly() -> None:
+    own = "examples.new_scenario:Tutorial/Bisect-v0"
+    named = EnvArguments(["textcraft:2", "BabyAI", "AgentGym/Search-v0:0.5", own, f"{own}:3"]).env_id
+    assert named == ["AgentGym/TextCraft-v0:2", "AgentGym/BabyAI-v0", "AgentGym/Search-v0:0.5", own, f"{own}:3"]
+
+
 @pytest.mark.parametrize(
     "words, parts",
     [
-        (["--env", "AgentGym/Nothing-v0"], ["there is no environment 'AgentGym/Nothing-v0'", ENV]),
+        (["--env", "textkraft"], ["there is no environment 'textkraft'; did you mean", ENV]),
         (["--env_kwargs", "{worlds}"], ["--env_kwargs must be a JSON object", "{worlds}"]),
         (["--env_kwargs", "[1]"], ["--env_kwargs must be a JSON object"]),
         (["--env_kwargs", '{"token": "s3cret"}'], ["AGENTGYM_TOKEN"]),

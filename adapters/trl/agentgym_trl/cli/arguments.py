@@ -18,6 +18,7 @@ from datasets import disable_progress_bars
 from transformers.utils import logging as transformers_logging
 from trl import ModelConfig, TrlParser
 
+from agentgym_envs.cli.common import full_name
 from agentgym_envs.errors import UsageError
 from agentgym_trl.refusals import refusals
 
@@ -30,7 +31,7 @@ class EnvArguments:
 
     env_id: list[str] = field(
         metadata={
-            "help": "Environment ids, with weights if there are several: AgentGym/TextCraft-v0:2 AgentGym/BabyAI-v0:1.",
+            "help": "Environment ids or short names, with weights if there are several: textcraft:2 babyai:1.",
             "aliases": ["--env"],
         }
     )
@@ -47,6 +48,9 @@ class EnvArguments:
         default=None, metadata={"help": "Number of tasks; by default all of a table, enough for the run if endless."}
     )
     resume: bool = field(default=False, metadata={"help": "Go on with the run in --output_dir."})
+
+    def __post_init__(self) -> None:
+        self.env_id = [full_name(name) for name in self.env_id]
 
 
 def parse(

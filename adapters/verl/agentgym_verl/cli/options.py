@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agentgym_envs.cli.common import find_env
+from agentgym_envs.cli.common import full_name
 from agentgym_envs.rollout.mixture import Member, read_env_kwargs, read_mixture
 
 KWARGS = "--env-kwargs"
@@ -34,12 +34,4 @@ Seed = Annotated[int, typer.Option(min=0, help="Decides which tasks are drawn, i
 def members(names: Sequence[str], env_kwargs: str | None) -> list[Member]:
     """The environments that were named, as ids or short names, with weights. Raises UsageError."""
     kwargs = read_env_kwargs(env_kwargs or "{}", KWARGS)
-    return read_mixture([_full_name(name) for name in names], kwargs, option=KWARGS)
-
-
-def _full_name(name: str) -> str:
-    """The id for a short name, the weight as it was; MODULE:ID, whose module other processes must import, as it is."""
-    env, colon, weight = name.rpartition(":")
-    if not colon:
-        return find_env(name)
-    return name if ":" in env or "-v" in weight else f"{find_env(env)}:{weight}"
+    return read_mixture([full_name(name) for name in names], kwargs, option=KWARGS)
