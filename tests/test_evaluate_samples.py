@@ -8,12 +8,13 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.evaluate import evaluate, wilson
 from agentgym_envs.evaluate.estimates import FEW, Column, bootstrap, estimates, share
 from agentgym_envs.evaluate.samples import pass_at_k, pass_hat_k
+from tests.trying import examples
 
 from .episodes import episode, several
 
@@ -209,7 +210,7 @@ def test_the_golden_table() -> None:
     }
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.permutations(range(12)))
 def test_the_order_of_episodes_does_not_matter(order: Sequence[int]) -> None:
     episodes = [e for n in range(4) for e in several(f"t/{n}", n / 3, n % 2, 0.1 * n, turns=1 + n, tokens=n)]

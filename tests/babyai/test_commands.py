@@ -1,8 +1,9 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.babyai.commands import Order, Verb, parse
+from tests.trying import examples
 
 TARGETS = st.builds(
     "{} {}{}".format,
@@ -69,7 +70,7 @@ def test_the_words_of_a_verb_are_its_order(verb: Verb) -> None:
     assert parse(f"{verb.value} red ball 1") == (verb, "red ball 1")
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(verb=st.sampled_from(Verb), target=TARGETS, data=st.data())
 def test_case_spacing_articles_and_dots_do_not_matter(verb: Verb, target: str, data: st.DataObject) -> None:
     words = [*verb.value.split(), *data.draw(st.sampled_from([(), ("the",), ("a",)])), *target.split()]

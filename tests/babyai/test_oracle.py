@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentgym_envs.babyai.env import BabyAIEnv
@@ -18,6 +18,7 @@ from agentgym_envs.babyai.scene import Actions, Names, Numbering
 from agentgym_envs.babyai.tasks import unsolvable
 from agentgym_envs.babyai.world import Action, World, make_world
 from agentgym_envs.errors import NoOracle
+from tests.trying import examples
 
 PRIMITIVES = {"turn left", "turn right", "move forward", "pickup", "drop", "toggle"}
 VARIED = (
@@ -98,7 +99,7 @@ def test_hard_worlds_are_solved(level: str, seed: int) -> None:
 
 @given(STATE)
 @example(("KeyCorridorS3R1", 0, 32, 258))  # a corridor of one cell's width, where what is held must be put down
-@settings(max_examples=35, deadline=None)
+@examples(35)
 def test_any_state_that_random_play_leads_to_is_solved_or_proven_hopeless(state: tuple[str, int, int, int]) -> None:
     level, seed, moves, rng = state
     for env in (make("macro", "stable"), make("primitive")):

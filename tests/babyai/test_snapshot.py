@@ -3,7 +3,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.babyai.env import BabyAIEnv
@@ -11,6 +11,7 @@ from agentgym_envs.babyai.levels import LEVELS
 from agentgym_envs.core import Snapshot
 from agentgym_envs.errors import EpisodeOver, UsageError
 from agentgym_envs.textcraft.env import TextCraftEnv
+from tests.trying import examples
 
 MIX = ("GoToSeq", "KeyInBox", "UnlockPickup", "PutNextS5N2Carrying", "OpenDoorsOrderN4", "PickupDistDebug", "BossLevel")
 OTHER_COMMANDS = ("", "go to nowhere", "check available actions", "drop")
@@ -61,7 +62,7 @@ def test_a_copy_is_as_good_as_a_replay(level: str, options: dict[str, Any]) -> N
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(
     level=st.sampled_from(LEVELS),
     seed=st.integers(0, 3),

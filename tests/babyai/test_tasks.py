@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentgym_envs.babyai.levels import AGENTGYM_LEVELS, GROUP_OF, GROUPS, LEVELS, agentgym_task, choose_levels
@@ -20,6 +20,7 @@ from agentgym_envs.babyai.world import generated_world, make_world
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import SPLITS, Task
 from tests.babyai.tools import random_actions, search
+from tests.trying import examples
 
 DIGESTS = {
     "all": "6784bea6865bf3b954b6f14efb7112803183bb243617109761dfa3b469fbb20d",
@@ -145,7 +146,7 @@ def test_what_is_no_id_at_all(tasks: BabyTasks, task_id: str) -> None:
         tasks.get(task_id)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.text(max_size=12))
 def test_junk_is_no_id(junk: str) -> None:
     assume(junk not in LEVELS)
@@ -154,7 +155,7 @@ def test_junk_is_no_id(junk: str) -> None:
             BabyTasks().get(task_id)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.text("0123456789+-_.e ٣²", max_size=8))
 def test_a_seed_has_one_spelling(text: str) -> None:
     if re.fullmatch("0|[1-9][0-9]*", text) and int(text) < 1_020_000:
@@ -165,7 +166,7 @@ def test_a_seed_has_one_spelling(text: str) -> None:
             BabyTasks().get(f"babyai/GoToObj/{text}")
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.integers(0, 2**64 - 1),
     st.sampled_from([None, *SPLITS]),

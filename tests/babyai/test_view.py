@@ -2,13 +2,14 @@ import random
 from collections import deque
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.babyai.levels import LEVELS
 from agentgym_envs.babyai.view import HOME, SIZE, Seen, View, beside, look, next_cell
 from agentgym_envs.babyai.world import AHEAD, Action, World, make_world
 from tests.babyai.tools import stroll
+from tests.trying import examples
 
 CELLS = range(SIZE * SIZE)
 Pose = tuple[int, int, int]
@@ -98,7 +99,7 @@ def test_next_cell() -> None:
             assert next_cell(cell, facing) == ((ahead + up) * SIZE + column + across if inside else None)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.sets(st.sampled_from(CELLS)))
 def test_beside(cells: set[int]) -> None:
     neighbours = {next_cell(cell, facing) for cell in cells for facing in range(4)} - {None}
@@ -158,20 +159,20 @@ def view_of(free: int) -> View:
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@examples(40)
 @given(FREE)
 def test_reach_is_what_can_be_walked_to(free: int) -> None:
     walked = {row * SIZE + column for row, column, _ in distances(free)}
     assert view_of(free).reach() == bits(walked)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(FREE, st.sampled_from(CELLS), st.booleans())
 def test_paths_are_the_first_of_the_shortest(free: int, target: int, onto: bool) -> None:
     assert view_of(free).path(target, onto=onto) == first_of_shortest(free, target, onto)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(FREE, st.sampled_from(CELLS))
 def test_there_is_a_path_where_reach_says_so(free: int, target: int) -> None:
     view = view_of(free)
@@ -179,7 +180,7 @@ def test_there_is_a_path_where_reach_says_so(free: int, target: int) -> None:
     assert (view.path(target, onto=False) is not None) == is_in(target, beside(view.reach()))
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.sampled_from(LEVELS), st.integers(0, 100), st.integers(0, 2**32), st.booleans())
 def test_a_path_leads_there_in_the_world(level: str, seed: int, number: int, onto: bool) -> None:
     rng = random.Random(number)

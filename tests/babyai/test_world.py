@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.babyai import levels
@@ -29,6 +29,7 @@ from tests.babyai.tools import (
     search,
     worlds_of_every_level,
 )
+from tests.trying import examples
 
 FROZEN_SEEDS = (0, 1, 2, 20_000)
 PLANNED = [
@@ -112,14 +113,14 @@ def compare_in_play(level: str, seed: int, play: int) -> None:
     assert layout(ours.level) == layout(theirs)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(RANDOM_PLAY)
 def test_play_is_minigrids(play: tuple[str, int, int]) -> None:
     compare_in_play(*play)
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(150)
 @given(RANDOM_PLAY)
 def test_long_play_is_minigrids(play: tuple[str, int, int]) -> None:
     compare_in_play(*play)
@@ -155,7 +156,7 @@ def test_plans_found_in_copies_are_plans_of_minigrid(level: str, seed: int, fewe
     assert outcomes[-1] == (pytest.approx(1 - 0.9 * fewest / world.max_steps), True, False)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(RANDOM_PLAY, st.integers(0, 60))
 def test_a_copy_is_apart_and_goes_on_alike(play: tuple[str, int, int], before: int) -> None:
     level, seed, number = play

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
@@ -22,6 +21,7 @@ from agentgym_envs.http.protocol import Limits
 from agentgym_envs.http.run import background_server
 from agentgym_envs.http.sessions import Sessions
 from tests.http.tools import COUNT, LATE, SLOW, TOYS, TRICKY, Api, error
+from tests.trying import examples
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
@@ -246,7 +246,7 @@ class OneSession(RuleBasedStateMachine):
 @pytest.mark.parametrize("env", [COUNT, SLOW])
 def test_nothing_steps_twice(url, env):
     machine = type("Machine", (OneSession,), {"url": url, "env": env})
-    run_state_machine_as_test(machine, settings=settings(max_examples=20, stateful_step_count=20))
+    run_state_machine_as_test(machine, settings=examples(20, stateful_step_count=20))
 
 
 def test_an_environment_that_is_not_ready_in_time():

@@ -4,7 +4,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import EpisodeOver
@@ -21,6 +21,7 @@ from tests.multiagent.teams import (
     torch_env,
     torch_task,
 )
+from tests.trying import examples
 
 TEAMS = pytest.mark.parametrize("count", [1, 2, 3, 4])
 GOLDEN = [
@@ -221,7 +222,7 @@ def test_another_item_of_a_kind_is_as_good_except_as_the_goal(book: RecipeBook) 
 
 
 @given(st.integers(0, 400), st.integers(1, 4), st.sampled_from([0.0, 0.2, 1.0]))
-@settings(max_examples=30)
+@examples(30)
 def test_rewards_stay_in_bounds(seed: int, count: int, individual: float) -> None:
     env = CoopTextCraftEnv(num_agents=count, individual=individual, split=None)
     env.reset(seed=seed)
@@ -251,7 +252,7 @@ SINGLE = {worlds: gym.make("AgentGym/TextCraft-v0", worlds=worlds).unwrapped for
 TEAM_OF_ONE = {worlds: CoopTextCraftEnv(num_agents=1, worlds=worlds) for worlds in WORLDS}  # type: ignore[arg-type]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.sampled_from(WORLDS), st.integers(0, 2**31 - 1), st.lists(st.text(max_size=30) | st.integers(0, 99), max_size=8)
 )

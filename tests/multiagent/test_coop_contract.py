@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.core import StopReason
@@ -31,6 +31,7 @@ from tests.multiagent.teams import (
     torch_env,
     transcript_hash,
 )
+from tests.trying import examples
 
 ROOT = Path(__file__).parents[2]
 TEAMS = pytest.mark.parametrize("count", [1, 2, 3, 4])
@@ -73,7 +74,7 @@ def test_the_oracle_solves_all_test_tasks(count: int, worlds: Any) -> None:
 
 
 @given(st.integers(0, 500), st.integers(2, 4), st.integers(0, 12))
-@settings(max_examples=30)
+@examples(30)
 def test_the_oracle_solves_from_any_state_and_when_asked_anew_each_round(seed: int, count: int, wander: int) -> None:
     env = CoopTextCraftEnv(num_agents=count, split=None)
     env.reset(seed=seed)
@@ -218,7 +219,7 @@ def test_nobody_can_forge_a_line(text: str, verb: str) -> None:
 
 
 @given(st.integers(0, 300), st.integers(2, 4), st.sampled_from(WORLDS))
-@settings(max_examples=40)
+@examples(40)
 def test_nothing_comes_from_nothing_and_gifts_keep_the_sum(seed: int, count: int, worlds: Any) -> None:
     env = CoopTextCraftEnv(num_agents=count, worlds=worlds, split=None)
     _, infos = env.reset(seed=seed)

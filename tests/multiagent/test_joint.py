@@ -9,7 +9,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.core import MAX_ACTION_CHARS, StopReason, text_env
@@ -20,6 +20,7 @@ from agentgym_envs.multiagent.form import read_actions, read_texts, write_action
 from agentgym_envs.multiagent.joint import is_team
 from agentgym_envs.multiagent.joint_envs import PlannerActorEnv, TextCraftCoopEnv
 from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_text, run_sync
+from tests.trying import examples
 
 PLANNER_ACTOR = "AgentGym/PlannerActor-v0"
 COUNT = "tests.toy_envs:Toy/Count-v0"
@@ -216,7 +217,7 @@ AGENTS = st.lists(st.sampled_from(["crafter_0", "crafter_1", "planner", 'x"y', "
 TEXT = st.text(max_size=50) | st.sampled_from(['{"a": "b"}', "\ud800", "<action>", '"', "x" * MAX_ACTION_CHARS])
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(AGENTS, st.data())
 def test_what_is_written_is_read_back(agents: list[str], data: st.DataObject) -> None:
     texts = {agent: data.draw(TEXT | st.none()) for agent in agents}

@@ -9,7 +9,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agentgym_envs  # noqa: F401  (registers the ids)
@@ -44,6 +44,7 @@ from tests.multiagent.crews import (
     soon,
 )
 from tests.rollout.families import FAMILIES
+from tests.trying import examples
 
 WORDS = ("inventory", "pass", "get 1 oak log", "say hello", "give 1 oak log to crafter_1", "nonsense")
 
@@ -131,7 +132,7 @@ def test_each_stream_is_what_the_template_renders(name: str) -> None:
             assert ids == whole(stream, codec)[: len(ids)]
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(st.integers(1, 4), st.integers(0, 10**6), st.integers(60, 1500), st.integers(1, 30), st.integers(1, 40))
 def test_whatever_is_written_the_streams_are_exact(
     n: int, seed: int, tokens: int, turns: int, turn_tokens: int

@@ -6,12 +6,13 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import EpisodeOver, UnknownTask, UsageError
 from agentgym_envs.sciworld.env import EXTRAS, SciWorldEnv
 from agentgym_envs.sciworld.simulation import UNKNOWN
+from tests.trying import examples
 
 pytestmark = pytest.mark.slow  # a Java machine takes a while to start
 
@@ -371,7 +372,7 @@ PIECES = st.sampled_from(["open", "go to", "focus on", "use", "on", "move", "doo
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(st.lists(PIECES, max_size=6).map(" ".join) | st.text(max_size=30), max_size=10), st.randoms())
 def test_nothing_said_is_the_machines_fault(easy: SciWorldEnv, said: list[str], rng: random.Random) -> None:
     easy.reset(seed=rng.randrange(2**31))

@@ -269,12 +269,18 @@ def test_environments_are_spread(no_machines: None, monkeypatch: pytest.MonkeyPa
 
 BEGIN = """
 import os, signal, subprocess, sys, threading, time
+def tell(*pids): print(*pids, flush=True)
+"""
+MACHINE = """
+from agentgym_envs.sciworld.pool import JvmOptions, lease
+jvm = lease(JvmOptions(), 1).jvm
+"""
+EPISODE = """
 from agentgym_envs.sciworld.env import SciWorldEnv
 env = SciWorldEnv(jvms=1)
 _, info = env.reset(seed=0, options={"task": "sciworld/find-non-living-thing/0"})
 assert info["stop_reason"] is None, info
 jvm = env.world.jvm
-def tell(*pids): print(*pids, flush=True)
 """
 ENDS = {
     "killed": "tell(jvm.pid); os.kill(os.getpid(), signal.SIGKILL)",
@@ -289,11 +295,15 @@ ENDS = {
 }
 
 
+WITH_AN_EPISODE = {"ended", "raised"}
+"""The ends at which an environment is finalized; at the others a machine will do, which starts in a fraction of it."""
+
+
 @contextmanager
-def program(code: str) -> Iterator[subprocess.Popen[str]]:
-    """A Python program that has begun an episode."""
+def program(code: str, begin: str = EPISODE) -> Iterator[subprocess.Popen[str]]:
+    """A Python program that has begun an episode, or only has a machine."""
     with subprocess.Popen(
-        [sys.executable, "-c", BEGIN + code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", BEGIN + begin + code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             yield process
@@ -304,7 +314,7 @@ def program(code: str) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 def test_no_machine_outlives_its_process(end: str) -> None:
-    with program(ENDS[end]) as process:
+    with program(ENDS[end], EPISODE if end in WITH_AN_EPISODE else MACHINE) as process:
         assert process.stdout is not None and process.stderr is not None
         pids = [int(process.stdout.readline()) for _ in range(2 if end in ("forked", "worker") else 1)]
         if end in ("waits for Ctrl-C", "in a call"):
@@ -392,14 +402,14 @@ def bound_objects(jvm: Jvm) -> int:
 @pytest.mark.slow
 def test_worlds_of_closed_environments_are_freed(make: Make) -> None:
     jvm, counts = begin(make()), []
-    for number in range(50):
+    for number in range(20):
         env = SciWorldEnv(split=None, jvms=1)
         assert begin(env) is jvm
         for _ in range(3):
             env.step("look around")
         env.close()
         del env
-        counts += [bound_objects(jvm)] if number in (4, 49) else []
+        counts += [bound_objects(jvm)] if number in (4, 19) else []
     assert counts[1] <= counts[0] + 3, counts
 
 

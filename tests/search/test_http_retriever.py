@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import RetrieverError, UsageError
@@ -23,6 +23,7 @@ from agentgym_envs.search.retrieval import http_retriever
 from agentgym_envs.search.retrieval.base import Hit, Passage
 from agentgym_envs.search.retrieval.http_retriever import HttpRetriever
 from agentgym_envs.search.retrieval.wire import read_results
+from tests.trying import examples
 
 Answer = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
 
@@ -281,7 +282,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(json_values, st.integers(1, 3), st.integers(1, 3))
 def test_any_json_is_results_or_refused(value: Any, queries: int, k: int) -> None:
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import UnknownTask, UsageError
@@ -19,6 +19,7 @@ from agentgym_envs.search.retrieval.base import Retriever
 from agentgym_envs.search.retrieval.index import open_index
 from agentgym_envs.search.scoring import normalise
 from agentgym_envs.task import SPLITS, Task
+from tests.trying import examples
 
 QUESTIONS = EmbeddedQuestions()
 ON_A_PAGE = [kind for kind in KINDS if kind not in ("count", "sum", "difference", "ambiguous")]
@@ -95,7 +96,7 @@ def test_other_ids_are_unknown(id: str) -> None:
 
 
 @given(ticket=st.integers(0, 2**70), split=st.none() | splits, kind=st.none() | kinds)
-@settings(deadline=None, max_examples=200)
+@examples(200)
 def test_draw_keeps_to_its_selection(ticket: int, split: str | None, kind: str | None) -> None:
     groups = None if kind is None else [kind]
     task = QUESTIONS.draw(ticket, split=split, groups=groups)

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import InvalidAction
@@ -13,6 +13,7 @@ from agentgym_envs.grammar import Parsed, make_grammar
 from agentgym_envs.webarena.actions import FORMS, Action, Form, Press, Stop, Type, write
 from agentgym_envs.webarena.calls import CALLS
 from agentgym_envs.webarena.grammars import rules_for, tools, web_grammars
+from tests.trying import examples
 
 from .test_actions import ACTIONS, NEARLY
 
@@ -35,7 +36,7 @@ def called(call: Any) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=50)
+@examples(50)
 @given(action=ACTIONS)
 @example(action=Type(1, "``` </tool_call> <tool_call> \\x41 \\", True))
 @example(action=Stop("'''\"\"\"\n\t\\n"))
@@ -50,7 +51,7 @@ def test_a_command_survives_format_and_parse(name: str, action: Action) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=50)
+@examples(50)
 @given(junk=NEARLY | MARKED)
 def test_anything_can_be_formatted_and_is_parsed_or_refused(name: str, junk: str) -> None:
     grammar = make_grammar(name, WEB_GRAMMARS)

@@ -4,11 +4,12 @@ import json
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import InvalidAction, UsageError
 from agentgym_envs.webarena.browser.hosts import HostRules
+from tests.trying import examples
 from tests.webarena.conftest import Agent
 
 RULES = HostRules.of(
@@ -241,7 +242,7 @@ TRICKS = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(urls=st.lists(TRICKS, min_size=100, max_size=100))
 def test_chromium_sees_the_same_host(agent: Agent, urls: list[str]) -> None:
     allowed = [RULES.check(url) for url in urls if RULES.allows(url)]

@@ -2,12 +2,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import SessionOptions
 from agentgym_envs.webarena.browser.view import Element, ViewOptions, elements, quoted, squeezed, unquoted
+from tests.trying import examples
 from tests.webarena.conftest import Agent, Site
 
 TREE = r"""[1] RootWebArea 'A shop' focused: True
@@ -89,7 +90,7 @@ def reader(browser: BrowserOptions) -> Iterator[Agent]:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(NODES, max_size=3))
 def test_no_page_forges_a_line(reader: Agent, nodes: list[object]) -> None:
     """Every line of every tree is read, as one element with an id of its own, and says its own words again."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, MistralConfig, MistralModel, TrainerCallback
@@ -33,6 +33,7 @@ from agentgym_trl.tiny import make_model
 from agentgym_trl.trainer import AgentConfig
 from tests.adapters.trl.small import Spy, first_batch, make_small_model, make_trainer
 from tests.adapters.trl.test_cli import PLAY, ROLL, SMALL
+from tests.trying import examples
 
 Inputs = dict[str, Any]
 CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-4}
@@ -70,7 +71,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(rows=rows, extra=st.tuples(st.integers(0, 3), st.integers(0, 3)), at_once=st.integers(1, 4))
 def test_values_are_those_of_each_row_alone(
     tokenizer: Any, rows: list[tuple[list[int], ...]], extra: tuple[int, int], at_once: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.core import text_env
@@ -15,6 +15,7 @@ from agentgym_trl.columns import spec_of
 from agentgym_trl.dataset import as_dataset, make_dataset
 from tests.adapters.trl.small import DEPTH, craft
 from tests.toy import CountEnv
+from tests.trying import examples
 
 TRAIN = {"count/2", "count/3", "count/9"}
 
@@ -36,7 +37,7 @@ def test_a_table_gives_each_task_once() -> None:
     assert {row["task"] for row in make_dataset(CountEnv(), groups=["large"])} == {"count/9"}
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(count=st.integers(1, 20), seed=st.integers(0, 99))
 def test_no_task_of_a_table_comes_twice_before_all_came_once(count: int, seed: int) -> None:
     rows = make_dataset(CountEnv(), count, seed=seed).to_list()
@@ -121,7 +122,7 @@ def test_without_a_count_every_table_is_played_whole() -> None:
     assert Counter(rows["env"]) == {"a": 3, "b": 9}
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(weights=st.lists(st.integers(1, 9), min_size=1, max_size=4), count=st.integers(4, 40))
 def test_any_count_is_met_in_proportion(weights: list[int], count: int) -> None:
     named = {f"count {number}": float(weight) for number, weight in enumerate(weights)}

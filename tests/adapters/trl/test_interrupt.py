@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from agentgym_envs.trajectory import Trajectory, read_trajectories
+from tests.adapters.trl.forked import Forked
 from tests.adapters.trl.small import DEPTH, ENV, limits_by_step, metrics, played
 from tests.graded import KWARGS
 
@@ -42,21 +43,27 @@ resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
 """
 
 
-def start(model: Path, out: Path, *words: object, algorithm: str = "grpo", before: str = "") -> subprocess.Popen[str]:
+Process = subprocess.Popen[str] | Forked
+
+
+def start(
+    model: Path, out: Path, *words: object, algorithm: str = "grpo", before: str = "", anew: bool = False
+) -> Process:
+    """Begin a run, forked from a process that has imported what it needs, or in one of its own from its first line."""
     fixed = ["--env", ENV, "--env_kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", str(model)]
     small = ["--per_device_train_batch_size", "4", "--num_generations", "2", "--max_completion_length", "200"]
     fixed += ["--rounds", "2", "--max_turn_tokens", "8", "--use_cpu", "--report_to", "none", "--output_dir", str(out)]
     path = os.pathsep.join([str(ROOT), str(ROOT / "adapters" / "trl")])
-    return subprocess.Popen(
-        [sys.executable, "-c", before + PROGRAM, "train", algorithm, *fixed, *small, *map(str, words)],
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_DEBUG": ""},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    code, arguments = before + PROGRAM, ["train", algorithm, *fixed, *small, *map(str, words)]
+    environ = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_DEBUG": ""}
+    if not anew:
+        return Forked(code, arguments, environ, out.with_suffix(".err"))
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, env={**os.environ, **environ}, stderr=subprocess.PIPE, text=True)
 
 
-def wait_for(something: Callable[[], Any], process: subprocess.Popen[str]) -> None:
-    for _ in range(1200):
+def wait_for(something: Callable[[], Any], process: Process) -> None:
+    for _ in range(6000):
         if something():
             return
         assert process.poll() is None, process.communicate()[1]
@@ -65,17 +72,19 @@ def wait_for(something: Callable[[], Any], process: subprocess.Popen[str]) -> No
     pytest.fail("it never came")
 
 
-def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+def finish(process: Process) -> tuple[int, str]:
     try:
         _, err = process.communicate(timeout=120)
     finally:
         process.kill()
+    assert process.returncode is not None
     return process.returncode, err
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "ppo"])
 def test_ctrl_c_saves_and_the_run_goes_on(algorithm: str, model_path: Path, tmp_path: Path) -> None:
-    process = start(model_path, tmp_path / "out", "--max_steps", "500", algorithm=algorithm, before=SLOWLY)
+    out, anew = tmp_path / "out", algorithm == "grpo"
+    process = start(model_path, out, "--max_steps", "500", algorithm=algorithm, before=SLOWLY, anew=anew)
     wait_for((tmp_path / "out" / "trajectories" / "step-2.jsonl").exists, process)
     process.send_signal(signal.SIGINT)
     code, err = finish(process)
@@ -98,7 +107,7 @@ def test_ctrl_c_saves_and_the_run_goes_on(algorithm: str, model_path: Path, tmp_
 
 def test_ctrl_c_twice_ends_at_once(model_path: Path, tmp_path: Path) -> None:
     slow = SLOWLY.replace("0.3", "0.3 if trainer.state.global_step < 1 else 60")
-    process = start(model_path, tmp_path / "out", "--max_steps", "500", before=slow)
+    process = start(model_path, tmp_path / "out", "--max_steps", "500", before=slow, anew=True)
     wait_for((tmp_path / "out" / "trajectories" / "step-0.jsonl").exists, process)
     time.sleep(1.5)  # into the step that lasts a minute
     began = time.monotonic()
@@ -116,7 +125,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(model_path: Path, tmp_path:
     """In the middle of a rollout's use, with steps done since the checkpoint that are done again."""
     words = ["--max_steps", 8, "--save_steps", 3, "--num_iterations", 2, "--steps_per_generation", 2, "--tasks", 4]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process = start(model_path, killed, *words, algorithm="ppo", before=SLOWLY.replace("0.3", "2"))
+    process = start(model_path, killed, *words, algorithm="ppo", before=SLOWLY.replace("0.3", "2"), anew=True)
     wait_for(lambda: (killed / "trajectories" / "step-4.jsonl").exists(), process)
     process.kill()
     process.communicate()

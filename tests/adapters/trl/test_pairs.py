@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import TrajectoryError, UsageError
@@ -18,6 +18,7 @@ from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
 from agentgym_trl.pairs import Pair, Preference, load_trajectories, make_pairs, prefer
 from tests.adapters.trl.small import make_trainer
+from tests.trying import examples
 
 SUCCESS, SCORE, TURNS = Preference
 
@@ -73,7 +74,7 @@ def rank(pair: Pair) -> tuple[Preference, bool]:
 
 
 @given(st.lists(EPISODES, max_size=24), st.integers(1, 5), st.integers(0, 3), st.sampled_from([0.0, 0.3]))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_pairs_keep_every_promise(episodes: list[Trajectory], most: int, seed: int, margin: float) -> None:
     def pair_up(**more: Any) -> Any:
         return make_pairs(episodes, max_pairs_per_task=most, min_margin=margin, seed=seed, **more)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import TemplateError
@@ -20,6 +20,7 @@ from agentgym_envs.trajectory import Trajectory
 from agentgym_trl.collator import IGNORED, MultiTurnCollator, row_of
 from agentgym_trl.models import make_codec
 from tests.rollout.families import FAMILIES, Family, roll, trl_template
+from tests.trying import examples
 
 QWEN, LLAMA, PLAIN, SMOLLM2 = FAMILIES["qwen3-training"], FAMILIES["llama-3"], FAMILIES["with-eos"], FAMILIES["smollm2"]
 THOUGHT = "<think>\nI must go.\n</think>\n\n"
@@ -133,7 +134,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
 @every_template
-@settings(max_examples=20)
+@examples(20)
 @given(words=st.lists(TEXT, min_size=3, max_size=3), says=st.lists(TEXT, min_size=4, max_size=4))
 def test_whatever_is_said(name: str, words: list[str], says: list[str]) -> None:
     codec = CODECS[name]

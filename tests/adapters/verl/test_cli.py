@@ -166,6 +166,21 @@ def test_the_viewer_reads_verls_metrics(tmp_path: Path) -> None:
     assert run["series"] == ["actor/loss"]
 
 
+_IN_FORKS = """
+import json, os, runpy, sys
+import verl.trainer.main_ppo
+for place, words in enumerate(json.loads(sys.argv[1])):
+    if not (child := os.fork()):
+        os.dup2(os.open(f"{place}.yaml", os.O_WRONLY | os.O_CREAT), 1)
+        sys.argv = words
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+        sys.exit()
+    if os.waitpid(child, 0)[1]:
+        sys.exit(1)
+"""
+"""Runs stock verl with the words of each list and leaves what it says in a file; it is imported once for all."""
+
+
 class TestComposed:
     """What needs verl's configuration: it takes verl's ten seconds once, and two for each test."""
 
@@ -203,9 +218,12 @@ class TestComposed:
     def test_stock_verl_composes_the_same(self, train: Train) -> None:
         out = train("--env", "textcraft", "--dry-run")[1]
         command = shlex.split(out[: out.index("\nmodel_engine")].replace("\n#", "\n").replace("\\\n", "")[1:])
-        for words in (command, [word.replace("--config-path", "--config-dir") for word in command]):
-            composed = subprocess.run([*words, "--cfg", "job", "--resolve"], capture_output=True, text=True, check=True)
-            assert yaml.safe_load(composed.stdout) == yaml.safe_load(out)
+        assert command[1:3] == ["-m", "verl.trainer.main_ppo"]
+        beside = [word.replace("--config-path", "--config-dir") for word in command]
+        asked = json.dumps([[*words[2:], "--cfg", "job", "--resolve"] for words in (command, beside)])
+        subprocess.run([*python(_IN_FORKS), asked], check=True)
+        for place in range(2):
+            assert yaml.safe_load(Path(f"{place}.yaml").read_text()) == yaml.safe_load(out)
 
     def test_limits_and_lengths_of_an_environment_of_ones_own_choice(self, train: Train) -> None:
         words = ("--env", "textcraft:3", "--env", "babyai", "--rounds", "TextCraft=5,10;BabyAI=6", "--every", "7")
@@ -283,8 +301,16 @@ class TestComposed:
         code, _, said = train(*words, "--seed", "1", "--resume")
         assert code == 2 and "holds another run: its seed is 0, not 1" in said
         (out / "metrics.jsonl").touch()
+        begun: list[list[str]] = []
+
+        def note(command: list[str], environ: object) -> int:
+            begun.append(command)
+            return 1
+
+        monkeypatch.setattr("agentgym_verl.cli.runs.launch", note)
         code, _, said = train(*words, "--resume")
-        assert code == 1 and f"VERL_FILE_LOGGER_PATH={out.absolute()}/metrics.jsonl.1" in said
+        log = f"VERL_FILE_LOGGER_PATH={out.absolute()}/metrics.jsonl.1"
+        assert code == 1 and log in said and any(word.endswith(log) for word in begun[0])
         assert [path.stat().st_mtime_ns for path in files] == before
 
     def test_a_dataset_that_was_made_before(self, train: Train, tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentgym_envs.registration import env_ids
 from agentgym_envs.rollout.mixture import gym_make
 from agentgym_verl.cli.overrides import CONFIG_DIR, choices, compose_config, override, overrides
 from agentgym_verl.settings import Settings, read_settings
+from tests.trying import examples
 
 # Rounds, every, batch, n, mini batch, inner epochs, epochs, prompt and response length, tokens of an answer: what
 # AgentGym-RL's scripts say (examples/train/{AgentGym-RL,ScalingInter-RL}/*.sh).
@@ -100,7 +101,7 @@ def test_the_environment_of_a_scenario_takes_its_arguments(scenario: str) -> Non
     gym_make(paper["env"], paper["env_kwargs"]).close()
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     text=st.text(
         st.one_of(st.sampled_from("a1.,'\\\\${}=[]~ \"nulltruef:/é-+"), st.characters(codec="utf-8")), min_size=1
