@@ -39,9 +39,9 @@ class Venv:
         if self._stamp.exists() and self._stamp.read_text(encoding="utf-8") == wanted:
             return self.python
         _call(sys.executable, "-m", "venv", "--clear", str(self._folder))
-        self._pip(*requirements)
-        if bare:
-            self._pip("--no-deps", *bare)
+        for words, chosen in (((), requirements), (("--no-deps",), bare)):
+            if chosen:
+                self._pip(*words, *chosen)
         self._stamp.write_text(wanted, encoding="utf-8")
         return self.python
 
