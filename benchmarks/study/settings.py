@@ -96,7 +96,7 @@ BABYAI = StudySettings(
     "AgentGym/BabyAI-v0",
     (Kind("GoTo", "GoTo"), Kind("Unlock", "Unlock")),
     {"levels": ["GoToObj", "UnlockLocal"], "instructions": ""},
-    budget=30_000,  # an observation has ten times as many tokens as an answer
+    budget=20_000,  # an observation has ten times as many tokens as an answer
     demonstrations=100,
     warm_steps=120,
     tasks_per_step=6,
