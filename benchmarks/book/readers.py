@@ -87,9 +87,11 @@ def at_a_time(cost: Cost, count: int, turns: float, turn_seconds: float = 2.0) -
 
 def quickstart(result: Json) -> Json:
     """Means over seeds of the success on held-out worlds, in per cent."""
-    runs = result["runs"].values()
-    rows = [next(row for row in run["results"] if row["tasks"] == "held-out worlds, sampled") for run in runs]
+    runs, label = result["runs"].values(), "held-out worlds, sampled"
+    rows = [next(row for row in run["results"] if row["tasks"] == label) for run in runs]
     samples = {when: [100 * row[when]["success"]["mean"] for row in rows] for when in ("before", "after")}
+    control = [100 * row["after"]["success"]["mean"] for row in result["control"]["results"] if row["tasks"] == label]
+    samples |= {"more imitation": control}
     return {"median": {when: statistics.mean(values) for when, values in samples.items()}, "samples": samples}
 
 

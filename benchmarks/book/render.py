@@ -77,11 +77,11 @@ def headline(book: Book) -> str:
 
 
 def readme(book: Book) -> str:
-    """A figure of each chapter that has something beside it, for those who only look."""
+    """Some figures that have something beside them, for those who only look."""
     lines = []
     for name, chapter in CHAPTERS.items():
-        row = None if chapter.readme is None else chapter.rows[chapter.readme]
-        for told in (told for told in book.figures(name) if told.row == row):
+        rows = [chapter.rows[place] for place in chapter.readme]
+        for told in (told for told in book.figures(name) if told.row in rows):
             what, ours, _, theirs, whose, times, *_ = text.cells(told)
             link = f"[{chapter.title}](docs/{PAGE.name}#{anchor(chapter.title)})"
             lines.append((f"{link}: {what}", ours, theirs, whose, times))

@@ -313,9 +313,23 @@ CORES = (
 
 QUICKSTART = (
     Row("success on held-out worlds, GRPO", "%", med("after"), "more", med("before"), "its warm start", compared=False),
+    Row("... more imitation instead, seed 0", "%", med("more imitation"), "more"),
 )
 ALGORITHMS = tuple(
     Row(f"success on held-out worlds, {name}", "%", med(name), "more", med("start"), "the warm start", compared=False)
-    for name in ("grpo", "rloo", "reinforce++", "reinforce++-baseline", "ppo", "dpo", "agentevol")
+    for name in (
+        *("grpo", "rloo", "reinforce++", "reinforce++-baseline", "ppo", "dpo", "agentevol"),
+        "cloning alone (control)",
+    )
 )
-COOP = (Row("success of the team, GRPO", "%", med("after"), "more", med("before"), "its warm start", compared=False),)
+COOP = (
+    Row(
+        "success of the team, REINFORCE++ with baseline",
+        "%",
+        med("after"),
+        "more",
+        med("before"),
+        "its warm start",
+        compared=False,
+    ),
+)
