@@ -1,6 +1,6 @@
 """REINFORCE in plain PyTorch on a BabyAI level, on the CPU, with nothing downloaded.
 
-    python examples/reinforce.py        a minute or two on a free core; needs the extras babyai and trl
+    python examples/reinforce.py        some minutes on a free core; needs the extras babyai and trl
 
 A model with random weights writes no valid command. So it first imitates a player that draws its commands at random:
 that teaches the language, and not the task. From there on it learns from reward alone.
@@ -67,13 +67,13 @@ def imitate_chance(model: Any, codec: ChatCodec, episodes: int) -> None:
 def main() -> None:
     """Imitate, then reinforce. Every step plays worlds it has never seen, and is scored before it learns from them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=80)
     parser.add_argument("--batch", type=int, default=64, help="episodes of a step")
-    parser.add_argument("--warm", type=int, default=512, help="episodes to imitate")
+    parser.add_argument("--warm", type=int, default=2048, help="episodes to imitate")
     args = parser.parse_args()
     torch.manual_seed(0)
     codec = ChatCodec(make_tokenizer(environment_corpus(MAKE, 300)))
-    model = make_model(codec.tokenizer, hidden_size=64, layers=2)
+    model = make_model(codec.tokenizer, hidden_size=96, layers=2)
     imitate_chance(model, codec, args.warm)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     for number in range(args.steps):
