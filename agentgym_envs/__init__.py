@@ -17,7 +17,7 @@ from agentgym_envs.registration import env_ids, register, register_all
 from agentgym_envs.schedule import FixedRounds, StepRounds
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet, TaskTable
-from agentgym_envs.trajectory import Trajectory, Turn, read_trajectories
+from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn, read_trajectories
 from agentgym_envs.wrappers import RecordTrajectory, ScheduledTimeLimit
 
 if typing.TYPE_CHECKING:
@@ -39,6 +39,7 @@ __all__ = [
     "TextEnv",
     "TextVectorEnv",
     "Trajectory",
+    "TrajectoryWriter",
     "Transition",
     "Turn",
     "Utf8Text",

@@ -30,6 +30,8 @@ from agentgym_envs.core import StopReason, TextEnv, text_env
 from agentgym_envs.errors import EpisodeOver, NoOracle, UnknownTask, UsageError
 from agentgym_envs.grammar import GRAMMARS, make_grammar
 from agentgym_envs.task import SPLITS, Task
+from tests.garbage import JUNK as JUNK  # for tests of teams
+from tests.garbage import complaints_of_members, mutated, with_long_numbers
 
 REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"}
 TASKS_PER_GROUP = 4
@@ -50,7 +52,9 @@ TAKES_LONG = {"AgentGym/SciWorld-v0", "AgentGym/SearchRetry-v0", "AgentGym/MiniW
 """Those that daily use cannot wait for, or that differ by a line from another."""
 NEEDS_SITES = {"AgentGym/WebArenaOfficial-v0"}
 """Those that cannot be made of nothing; their own tests run the contract over them."""
-JUNK = ("", "inventory please", "\x00", "Thought: hm\nAction: look", "é🙂" * 50, "x" * 20_000, "\ud800", "{}", "\n\n")
+NO_EXCUSE = "an EnvError is for the machine's failures; a policy could hide its own behind one"
+SOLVED = "its last step must be `terminated`, with rewards that add up to 1 or with `success=True`"
+ONLY_RNG = "draw from the `rng` of `_begin` alone, set all state there, and share none between environments"
 _REPO = Path(__file__).parents[1]
 
 
@@ -142,7 +146,7 @@ def check_info(info: dict[str, Any], *, step: bool) -> None:
     assert not missing, f"info lacks {sorted(missing)}"
     assert json.loads(json.dumps(info)) == info, "info is not JSON"
     assert info["stop_reason"] is None or info["stop_reason"] in set(StopReason)
-    assert 0.0 <= info["score"] <= 1.0 + 1e-9
+    assert 0.0 <= info["score"] <= 1.0 + 1e-9, f"a score of {info['score']}: the rewards must add up to 0 to 1"
     assert isinstance(info["success"], bool)
     assert len(info["state_key"]) == 16
 
@@ -157,11 +161,11 @@ def spaces_contain(make: Make) -> None:
     with opened(make) as env:
         for task in sample_tasks(env, per_group=1):
             observation, _ = env.reset(seed=SEED, options={"task": task.id})
-            assert observation in env.observation_space
+            assert observation in env.observation_space, f"{task.id}: `_begin` must return a text, and no endless one"
             for action in known_actions(env, task.id):
                 assert action in env.action_space
             env.reset(seed=SEED, options={"task": task.id})
-            assert env.instructions
+            assert env.instructions, "a model would not know the commands: say them in `rules`"
 
 
 def infos_are_complete(make: Make) -> None:
@@ -173,7 +177,8 @@ def infos_are_complete(make: Make) -> None:
             assert (info["score"], info["success"], info["stop_reason"]) == (0.0, False, None)
             for turn, action in enumerate(known_actions(env, task.id), 1):
                 if turn == 1:
-                    assert env.reset(seed=SEED, options={"task": task.id})[0] == observation
+                    again, _ = env.reset(seed=SEED, options={"task": task.id})
+                    assert again == observation, f"{task.id} begins otherwise from the same seed: {ONLY_RNG}"
                 *_, info = env.step(action)
                 check_info(info, step=True)
                 assert (info["task_id"], info["seed"], info["turn"]) == (task.id, SEED, turn)
@@ -195,9 +200,10 @@ def instances_agree(make: Make) -> None:
         for number, task in enumerate(sample_tasks(one, per_group=1)):
             seed = SEED if one.tasks.name in SLOW else number
             actions = known_actions(one, task.id, seed)
-            assert play(one, task.id, seed, actions) == play(other, task.id, seed, actions)
+            same = play(one, task.id, seed, actions) == play(other, task.id, seed, actions)
+            assert same, f"{task.id} goes otherwise in a second environment: {ONLY_RNG}"
         for seed in range(times(one, 10)):
-            assert one.reset(seed=seed) == other.reset(seed=seed)
+            assert one.reset(seed=seed) == other.reset(seed=seed), f"seed {seed} begins in two ways: {ONLY_RNG}"
         more = times(one, 5)
         assert [one.reset() for _ in range(more)] == [other.reset() for _ in range(more)]
 
@@ -214,7 +220,7 @@ def processes_agree(env_id: str, options: dict[str, Any], here: str) -> None:
     command = [sys.executable, "-c", code, env_id, json.dumps(options)]
     done = subprocess.run(command, env=environ, cwd=_REPO, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == here, "the transcript depends on the process"
+    assert done.stdout.strip() == here, "the transcript depends on the process: sort what is a set"
 
 
 def end_is_final(make: Make) -> None:
@@ -252,8 +258,9 @@ def pickles_in_mid_episode(make: Make) -> None:
         for action in actions[:half]:
             env.step(action)
         with opened(lambda **_: pickle.loads(pickle.dumps(env))) as copy:
-            assert [copy.step(a) for a in actions[half:]] == [env.step(a) for a in actions[half:]]
-            assert copy.reset() == env.reset()
+            same = [copy.step(a) for a in actions[half:]] == [env.step(a) for a in actions[half:]]
+            assert same, "a pickled copy goes on otherwise: keep all state in attributes that pickle copies"
+            assert copy.reset() == env.reset(), f"a pickled copy begins otherwise: {ONLY_RNG}"
 
 
 def replays_from_info(make: Make) -> None:
@@ -262,7 +269,7 @@ def replays_from_info(make: Make) -> None:
         for _ in range(times(env, 5)):
             observation, info = env.reset()
             again = other.reset(seed=info["seed"], options={"task": info["task_id"]})
-            assert again == (observation, info)
+            assert again == (observation, info), f"seed and task do not give the same episode again: {ONLY_RNG}"
 
 
 def restores_a_snapshot(make: Make) -> None:
@@ -273,9 +280,10 @@ def restores_a_snapshot(make: Make) -> None:
         for action in actions[:-1]:
             observation, *_, info = env.step(action)
         snapshot = pickle.loads(pickle.dumps(env.snapshot()))
-        assert other.restore(snapshot) == observation
+        hint = f"with `_save` and `_load`, they must copy all state; without, {ONLY_RNG}"
+        assert other.restore(snapshot) == observation, f"a restored episode is not where the first one was: {hint}"
         assert other.snapshot() == snapshot
-        assert other.step(actions[-1]) == env.step(actions[-1])
+        assert other.step(actions[-1]) == env.step(actions[-1]), f"a restored episode goes on otherwise: {hint}"
         assert info["turn"] == len(actions) - 1
 
 
@@ -306,34 +314,51 @@ def _solve(env: TextEnv, task: Task, seed: int) -> list[str]:
         plan = list(env.oracle())
     except NoOracle:
         pytest.skip("this environment has no oracle")
-    assert list(env.oracle()) == plan
+    assert plan, f"{task.id} is solved from the start, or `_plan` gives up: a plan has at least one command"
+    assert list(env.oracle()) == plan, f"{task.id}: asked twice, `_plan` differs; it must neither draw nor change state"
     for command in plan:
         *_, info = env.step(env.grammar.format(command, "so it goes"))
-        assert info["invalid_action"] is None, (task.id, command)
-    assert plan, "a task that is solved from the start"
-    assert info["success"] and info["stop_reason"] == "success", (task.id, plan)
-    assert 0.0 < info["score"] <= 1.0 + 1e-9  # a scenario may pay less for a longer way
-    assert info["state_key"] != before["state_key"]
+        assert info["invalid_action"] is None, f"{task.id}: `_act` refuses the oracle's own {command!r}"
+    solved = info["success"] and info["stop_reason"] == "success"
+    assert solved, f"{task.id}: the plan ended as {info['stop_reason']} with score {info['score']}; {SOLVED}: {plan}"
+    assert 0.0 < info["score"] <= 1.0 + 1e-9, f"{task.id}: solved for {info['score']}; pay more than 0, at most 1"
+    moved = info["state_key"] != before["state_key"]
+    assert moved, f"{task.id}: `_state` says the same at the goal as at the start; put into it whether it is reached"
     return plan
 
 
 def survives_garbage(make: Make) -> None:
     with opened(make) as env:
-        text = st.text(max_size=200) | st.sampled_from(JUNK) | _mutated_commands(env)
+        commands = [command for task in sample_tasks(env, per_group=1) for command in known_actions(env, task.id)]
+        text = st.text(max_size=200) | st.sampled_from(JUNK) | mutated(commands)
 
         @settings(max_examples=EXAMPLES.get(env.tasks.name, settings().max_examples))
         @given(st.lists(text, max_size=8), st.integers(0, 20))
         def check(actions: list[str], seed: int) -> None:
             env.reset(seed=seed)
             for action in actions:
-                observation, _, terminated, truncated, info = env.step(action)
-                assert observation in env.observation_space
-                check_info(info, step=True)
-                assert info["invalid_action"] in (None, observation, *_complaints_of_members(observation, info))
-                if terminated or truncated:
+                if _is_over_after(env, action):
                     return
 
         check()
+        env.reset(seed=0)
+        for action in with_long_numbers(commands):
+            if _is_over_after(env, action):
+                env.reset(seed=0)
+
+
+def _is_over_after(env: TextEnv, action: str) -> bool:
+    """Whether an action that may be garbage ended the episode; it must be answered, whatever it is."""
+    try:
+        observation, _, terminated, truncated, info = env.step(action)
+    except Exception as error:
+        why = "raise InvalidAction for what a policy gets wrong (a number: look at its length before int())"
+        raise AssertionError(f"step({action!r:.80}) raised {type(error).__name__}: {error}; {why}") from error
+    assert observation in env.observation_space, f"step({action!r:.80}) must be answered by a text, and no endless one"
+    check_info(info, step=True)
+    assert info["stop_reason"] != "env_error", f"step({action!r:.80}) ended as env_error: {info['error']}; {NO_EXCUSE}"
+    assert info["invalid_action"] in (None, observation, *complaints_of_members(observation, info))
+    return terminated or truncated
 
 
 def refuses_what_cannot_be(make: Make) -> None:
@@ -365,7 +390,8 @@ def tasks_are_sound(make: Make) -> None:
         for task in tasks:
             assert env.tasks.get(task.id) == task
             assert task.group in env.tasks.groups
-            assert json.loads(json.dumps(dict(task.data))) == dict(task.data)
+            kept = json.loads(json.dumps(dict(task.data))) == dict(task.data)
+            assert kept, f"the data of {task.id} must be JSON: no tuples, no sets, names as keys"
         for split in {task.split for task in tasks} | {"train", "test"}:  # validation may be a part of train
             drawn = [env.tasks.draw(ticket, split=split) for ticket in range(50)]
             assert {task.split for task in drawn} == {split}
@@ -380,7 +406,7 @@ def renders_text(make: Make) -> None:
     with opened(make, render_mode="ansi") as env:
         env.reset(seed=0)
         text = env.render()
-        assert isinstance(text, str) and text
+        assert isinstance(text, str) and text, "`_draw` must return a text that is not empty"
     with opened(make) as env:
         env.reset(seed=0)
         assert env.render() is None
@@ -392,7 +418,7 @@ def random_commands_are_repeatable_actions(make: Make) -> None:
         one, other = random.Random(1), random.Random(1)
         for _ in range(20):
             command = env.random_command(one)
-            assert command == env.random_command(other)
+            assert command == env.random_command(other), "`random_command` must draw from the `rng` it is given alone"
             assert env.grammar.format(command) in env.action_space
 
 
@@ -435,27 +461,11 @@ def twins_agree(make: Make, make_twin: Make, here: str) -> None:
         assert _outcome(env.step, "x") == _outcome(twin.step, "x")
 
 
-def _complaints_of_members(observation: str, info: dict[str, Any]) -> list[str]:
-    """Of a team: what may stand for the action of its member, whose own answer begins with it."""
-    if "agents" not in info:
-        return []
-    seen = json.loads(observation)
-    whys = {agent: own["invalid_action"] for agent, own in info["agents"].items()}
-    return [f"{agent}: {why}" for agent, why in whys.items() if why is not None and why in seen.get(agent, why)]
-
-
 def _outcome(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     try:
         return call(*args, **kwargs)
     except Exception as error:
         return type(error), str(error)
-
-
-def _mutated_commands(env: TextEnv) -> st.SearchStrategy[str]:
-    """Commands that are nearly right: the likeliest place for a parser to stumble."""
-    commands = [command for task in sample_tasks(env, per_group=1) for command in known_actions(env, task.id)]
-    halves = st.tuples(st.sampled_from(commands), st.sampled_from(commands), st.integers(0, 30), st.text(max_size=3))
-    return halves.map(lambda parts: parts[0][: parts[2]] + parts[3] + parts[1][parts[2] :])
 
 
 CHECKS = (

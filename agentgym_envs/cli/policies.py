@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gymnasium as gym
 
 from agentgym_envs.cli import plugins
+from agentgym_envs.cli.evaluating.own_policy import CHOICES, load_own
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import UsageError
 from agentgym_envs.trajectory import Message, Trajectory, read_trajectories
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from agentgym_envs.rollout.agents import Model
     from agentgym_envs.rollout.engines import Engine
     from agentgym_envs.rollout.policies import PolicyFactory
-
-_TEXT = ("oracle", "random", "replay")
-"""Policies that are no models: they reason in no way, and write in whatever grammar the environment has."""
-
 
 _NAMES = {
     "oracle": "oracle",
@@ -85,8 +82,12 @@ class PolicyOptions:
 
 
 def is_model(policy: str) -> bool:
-    """Whether the policy is a model, which an agent can guide."""
-    return policy.partition(":")[0] not in _TEXT
+    """Whether the policy is a model, which an agent can guide.
+
+    Of the others, one of the user's own may hold a model, but nobody else can reach it.
+    """
+    name = policy.partition(":")[0]
+    return name == "openai" or plugins.has_engine(name)
 
 
 def has_tokens(policy: str) -> bool:
@@ -95,7 +96,7 @@ def has_tokens(policy: str) -> bool:
 
 
 def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None) -> Player:
-    """The player for `oracle`, `random`, `replay:FILE`, `openai:MODEL` or `NAME:MODEL` of a plug-in.
+    """The player for `oracle`, `random`, `replay:FILE`, `openai:MODEL`, `NAME:MODEL` of a plug-in or `MODULE:CLASS`.
 
     `agent` guides a model; of the others it asks nothing.
 
@@ -105,6 +106,8 @@ def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None)
     """
     from agentgym_envs.rollout import OraclePolicy
 
+    if _is_own(policy):
+        return _text_player(load_own(policy), plays_alone=True)
     check_policy(policy, options.base_url)
     name, _, argument = policy.partition(":")
     if name in ("oracle", "random"):
@@ -118,16 +121,18 @@ def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None)
 
 
 def check_policy(policy: str, base_url: str | None) -> str:
-    """The policy as it was typed; nothing is loaded or opened.
+    """The policy as it was typed; no model is loaded and nothing opened, but one's own module is imported.
 
     Raises UsageError if there is no such policy, or its server has no address.
     """
     name, _, argument = policy.partition(":")
-    if (name not in _NAMES and not plugins.has_engine(name)) or bool(argument) == (name in ("oracle", "random")):
-        near = difflib.get_close_matches(name.lower(), _NAMES, n=1)
-        hint = f"did you mean {_NAMES[near[0]]}? " if near and _NAMES[near[0]] != policy else ""
+    near = difflib.get_close_matches(name.lower(), _NAMES, n=1)
+    hint = f"did you mean {_NAMES[near[0]]}?" if near and _NAMES[near[0]] != policy else ""
+    if _is_own(policy):
+        _check_own(policy, hint)
+    elif not _is_ours(name) or bool(argument) == (name in ("oracle", "random")):
         raise UsageError(
-            f"{policy!r} is no policy; {hint}choose oracle, random, replay:FILE, openai:MODEL or hf:MODEL_PATH"
+            f"{policy!r} is no policy; {hint}{' ' * bool(hint)}choose {CHOICES} or MODULE:CLASS of your own"
         )
     if name == "openai" and base_url is None:
         raise UsageError(
@@ -136,6 +141,25 @@ def check_policy(policy: str, base_url: str | None) -> str:
     if name == "openai" and base_url is not None and not base_url.startswith(("http://", "https://")):
         raise UsageError(f"--base-url must begin with http:// or https://, and {base_url!r} does not")
     return policy
+
+
+def _is_ours(name: str) -> bool:
+    return name in _NAMES or plugins.has_engine(name)
+
+
+def _is_own(policy: str) -> bool:
+    """Whether it is written as a name in a module of the user's."""
+    name, _, argument = policy.partition(":")
+    return bool(name) and not _is_ours(name) and argument.isidentifier()
+
+
+def _check_own(policy: str, hint: str) -> None:
+    try:
+        load_own(policy)
+    except UsageError as error:
+        if hint:
+            error.add_note(hint)
+        raise
 
 
 def read_recorded(path: str) -> list[Trajectory]:

@@ -27,7 +27,7 @@ def choose_agent(policy: str, name: str | None, context: str | None, tries: int 
         return None
     if not is_model(policy) and (given := _given(context, tries)):
         raise UsageError(
-            f"{given} means nothing to --policy {policy}, which sends no conversation to a model; leave it out "
+            f"{given} means nothing to --policy {policy}, which no agent guides; leave it out "
             "(--agent alone sets the form of the answers)"
         )
     if tries is not None and name != "reflect":

@@ -14,8 +14,8 @@ def notes(settings: Settings, plan: Plan, *, split_given: bool) -> Iterator[str]
     """A line for each, in words; `split_given` says whether --split was typed."""
     if settings.agent is not None and not is_model(settings.policy):
         yield (
-            f"--agent {settings.agent.name} sets the form of the answers only, as --policy {settings.policy} sends no "
-            "conversation to a model"
+            f"--agent {settings.agent.name} sets the form of the answers only, as no agent guides --policy "
+            f"{settings.policy}"
         )
     if not isinstance(settings.tasks, TaskFile) or settings.policy.startswith("replay:"):
         return

@@ -1,0 +1,72 @@
+"""The scenario that docs/tutorials/new-scenario.md writes piece by piece keeps the contract that the page names."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+from agentgym_envs.cli.app import main
+from agentgym_envs.trajectory import read_trajectories
+from tests import contract
+from tests.docs.snippets import blocks
+
+PAGE = "docs/tutorials/new-scenario.md"
+PARTS = ("TASKS = [", "class HuntEnv", "register(")
+ID = "My/Hunt-v0"
+
+
+def module_of_the_page() -> str:
+    """The page's blocks of the scenario, as its reader puts them into a module."""
+    found = [block.code for part in PARTS for block in blocks(PAGE, "python") if part in block.code]
+    assert len(found) == len(PARTS)
+    return "\n\n".join(found)
+
+
+@pytest.fixture(scope="module")
+def env_id(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("own") / "mypackage"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "hunt.py").write_text(module_of_the_page())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder.parent)
+        yield f"mypackage.hunt:{ID}"
+    gym.registry.pop(ID, None)
+    for name in ("mypackage.hunt", "mypackage"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+def test_contract(check: Callable[[contract.Make], None], env_id: str) -> None:
+    check(partial(gym.make, env_id))
+
+
+def test_its_random_player_plays(env_id: str, tmp_path: Path) -> None:
+    assert main(["eval", env_id, "--policy", "random", "--max-turns", "8", "--out", str(tmp_path)]) == 0
+    turns = [turn for played in read_trajectories(tmp_path / "trajectories.jsonl") for turn in played.turns]
+    assert turns and not any(turn.info["invalid_action"] for turn in turns)
+
+
+@pytest.mark.parametrize(
+    ("check", "written", "instead", "says"),
+    [
+        (contract.oracle_solves, " {self.solved}", "", "`_state` says the same"),
+        (contract.survives_garbage, " or len(text) > 6", "", "ValueError"),
+        (contract.oracle_solves, "reward=1.0", "reward=0.9", "its last step must be `terminated`"),
+        (contract.replays_from_info, "rng.choice(", "__import__('random').choice(", "draw from the `rng`"),
+    ],
+)
+def test_a_mistake_in_it_is_found(
+    check: Callable[[contract.Make], None], written: str, instead: str, says: str
+) -> None:
+    code = module_of_the_page().partition("from agentgym_envs.registration")[0]
+    assert written in code
+    names: dict[str, object] = {"__name__": "hunt"}
+    exec(code.replace(written, instead), names)
+    with pytest.raises(AssertionError, match=says):
+        check(names["HuntEnv"])  # type: ignore[arg-type]
