@@ -89,11 +89,12 @@ def test_an_agent_that_reflects_learns_from_its_first_try(run: Run, toy: str, se
 
 def test_options_of_agents_that_mean_nothing_are_refused(refuses: Run, toy: str) -> None:
     def err(policy: str, *words: object) -> str:
-        return refuses("eval", toy, "--policy", policy, *words).err
+        address = ("--base-url", "http://127.0.0.1:9/v1") if policy.startswith("openai") else ()
+        return refuses("eval", toy, "--policy", policy, *address, *words).err
 
     assert "choose one with --agent" in err("openai:bot", "--context", "full")
     assert "choose one with --agent" in err("oracle", "--tries", 2)
-    assert "no conversation" in err("oracle", "--agent", "react", "--context", "last:2")
+    assert "no agent guides" in err("oracle", "--agent", "react", "--context", "last:2")
     assert "--tries belongs to --agent reflect" in err("openai:bot", "--agent", "react", "--tries", 2)
     assert "no agent 'clever'" in err("openai:bot", "--agent", "clever")
     assert "last:0" in err("openai:bot", "--agent", "act", "--context", "last:0")
@@ -144,8 +145,8 @@ def test_the_tokens_of_a_model_lie_beside_its_episodes(
 
 
 def test_tokens_of_what_has_none_are_refused(refuses: Run, toy: str) -> None:
-    for policy in ("oracle", "random", "openai:bot"):
-        assert "is none" in refuses("eval", toy, "--policy", policy, "--tokens", "--out", "out").err
+    for words in (["oracle"], ["random"], ["openai:bot", "--base-url", "http://127.0.0.1:9/v1"]):
+        assert "is none" in refuses("eval", toy, "--policy", *words, "--tokens", "--out", "out").err
     assert "no --out" in refuses("eval", toy, "--policy", "hf:x", "--tokens").err
 
 
