@@ -135,8 +135,7 @@ class TaskTable(TaskSet):
 
     def counts(self) -> dict[str, dict[Split, int]]:
         """See `TaskSet.counts`."""
-        found = Counter((task.group, task.split) for task in self.tasks)
-        return {group: {split: found[group, split] for split in SPLITS} for group in self.groups}
+        return {group: dict(splits) for group, splits in self._counts.items()}
 
     @cached_property
     def digest(self) -> str:
@@ -149,6 +148,11 @@ class TaskTable(TaskSet):
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self.tasks)
+
+    @cached_property
+    def _counts(self) -> dict[str, dict[Split, int]]:
+        found = Counter((task.group, task.split) for task in self.tasks)
+        return {group: {split: found[group, split] for split in SPLITS} for group in self.groups}
 
     def _select(self, split: str | None, groups: Sequence[str] | None) -> list[Task]:
         check_selection(self, split, groups)

@@ -440,6 +440,7 @@ def twins_agree(make: Make, make_twin: Make, here: str) -> None:
             twin.tasks.version,
             twin.tasks.groups,
         )
+        assert env.tasks.counts() == twin.tasks.counts()
         assert (env.observation_space, env.action_space) == (twin.observation_space, twin.action_space)
         for junk in JUNK[::3] if env.tasks.name in SLOW else JUNK:
             assert _outcome(env.step, junk) == _outcome(twin.step, junk)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from agentgym_envs.cli.bench_peers import peer_of
+from agentgym_envs.cli.bench_peers import Peer, peer_of
 from agentgym_envs.cli.common import (
     Env,
     EnvArgs,
@@ -35,6 +36,8 @@ _PREPARE_SECONDS = 5.0
 _RESETS = 100
 _LONGEST = 50
 """Actions of an episode that has no oracle and is played at random."""
+_SAME_COMMANDS, _SAME_TASKS = "the same commands", "the same tasks"
+"""Our figures beside which those of a peer stand."""
 Rates = list[float]
 """Calls a second, a figure for each repeat."""
 
@@ -68,12 +71,13 @@ def bench_command(
         "resets": partial(_reset_rate, made.reset, each),
         "steps": partial(_step_rate, made, episodes, each),
     }
-    if peers and "base_url" not in arguments:
-        measures |= _peer_measures(env_id, each)
+    peer = peer_of(env_id) if peers and "base_url" not in arguments else None
+    if peer is not None:
+        alike = make_env(env_id, {**arguments, **peer.env_args})
+        measures |= _peer_measures(peer, alike, each)
     together = _together(env_id, arguments, envs, each) if envs else {}
     rates = _in_turn({**measures, **{name: measure for name, (measure, _) in together.items()}}, repeats)
-    made.close()
-    for _, close in together.values():
+    for close in (made.close, *([] if peer is None else [alike.close]), *(close for _, close in together.values())):
         close()
     if as_json:
         print_json(_as_json(env_id, kind, rates, envs))
@@ -90,15 +94,19 @@ def _in_turn(measures: Mapping[str, Callable[[], float]], repeats: int) -> dict[
     return rates
 
 
-def _peer_measures(env_id: str, seconds: float) -> dict[str, Callable[[], float]]:
-    """Another package's resets and steps."""
-    peer = peer_of(env_id)
-    if peer is None:
-        return {}
-    steps: dict[str, Callable[[], float]] = {f"steps, {peer.name}": partial(_peer_step_rate, peer, seconds)}
+def _peer_measures(peer: Peer, alike: Env, seconds: float) -> dict[str, Callable[[], float]]:
+    """Another package's resets and steps, and before them those of ours when it plays the same."""
+    steps: dict[str, Callable[[], float]] = {
+        f"steps, {_SAME_COMMANDS}": partial(_same_step_rate, alike, peer.commands, seconds),
+        f"steps, {peer.name}": partial(_peer_step_rate, peer, seconds),
+    }
     if not peer.steady:
         return steps
-    return {f"resets, {peer.name}": partial(_reset_rate, lambda seed: peer.reset(seed), seconds), **steps}
+    return {
+        f"resets, {_SAME_TASKS}": partial(_reset_rate, alike.reset, seconds),
+        f"resets, {peer.name}": partial(_reset_rate, lambda seed: peer.reset(seed), seconds),
+        **steps,
+    }
 
 
 def _together(
@@ -140,6 +148,26 @@ def _fleet_rate(fleet: Any, count: int, command: str, seconds: float) -> float:
     return steps / (time.perf_counter() - began)
 
 
+def _same_step_rate(env: Env, commands: Sequence[str], seconds: float) -> float:
+    """Steps of ours that go round the commands of a peer; when an episode ends, another begins off the clock."""
+    grammar, seeds = text_env(env).grammar, itertools.count()
+    actions, over, step = itertools.cycle([grammar.format(command) for command in commands]), True, env.step
+
+    def some(number: int) -> tuple[int, float]:
+        nonlocal over
+        if over:
+            env.reset(seed=next(seeds))
+        count, began = 0, time.perf_counter()
+        for action in itertools.islice(actions, _RESETS):
+            _, _, terminated, truncated, _ = step(action)
+            count, over = count + 1, terminated or truncated
+            if over:
+                break
+        return count, time.perf_counter() - began
+
+    return _rate(some, seconds)
+
+
 def _peer_step_rate(peer: Any, seconds: float) -> float:
     peer.reset(0)
     steps, began = 0, time.perf_counter()
@@ -151,7 +179,14 @@ def _peer_step_rate(peer: Any, seconds: float) -> float:
 
 def _as_json(env_id: str, kind: str, rates: Mapping[str, Rates], envs: int | None) -> dict[str, Any]:
     rows = [
-        {"figure": name, "per_second": median, "least": low, "most": high, "times": times}
+        {
+            "figure": name,
+            "per_second": median,
+            "least": low,
+            "most": high,
+            "beside": _beside(name, rates),
+            "times": times,
+        }
         for name, median, low, high, times in _rows(rates)
     ]
     median = {f"{name}_per_second": statistics.median(rates[name]) for name in ("resets", "steps")}
@@ -159,7 +194,7 @@ def _as_json(env_id: str, kind: str, rates: Mapping[str, Rates], envs: int | Non
 
 
 def _rows(rates: Mapping[str, Rates]) -> Iterator[tuple[str, float, float, float, float | None]]:
-    """Name, median, least, most; and, for what stands beside one of ours, how many times faster ours is."""
+    """Name, median, least, most; and, for what stands beside one of ours, how many times as fast ours is."""
     for name, values in rates.items():
         ours = _beside(name, rates)
         times = None
@@ -169,13 +204,13 @@ def _rows(rates: Mapping[str, Rates]) -> Iterator[tuple[str, float, float, float
 
 
 def _beside(name: str, rates: Mapping[str, Rates]) -> str | None:
-    """Our figure beside which this one stands, if it is not one of ours."""
+    """Our figure beside which this one stands, if it is not one of ours: that of the same work."""
     verb, comma, whose = name.partition(", ")
-    if not comma or whose.startswith("make_vec"):
+    if not comma or whose in (_SAME_COMMANDS, _SAME_TASKS) or whose.startswith("make_vec"):
         return None
     if whose.startswith("SyncVectorEnv"):
         return next(other for other in rates if other.startswith("steps, make_vec"))
-    return verb
+    return f"steps, {_SAME_COMMANDS}" if verb == "steps" else f"resets, {_SAME_TASKS}"
 
 
 def _show(env_id: str, where: str, kind: str, rates: Mapping[str, Rates], envs: int | None) -> None:
@@ -184,11 +219,11 @@ def _show(env_id: str, where: str, kind: str, rates: Mapping[str, Rates], envs: 
     title = f"[bold]{env_id}[/] {where}, {kind} actions" + (f"; together: {envs}" if envs else "")
     table = Table(title=title, title_justify="left", title_style="", box=None, pad_edge=False)
     compared = any(_beside(name, rates) for name in rates)
-    for head in ("", "a second", "least – most", "µs each", *(["ours is faster"] if compared else [])):
+    for head in ("", "a second", "least – most", "µs each", *(["ours is"] if compared else [])):
         table.add_column(head, justify="right" if head else "left")
     for name, median, low, high, times in _rows(rates):
         spread = f"{low:,.0f} – {high:,.0f}" if low < high else ""
-        ratio = [f"{times:.2f} times" if times else ""] if compared else []
+        ratio = [f"{times:.2f} times as fast" if times else ""] if compared else []
         table.add_row(name, f"[bold]{median:,.0f}[/]", spread, f"{1e6 / median:,.1f}", *ratio)
     stdout().print(table)
 

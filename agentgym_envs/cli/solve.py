@@ -51,7 +51,8 @@ def solve_command(
     console = stdout()
     if not as_json:
         opening = show.readable(observation, team=is_team(env_id))
-        show.opening(console, env_id, solving, opening, f"the oracle needs {len(commands)} actions")
+        needed = "1 action" if len(commands) == 1 else f"{len(commands)} actions"
+        show.opening(console, env_id, solving, opening, f"the oracle needs {needed}")
     turns, info = _follow(made, commands, None if as_json else console)
     made.close()
     if as_json:

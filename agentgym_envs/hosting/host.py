@@ -17,7 +17,7 @@ from agentgym_envs import errors
 from agentgym_envs.core import Snapshot, StopReason, TextEnv, describe, text_env
 from agentgym_envs.errors import AgentGymError, EnvError, SessionLost, UsageError
 from agentgym_envs.hosting.pictures import picture_to_json
-from agentgym_envs.task import Task
+from agentgym_envs.task import Task, TaskSet
 
 _log = logging.getLogger(__name__)
 FAILURES = (Exception, SystemExit, CancelledError)
@@ -121,14 +121,24 @@ def close_quietly(env: Env) -> None:
 
 def describe_env(env: TextEnv) -> dict[str, Any]:
     """What a twin must know of an environment before its first episode (JSON)."""
-    tasks = env.tasks
     return {
         "rules": env.rules,
         "instructions": env.instructions,
         "split": env.split,
         "groups": None if env.groups is None else list(env.groups),
         "render_modes": list(env.metadata["render_modes"]),
-        "tasks": {"name": tasks.name, "version": tasks.version, "digest": tasks.digest, "groups": list(tasks.groups)},
+        "tasks": _describe_tasks(env.tasks),
+    }
+
+
+def _describe_tasks(tasks: TaskSet) -> dict[str, Any]:
+    counts = tasks.counts()
+    return {
+        "name": tasks.name,
+        "version": tasks.version,
+        "digest": tasks.digest,
+        "groups": list(tasks.groups),
+        "counts": None if counts is None else {group: dict(splits) for group, splits in counts.items()},
     }
 
 

@@ -20,7 +20,7 @@ from agentgym_envs.hosting.connection import Connection, Opened, Opener, Posted
 from agentgym_envs.hosting.host import rng_to_json, set_rng
 from agentgym_envs.hosting.pictures import picture_from_json
 from agentgym_envs.registration import env_class
-from agentgym_envs.task import Task, TaskSet
+from agentgym_envs.task import Split, Task, TaskSet
 
 ResetResult = tuple[str, dict[str, Any]]
 StepResult = tuple[str, float, bool, bool, dict[str, Any]]
@@ -312,6 +312,7 @@ class TwinTasks(TaskSet):
         self._ask = ask
         self.name, self.version = str(what["name"]), int(what["version"])
         self._groups, self._digest = tuple(what["groups"]), str(what["digest"])
+        self._counts = what.get("counts")  # a server of an earlier version does not tell them
         self._seen: dict[str, Task] = {}
 
     def get(self, task_id: str) -> Task:
@@ -343,6 +344,21 @@ class TwinTasks(TaskSet):
     def groups(self) -> tuple[str, ...]:
         """The names of the groups."""
         return self._groups
+
+    def counts(self) -> dict[str, dict[Split, int]] | None:
+        """See `TaskSet.counts`; None as well where the other end does not tell."""
+        return None if self._counts is None else {group: dict(splits) for group, splits in self._counts.items()}
+
+    def __len__(self) -> int:
+        if self._counts is None:
+            raise TypeError(f"nobody knows how many tasks {self.name!r} has; most likely there is no end of them")
+        return sum(sum(splits.values()) for splits in self._counts.values())
+
+    def __bool__(self) -> bool:
+        return True  # and not the length, which a set without end has not
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.take())
 
     @property
     def digest(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from agentgym_envs.errors import AgentGymError, EnvError, ServerFull, SessionLost, TooLarge, Unauthorized, UsageError
@@ -138,6 +138,10 @@ class EnvServer:
         """The same for people."""
         return Response(docs_page(), media_type="text/html")
 
+    async def root(self, request: Request) -> Response:
+        """To the page for people, which is what somebody wants who typed only the address."""
+        return RedirectResponse("docs")
+
     async def body(self, request: Request) -> bytes:
         """The body, if it is small enough and comes soon enough. Raises TooLarge or BadRequest."""
         limits = self.sessions.limits
@@ -221,6 +225,9 @@ def create_app(
     sessions.on_reaped = lambda session: metrics.reaped(session.env_id)
     server = EnvServer(sessions, metrics)
     routes: list[BaseRoute] = [*server.routes(), *(route for mount in mounts for route in mount(server))]
+    routes.append(
+        Route("/", server.root, methods=["GET"], include_in_schema=False)
+    )  # last, as a mount may have its own
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

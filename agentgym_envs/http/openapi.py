@@ -39,12 +39,16 @@ class Health(Load):
 
 
 class TaskSet(msgspec.Struct):
-    """The tasks of an environment; `digest` is the SHA-256 over everything that decides what they are."""
+    """The tasks of an environment; `digest` is the SHA-256 over everything that decides what they are.
+
+    `counts` is how many each group has in each split, null if there is no end of them.
+    """
 
     name: str
     version: int
     digest: str
     groups: list[str]
+    counts: dict[str, dict[str, int]] | None
 
 
 class Description(msgspec.Struct):

@@ -106,8 +106,9 @@ class Sessions:
             raise UsageError(f"max_sessions must be at least 1, got {max_sessions}")
         check_seconds("idle_seconds", idle_seconds)
         check_seconds("call_seconds", call_seconds)
-        self._full_ids = {name.rpartition(":")[2]: name for name in env_ids}
-        self.classes: dict[str, type[TextEnv]] = {env_id: _class_of(name) for env_id, name in self._full_ids.items()}
+        self.full_ids = {name.rpartition(":")[2]: name for name in env_ids}
+        """By id, as `gym.make` knows it in any process: `module:id` where that was given."""
+        self.classes: dict[str, type[TextEnv]] = {env_id: _class_of(name) for env_id, name in self.full_ids.items()}
         self._defaults = _defaults(self.classes, env_args or {})
         self.max_sessions, self.idle_seconds, self.call_seconds = max_sessions, idle_seconds, call_seconds
         self.limits = limits or Limits()
@@ -291,7 +292,7 @@ class Sessions:
     async def _make(self, env_id: str, options: dict[str, Any]) -> Session:
         token, whole = secrets.token_urlsafe(24), {**self._defaults[env_id], **options}
         if self.hosted(env_id) == "server":
-            description = self._host.open(token, self._full_ids[env_id], whole)
+            description = self._host.open(token, self.full_ids[env_id], whole)
             return Session(token, env_id, options, token, None, description, time.monotonic())
         opened = await self._open_in_worker(env_id, whole)
         assert isinstance(opened.connection, WorkerProcess)
@@ -299,7 +300,7 @@ class Sessions:
 
     async def _open_in_worker(self, env_id: str, options: dict[str, Any]) -> Opened:
         """Make an environment in a worker; one that is ready when nobody waits any more is closed again."""
-        opening = self._openers.submit(self._pool.open, self._full_ids[env_id], options, self.call_seconds)
+        opening = self._openers.submit(self._pool.open, self.full_ids[env_id], options, self.call_seconds)
         waiter = asyncio.wrap_future(opening)
         try:
             return await asyncio.shield(waiter)

@@ -76,6 +76,8 @@ def test_what_cannot_be_is_one_line_and_code_2(refuses: Run) -> None:
     assert "agentgym play --help" in refuses("play").err
     assert "did you mean AgentGym/TextCraft-v0 or" in refuses("play", "TextKraft").err
     assert "agentgym list" in refuses("solve", "NetHack").err
+    assert "registers it: your_module:My/Liar-v0" in refuses("eval", "My/Liar-v0", "--policy", "oracle").err
+    assert "did you mean AgentGym/TextCraft-v0" in refuses("solve", "AgentGyn/TextCraft-v1").err
     assert "there is no task 'textcraft/9999'" in refuses("solve", "textcraft", "--task", "textcraft/9999").err
     assert "train, validation, test" in refuses("solve", "textcraft", "--split", "dev").err
     assert "depth-1, depth-2" in refuses("solve", "textcraft", "--group", "depth-9").err

@@ -90,6 +90,16 @@ def test_the_same_file_name_in_two_folders(run: Run, base: str, better: str) -> 
     assert "b/run.jsonl against a/run.jsonl" in run("compare", "a/run.jsonl", "b/run.jsonl").out
 
 
+def test_the_record_of_a_run_is_called_like_its_folder(run: Run, base: str, better: str) -> None:
+    for folder, file in (("a", base), ("b", better)):
+        Path(folder).mkdir()
+        Path(file).rename(f"{folder}/trajectories.jsonl")
+    assert "b against a, success" in run("compare", "a", "b/trajectories.jsonl").out
+    assert "a/trajectories.jsonl against a, success" in run("compare", "a", "a/trajectories.jsonl").out
+    Path("b/trajectories.jsonl").rename("trajectories.jsonl")
+    assert "trajectories.jsonl against a, success" in run("compare", "a", "trajectories.jsonl").out
+
+
 def test_other_arguments_and_splits_are_told(run: Run, base: str) -> None:
     other = record("react.jsonl", [episode("h/1", 1, group="hard", env_kwargs={"grammar": "react"})])
     outcome = run("compare", base, other, "--partial")

@@ -261,6 +261,18 @@ def test_replay_repeats_a_record(run: Run, refuses: Run) -> None:
     assert "was recorded with no --env-arg" in other.err
 
 
+def test_replay_cares_only_for_arguments_that_decide_what_actions_do(run: Run, refuses: Run) -> None:
+    only = ("--env-arg", "split=test", "--env-arg", 'groups=["depth-2"]')
+    grammar = ("--env-arg", "grammar=react")
+    words = ("eval", "textcraft", "--split", "test", "--groups", "depth-2", "--tasks", 2)
+    assert run(*words, "--policy", "oracle", *only, *grammar, "--out", "out").code == 0
+    assert all(dict(t.env_kwargs)["split"] == "test" for t in records("out"))
+    replay = ("eval", "textcraft", "--policy", "replay:out/trajectories.jsonl")
+    assert run(*replay, *grammar, "--out", "again").code == 0
+    assert result("again")["metrics"] == result("out")["metrics"]
+    assert 'was recorded with --env-arg grammar="react"; its' in refuses(*replay, *only).err
+
+
 @pytest.mark.slow
 def test_policies_that_cannot_be(refuses: Run, tmp_path: Path, toy: str) -> None:
     (tmp_path / "empty.jsonl").touch()

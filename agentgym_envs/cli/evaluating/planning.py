@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.cli.common import choose_tasks, make_env, make_env_factory, recorded_args
 from agentgym_envs.cli.evaluating.settings import Settings
@@ -111,12 +111,18 @@ def _replayed(env_id: str, settings: Settings, recorded: Sequence[Trajectory]) -
 
 
 def _check_replay(episode: Trajectory, settings: Settings) -> None:
-    if dict(episode.env_kwargs) != recorded_args(settings.env_args):
-        arguments = " ".join(f"--env-arg {key}={json.dumps(value)}" for key, value in episode.env_kwargs.items())
+    recorded = _deciding(episode.env_kwargs)
+    if recorded != _deciding(recorded_args(settings.env_args)):
+        arguments = " ".join(f"--env-arg {key}={json.dumps(value)}" for key, value in recorded.items())
         raise UsageError(
             f"{episode.task.id} was recorded with {arguments or 'no --env-arg'}; its actions mean nothing under "
             "another, so give the same"
         )
+
+
+def _deciding(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that decide what an action does; the others only say which tasks are drawn, and a replay names its own."""
+    return {name: value for name, value in arguments.items() if name not in ("split", "groups")}
 
 
 def _batch(env_id: str, settings: Settings, specs: list[EpisodeSpec], max_turns: int) -> Batch:
