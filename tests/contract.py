@@ -30,8 +30,7 @@ from agentgym_envs.core import StopReason, TextEnv, text_env
 from agentgym_envs.errors import EpisodeOver, NoOracle, UnknownTask, UsageError
 from agentgym_envs.grammar import GRAMMARS, make_grammar
 from agentgym_envs.task import SPLITS, Task
-from tests.garbage import JUNK as JUNK  # for tests of teams
-from tests.garbage import complaints_of_members, mutated, with_long_numbers
+from tests.garbage import JUNK, complaints_of_members, mutated, with_long_numbers
 
 REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"}
 TASKS_PER_GROUP = 4

@@ -84,7 +84,7 @@ def find_env(name: str) -> str:
     """
     module, colon, rest = name.rpartition(":")
     if colon:
-        _import(module)
+        import_module(module)
         return rest
     if name in gym.registry:
         return name
@@ -216,7 +216,7 @@ def _console(stream: Any) -> Console:
     return Console(file=stream, highlight=False, soft_wrap=False)
 
 
-def _import(module: str) -> None:
+def import_module(module: str) -> None:
     """Import a module, also from the current folder, which is not on the path of an installed command."""
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())

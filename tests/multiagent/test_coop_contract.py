@@ -20,7 +20,8 @@ from agentgym_envs.core import StopReason
 from agentgym_envs.errors import EpisodeOver, NoOracle, UnknownTask, UsageError
 from agentgym_envs.grammar import GRAMMARS
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv, TeamSnapshot
-from tests.contract import JUNK, check_info
+from tests.contract import check_info
+from tests.garbage import JUNK
 from tests.multiagent.teams import (
     WORLDS,
     both,

@@ -6,7 +6,7 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
-from agentgym_envs.cli.common import _import
+from agentgym_envs.cli.common import import_module
 from agentgym_envs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def load_own(policy: str) -> PolicyFactory:
     """
     module, _, name = policy.partition(":")
     try:
-        _import(module)
+        import_module(module)
     except UsageError as error:
         raise UsageError(
             f"--policy {policy}: {error}; a module of your own lies in the current folder or on PYTHONPATH, and the "
