@@ -100,7 +100,9 @@ class Trajectory:
             found = cls(**row)
             _check_kinds(found)
             return found
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except KeyError as error:
+            raise TrajectoryError(f"not a trajectory: it has no {error}") from None
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             if isinstance(error, TrajectoryError):
                 raise
             raise TrajectoryError(f"not a trajectory: {type(error).__name__}: {error}") from None

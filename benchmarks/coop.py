@@ -287,7 +287,8 @@ def plot(path: Path, runs: Sequence[dict[str, Any]]) -> None:
             values = success(runs, when, way)
             label = {"before": "warm start", "after": "after RL"}[when] if place == 0 else None
             right.bar(place + side, mean(values), 0.38, color=colour, label=label)
-            right.scatter([place + side] * len(values), values, color="#222", s=14, zorder=3)
+            apart = [place + side + 0.06 * (seed - (len(values) - 1) / 2) for seed in range(len(values))]
+            right.scatter(apart, values, color="#222", s=14, zorder=3, clip_on=False)
     right.set_xticks(range(len(WAYS)), list(WAYS))
     right.set(ylabel="success of the team, %", ylim=(0, 100), title="Before and after; a dot is a seed")
     right.legend(frameon=False, loc="upper right")

@@ -53,9 +53,9 @@ def _idea(axes: Any) -> None:
         axes.text(100 * stage + 50, limit / 2 - 1.6, f"{limit} turns", ha="center", zorder=4)
     axes.step(steps, [fixed(step) for step in steps], color=FIXED, linestyle="--", linewidth=1.8, zorder=3)
     axes.step(steps, [schedule(step) for step in steps], where="post", color=MAIN, linewidth=3, zorder=5)
-    axes.text(6, 30.6, "a fixed limit: long, noisy failures from the first step on", color="#57606a", fontsize=10)
+    axes.text(6, 30.6, "a fixed limit: long episodes from the first step on", color="#57606a", fontsize=10)
     axes.set(xlim=(0, STEPS), ylim=(0, 34), xlabel="training step", ylabel="limit of turns")
-    axes.set_title("Short episodes first, longer ones when the short are mastered", loc="left", fontsize=12)
+    axes.set_title("Short episodes first, longer ones on a schedule", loc="left", fontsize=12)
 
 
 def _schedules(axes: Any) -> None:

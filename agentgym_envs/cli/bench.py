@@ -6,7 +6,9 @@ import itertools
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -36,10 +38,30 @@ _PREPARE_SECONDS = 5.0
 _RESETS = 100
 _LONGEST = 50
 """Actions of an episode that has no oracle and is played at random."""
-_SAME_COMMANDS, _SAME_TASKS = "the same commands", "the same tasks"
-"""Our figures beside which those of a peer stand."""
 Rates = list[float]
 """Calls a second, a figure for each repeat."""
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """What is measured, in calls a second; `beside` names our figure of the same work, if this one is another's."""
+
+    name: str
+    measure: Callable[[], float]
+    beside: str | None = None
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Calls a second over the repeats; `times`: how many times as fast ours is."""
+
+    figure: str
+    per_second: float
+    least: float
+    most: float
+    beside: str | None
+    times: float | None
+
 
 Seconds = Annotated[
     float,
@@ -64,78 +86,88 @@ def bench_command(
 ) -> None:
     """Measure resets and steps a second of an environment in one process, next to others where they are installed."""
     env_id, arguments = find_env(env), parse_env_args(env_arg)
-    made = make_env(env_id, arguments)
-    episodes, kind = _prepare(made)
     each = seconds / repeats
-    measures: dict[str, Callable[[], float]] = {
-        "resets": partial(_reset_rate, made.reset, each),
-        "steps": partial(_step_rate, made, episodes, each),
-    }
-    peer = peer_of(env_id) if peers and "base_url" not in arguments else None
-    if peer is not None:
-        alike = make_env(env_id, {**arguments, **peer.env_args})
-        measures |= _peer_measures(peer, alike, each)
-    together = _together(env_id, arguments, envs, each) if envs else {}
-    rates = _in_turn({**measures, **{name: measure for name, (measure, _) in together.items()}}, repeats)
-    for close in (made.close, *([] if peer is None else [alike.close]), *(close for _, close in together.values())):
-        close()
+    with ExitStack() as opened:
+        made = opened.enter_context(closing(make_env(env_id, arguments)))
+        episodes, kind = _prepare(made)
+        figures = [
+            _Figure("resets", partial(_reset_rate, made.reset, each)),
+            _Figure("steps", partial(_step_rate, made, episodes, each)),
+        ]
+        peer = peer_of(env_id) if peers and "base_url" not in arguments else None
+        if peer is not None:
+            alike = opened.enter_context(closing(make_env(env_id, {**arguments, **peer.env_args})))
+            figures += _peer_figures(peer, alike, each)
+        if envs:
+            figures += _fleet_figures(_fleets(env_id, arguments, envs, opened), _any_command(made), envs, each)
+        rows = _in_turn(figures, repeats)
     if as_json:
-        print_json(_as_json(env_id, kind, rates, envs))
+        print_json(_as_json(env_id, kind, rows, envs))
     else:
-        _show(env_id, "on a server" if "base_url" in arguments else "on one core", kind, rates, envs)
+        _show(env_id, "on a server" if "base_url" in arguments else "on one core", kind, rows, envs)
 
 
-def _in_turn(measures: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, Rates]:
+def _in_turn(figures: Sequence[_Figure], repeats: int) -> list[_Row]:
     """Everything has its turn in each repeat, so that a busy machine is as unfair to one as to the other."""
-    rates: dict[str, Rates] = {name: [] for name in measures}
+    rates: dict[str, Rates] = {figure.name: [] for figure in figures}
     for _ in range(repeats):
-        for name, measure in measures.items():
-            rates[name].append(measure())
-    return rates
+        for figure in figures:
+            rates[figure.name].append(figure.measure())
+    return [_row(figure, rates) for figure in figures]
 
 
-def _peer_measures(peer: Peer, alike: Env, seconds: float) -> dict[str, Callable[[], float]]:
+def _row(figure: _Figure, rates: Mapping[str, Rates]) -> _Row:
+    values, times = rates[figure.name], None
+    if figure.beside is not None:
+        times = statistics.median(own / other for own, other in zip(rates[figure.beside], values, strict=True))
+    return _Row(figure.name, statistics.median(values), min(values), max(values), figure.beside, times)
+
+
+def _peer_figures(peer: Peer, alike: Env, seconds: float) -> list[_Figure]:
     """Another package's resets and steps, and before them those of ours when it plays the same."""
-    steps: dict[str, Callable[[], float]] = {
-        f"steps, {_SAME_COMMANDS}": partial(_same_step_rate, alike, peer.commands, seconds),
-        f"steps, {peer.name}": partial(_peer_step_rate, peer, seconds),
-    }
+    steps = [
+        _Figure("steps, the same commands", partial(_same_step_rate, alike, peer.commands, seconds)),
+        _Figure(f"steps, {peer.name}", partial(_peer_step_rate, peer, seconds), "steps, the same commands"),
+    ]
     if not peer.steady:
         return steps
-    return {
-        f"resets, {_SAME_TASKS}": partial(_reset_rate, alike.reset, seconds),
-        f"resets, {peer.name}": partial(_reset_rate, lambda seed: peer.reset(seed), seconds),
-        **steps,
-    }
+    return [
+        _Figure("resets, the same tasks", partial(_reset_rate, alike.reset, seconds)),
+        _Figure(
+            f"resets, {peer.name}",
+            partial(_reset_rate, lambda seed: peer.reset(seed), seconds),
+            "resets, the same tasks",
+        ),
+        *steps,
+    ]
 
 
-def _together(
-    env_id: str, arguments: Mapping[str, Any], count: int, seconds: float
-) -> dict[str, tuple[Callable[[], float], Callable[[], None]]]:
-    """Steps of many environments in a vector environment: how to measure them, and how to close them."""
+def _fleets(env_id: str, arguments: Mapping[str, Any], count: int, opened: ExitStack) -> dict[str, Any]:
+    """Vector environments of so many; a server's only as ours."""
     from gymnasium.vector import SyncVectorEnv
 
     from agentgym_envs import make_vec
 
-    fleets: dict[str, Any] = {"make_vec": make_vec(env_id, count, **arguments)}
+    fleets: dict[str, Any] = {"make_vec": opened.enter_context(closing(make_vec(env_id, count, **arguments)))}
     if "base_url" not in arguments:
         factory = make_env_factory(env_id, arguments)
-        fleets["SyncVectorEnv"] = SyncVectorEnv([factory] * count)
-    command = _any_command(env_id, arguments)
-    return {
-        f"steps, {name} of {count}": (partial(_fleet_rate, fleet, count, command, seconds), fleet.close)
-        for name, fleet in fleets.items()
-    }
+        fleets["SyncVectorEnv"] = opened.enter_context(closing(SyncVectorEnv([factory] * count)))
+    return fleets
 
 
-def _any_command(env_id: str, arguments: Mapping[str, Any]) -> str:
+def _fleet_figures(fleets: Mapping[str, Any], command: str, count: int, seconds: float) -> list[_Figure]:
+    """Steps of many environments, Gymnasium's beside ours."""
+    ours, *theirs = (f"steps, {name} of {count}" for name in fleets)
+    measures = [partial(_fleet_rate, fleet, count, command, seconds) for fleet in fleets.values()]
+    beside = [_Figure(name, measure, ours) for name, measure in zip(theirs, measures[1:], strict=True)]
+    return [_Figure(ours, measures[0]), *beside]
+
+
+def _any_command(env: Env) -> str:
     """One that the environment knows, or at least answers."""
-    env = make_env(env_id, arguments)
     begin(env, seed=0)
     base = text_env(env)
-    command = base.grammar.format(base.random_command(random.Random(0)))
-    env.close()
-    return command
+    return base.grammar.format(base.random_command(random.Random(0)))
 
 
 def _fleet_rate(fleet: Any, count: int, command: str, seconds: float) -> float:
@@ -177,54 +209,23 @@ def _peer_step_rate(peer: Any, seconds: float) -> float:
     return steps / (time.perf_counter() - began)
 
 
-def _as_json(env_id: str, kind: str, rates: Mapping[str, Rates], envs: int | None) -> dict[str, Any]:
-    rows = [
-        {
-            "figure": name,
-            "per_second": median,
-            "least": low,
-            "most": high,
-            "beside": _beside(name, rates),
-            "times": times,
-        }
-        for name, median, low, high, times in _rows(rates)
-    ]
-    median = {f"{name}_per_second": statistics.median(rates[name]) for name in ("resets", "steps")}
-    return {"env": env_id, "actions": kind, **median, "envs": envs, "figures": rows}
+def _as_json(env_id: str, kind: str, rows: Sequence[_Row], envs: int | None) -> dict[str, Any]:
+    median = {f"{row.figure}_per_second": row.per_second for row in rows if row.figure in ("resets", "steps")}
+    return {"env": env_id, "actions": kind, **median, "envs": envs, "figures": [asdict(row) for row in rows]}
 
 
-def _rows(rates: Mapping[str, Rates]) -> Iterator[tuple[str, float, float, float, float | None]]:
-    """Name, median, least, most; and, for what stands beside one of ours, how many times as fast ours is."""
-    for name, values in rates.items():
-        ours = _beside(name, rates)
-        times = None
-        if ours is not None:
-            times = statistics.median(own / other for own, other in zip(rates[ours], values, strict=True))
-        yield name, statistics.median(values), min(values), max(values), times
-
-
-def _beside(name: str, rates: Mapping[str, Rates]) -> str | None:
-    """Our figure beside which this one stands, if it is not one of ours: that of the same work."""
-    verb, comma, whose = name.partition(", ")
-    if not comma or whose in (_SAME_COMMANDS, _SAME_TASKS) or whose.startswith("make_vec"):
-        return None
-    if whose.startswith("SyncVectorEnv"):
-        return next(other for other in rates if other.startswith("steps, make_vec"))
-    return f"steps, {_SAME_COMMANDS}" if verb == "steps" else f"resets, {_SAME_TASKS}"
-
-
-def _show(env_id: str, where: str, kind: str, rates: Mapping[str, Rates], envs: int | None) -> None:
+def _show(env_id: str, where: str, kind: str, rows: Sequence[_Row], envs: int | None) -> None:
     from rich.table import Table
 
-    title = f"[bold]{env_id}[/] {where}, {kind} actions" + (f"; together: {envs}" if envs else "")
+    title = f"[bold]{env_id}[/] {where}, wall time, {kind} actions" + (f"; together: {envs}" if envs else "")
     table = Table(title=title, title_justify="left", title_style="", box=None, pad_edge=False)
-    compared = any(_beside(name, rates) for name in rates)
+    compared = any(row.times for row in rows)
     for head in ("", "a second", "least – most", "µs each", *(["ours is"] if compared else [])):
         table.add_column(head, justify="right" if head else "left")
-    for name, median, low, high, times in _rows(rates):
-        spread = f"{low:,.0f} – {high:,.0f}" if low < high else ""
-        ratio = [f"{times:.2f} times as fast" if times else ""] if compared else []
-        table.add_row(name, f"[bold]{median:,.0f}[/]", spread, f"{1e6 / median:,.1f}", *ratio)
+    for row in rows:
+        spread = f"{row.least:,.0f} – {row.most:,.0f}" if row.least < row.most else ""
+        ratio = [f"{row.times:.2f} times as fast" if row.times else ""] if compared else []
+        table.add_row(row.figure, f"[bold]{row.per_second:,.0f}[/]", spread, f"{1e6 / row.per_second:,.1f}", *ratio)
     stdout().print(table)
 
 

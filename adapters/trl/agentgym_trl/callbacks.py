@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,15 +27,17 @@ _SHOWN = (
     ("limit", "rollout/max_turns", "{:.0f}"),
     ("loss", "loss", "{:.3f}"),
 )
+_SECONDS_BETWEEN_LINES = 10.0
 
 
 class ProgressLine(TrainerCallback):  # type: ignore[misc]
-    """One live line: the step, and what the last step brought."""
+    """One live line: the step, and what the last step brought; plain lines where the console is no terminal."""
 
     def __init__(self, title: str, console: Console | None = None) -> None:
         """`title` stands before the bar."""
         self._title, self._console = title, console or Console(stderr=True)
         self._progress: Progress | None = None
+        self._quiet_until = 0.0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Show the bar, once for all processes."""
@@ -56,6 +59,13 @@ class ProgressLine(TrainerCallback):  # type: ignore[misc]
         facts = [f"{name} {form.format(float(logs[key]))}" for name, key, form in _SHOWN if logs and key in logs]
         if self._progress and facts:
             self._progress.update(self._task, facts="  ".join(facts))
+            self._log(f"{self._title} {state.global_step}/{state.max_steps}  {'  '.join(facts)}")
+
+    def _log(self, line: str) -> None:
+        """Where no bar can move, as in a log file, a line now and then."""
+        if not self._console.is_terminal and time.monotonic() >= self._quiet_until:
+            self._console.print(line, highlight=False, soft_wrap=True)
+            self._quiet_until = time.monotonic() + _SECONDS_BETWEEN_LINES
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Move on."""
@@ -107,24 +117,28 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
 class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
     """The first Ctrl-C ends training after the step that runs, with a checkpoint; the second ends it at once.
 
+    SIGTERM is heard like it: schedulers send it before they take a machine away.
     Signals reach the processes of a run at different times, so they stop where one of them has heard it. `asked` is
     what they agreed on.
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        """Takes the place of the interrupt handler while training runs."""
+        """Takes the place of the handlers of both signals while training runs."""
         self.asked = False
         self._heard, self._speaks = False, True
         self._console = console or Console(stderr=True)
-        self._before: Any = None
+        self._before: dict[signal.Signals, Any] = {}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Listen."""
         self._speaks = state.is_world_process_zero
-        self._before = signal.signal(signal.SIGINT, self._on_interrupt)
+        self._before = {number: signal.signal(number, self._on_signal) for number in _STOPS}
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Save and stop, if that was asked for in any process."""
@@ -138,15 +152,15 @@ class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
         self.restore()
 
     def restore(self) -> None:
-        """Give the interrupt handler back; also after an error."""
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-        self._before = None
+        """Give the handlers back; also after an error."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
 
     def _agree(self) -> None:
         self.asked = self.asked or anywhere(self._heard)
 
-    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._heard:
             raise KeyboardInterrupt
         self._heard = True

@@ -81,12 +81,14 @@ def finish(process: Process) -> tuple[int, str]:
     return process.returncode, err
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "ppo"])
-def test_ctrl_c_saves_and_the_run_goes_on(algorithm: str, model_path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("algorithm", "asked"), [("grpo", signal.SIGINT), ("ppo", signal.SIGTERM)])
+def test_asked_to_stop_it_saves_and_the_run_goes_on(
+    algorithm: str, asked: signal.Signals, model_path: Path, tmp_path: Path
+) -> None:
     out, anew = tmp_path / "out", algorithm == "grpo"
     process = start(model_path, out, "--max_steps", "500", algorithm=algorithm, before=SLOWLY, anew=anew)
     wait_for((tmp_path / "out" / "trajectories" / "step-2.jsonl").exists, process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(asked)
     code, err = finish(process)
     assert code == 130, err
     assert "Traceback" not in err
