@@ -64,6 +64,13 @@ class IndexTasks(TaskSet):
         """The groups in the order of the rows."""
         return tuple(dict.fromkeys(row.group for row in self.rows))
 
+    def counts(self) -> dict[str, dict[Split, int]]:
+        """See `TaskSet.counts`; what is listed here is counted."""
+        found: dict[str, dict[Split, int]] = {group: {} for group in self.groups}
+        for row in self.rows:
+            found[row.group][row.split] = found[row.group].get(row.split, 0) + len(row.indices)
+        return found
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the names and the numbering; what the server makes of an index is not in it."""
