@@ -33,7 +33,11 @@ def blocks(page: str, *languages: str) -> list[Block]:
 
 
 def commands(block: Block) -> Iterator[list[str]]:
-    """The commands of a shell block, each as its words, without the variables that are set for it."""
+    """The commands of a shell block, each as its words, without the variables that are set for it.
+
+    A variable of one word is put in where it stands; others are left.
+    """
+    variables: dict[str, str] = {}
     for line in block.code.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|")
         lexer.whitespace_split, lexer.commenters = True, "#"
@@ -43,8 +47,11 @@ def commands(block: Block) -> Iterator[list[str]]:
                 if words:
                     yield words
                 words = []
-            elif words or not re.fullmatch(r"[A-Z_]+=.*", word):
-                words.append(word)
+            elif not words and (found := re.fullmatch(r"([A-Z_]+)=(.*)", word)):
+                if " " not in found[2]:
+                    variables[f"${found[1]}"] = found[2]
+            else:
+                words.append(variables.get(word, word))
 
 
 def our_words(words: list[str]) -> list[str] | None:
