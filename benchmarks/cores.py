@@ -5,8 +5,10 @@
 Episodes are scripts of `benchmarks.scale`: the oracle's, or random commands for SciWorld. N cores are N processes, each
 bound to a core of its own with all that it starts, as evaluation in shards or agent-loop workers would be. "local" has
 the environments where `make_vec` puts them by default; "remote" has a server for each process, on the same core, so
-that a figure is what client, HTTP and environment take together. Wall time, from the first reset to the last step of
-those that were begun in time; what starts once (Java, browser, index) has been started.
+that a figure is what client, HTTP and environment take together. A process has `MANY` environments, which step
+together, all begin an episode when the last of them has ended, and go through the scripts in their order. Wall time,
+from the first reset to the last step of those that were begun in time; what starts once (Java, browser, index) has been
+started. One core and two, here and on a server, take turns in every repeat.
 
 Then more and more episodes of the text worlds are open in one process, up to 10,000, and what they take is compared
 with the line through the memory of up to 1,000.
@@ -35,7 +37,7 @@ from benchmarks.scale_load import Crowd, opened, warm_up
 from benchmarks.scale_plan import line
 
 MANY = {"TextCraft": 64, "BabyAI": 64, "Search": 64, "SciWorld": 4, "MiniWoB": 4, "WebArena": 4}
-"""Environments of a process."""
+"""Environments of a process, in one call together."""
 TEXT_WORLDS = ("TextCraft", "BabyAI", "Search")
 LEVELS = (100, 1_000, 10_000)
 PLACES = {"local": "here", "remote": "served"}
@@ -46,16 +48,17 @@ def play(order: Mapping[str, Any]) -> dict[str, float]:
     """Bind this process to its core and play; episodes and the seconds they took."""
     os.sched_setaffinity(0, {order["core"]})
     with opened(dict(order)) as (make, _):
-        crowd = Crowd(make, order["scripts"])
-        groups = crowd.grow(1)
-        warm_up(crowd, groups[0][0], dict(order))
-        groups += crowd.grow(order["many"])
+        first, crowd = Crowd(make, order["scripts"]), Crowd(make, order["scripts"])
+        [(envs, _)] = first.grow(1)
+        warm_up(first, envs, dict(order))
+        crowd.grow(order["many"])
+        first.close()
         Path(order["ready"]).touch()
         while not Path(order["go"]).exists():
             time.sleep(0.01)
         episodes, began = 0, time.perf_counter()
         while not episodes or time.perf_counter() - began < order["seconds"]:
-            for envs, scripts in groups:
+            for envs, scripts in crowd.move_on():
                 crowd.reset(envs, scripts)
                 crowd.play(envs, scripts)
             episodes += crowd.finish()
@@ -66,25 +69,40 @@ def play(order: Mapping[str, Any]) -> dict[str, float]:
 
 def rate(order: dict[str, Any], cores: Sequence[int], folder: Path) -> float:
     """Episodes a second of one process on each of the cores, which begin together."""
-    go, started = folder / "go", []
+    go = folder / "go"
     go.unlink(missing_ok=True)
-    for core in cores:
-        own = {**order, "core": core, "ready": str(folder / f"ready-{core}"), "go": str(go)}
-        own["out"] = str(folder / f"out-{core}.json")
-        Path(own["ready"]).unlink(missing_ok=True)
-        paper = folder / f"order-{core}.json"
-        paper.write_text(json.dumps(own), encoding="utf-8")
-        started.append((own, subprocess.Popen([sys.executable, "-m", "benchmarks.cores", "--play", str(paper)])))
-    for own, process in started:
-        while not Path(own["ready"]).exists():
-            if process.poll() is not None:
-                raise SystemExit(f"a player of {order['env']} ended with {process.returncode}")
-            time.sleep(0.05)
-    go.touch()
-    if any(process.wait() for _, process in started):
-        raise SystemExit(f"a player of {order['env']} failed")
-    found = [json.loads(Path(own["out"]).read_text(encoding="utf-8")) for own, _ in started]
+    orders = [{**order, "core": core, "go": str(go), **paths(folder, core)} for core in cores]
+    players = [start(own) for own in orders]
+    try:
+        for own, player in zip(orders, players, strict=True):
+            wait_for(Path(own["ready"]), player)
+        go.touch()
+        if any([player.wait() for player in players]):
+            raise SystemExit(f"a player of {order['env']} failed")
+    finally:
+        for player in players:
+            player.terminate()
+            player.wait()
+    found = [json.loads(Path(own["out"]).read_text(encoding="utf-8")) for own in orders]
     return sum(one["episodes"] / one["seconds"] for one in found)
+
+
+def paths(folder: Path, core: int) -> dict[str, str]:
+    """Where a player finds its order, says that it is ready, and leaves its figures."""
+    return {name: str(folder / f"{name}-{core}") for name in ("order", "ready", "out")}
+
+
+def start(order: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+    Path(order["ready"]).unlink(missing_ok=True)
+    Path(order["order"]).write_text(json.dumps(order), encoding="utf-8")
+    return subprocess.Popen([sys.executable, "-m", "benchmarks.cores", "--play", order["order"]])
+
+
+def wait_for(path: Path, player: subprocess.Popen[bytes]) -> None:
+    while not path.exists():
+        if player.poll() is not None:
+            raise SystemExit(f"a player ended with {player.returncode}")
+        time.sleep(0.05)
 
 
 def rates(name: str, bench: Bench, folder: Path, repeats: int, seconds: float) -> dict[str, Any]:
@@ -92,14 +110,14 @@ def rates(name: str, bench: Bench, folder: Path, repeats: int, seconds: float) -
     scenario = SCENARIOS[name]
     scripts = bench.scripts(scenario)
     order = {"env": scenario.env, "scripts": scripts, "many": MANY[name], "seconds": seconds, "warm": scenario.warm}
-    there, found = sorted(os.sched_getaffinity(0)), dict[str, Any]()
-    for title, place in PLACES.items():
-        own = {**order, "place": place, "flags": scenario.flags}
-        own["options"] = scenario.options if place == "here" else {}
-        for count in {1, min(2, len(there))}:
-            samples = [rate(own, there[:count], folder) for _ in range(repeats)]
-            found[f"{name}, {title}, {count}"] = {"median": statistics.median(samples), "samples": samples}
-    return found
+    there, samples = sorted(os.sched_getaffinity(0)), dict[str, list[float]]()
+    for _ in range(repeats):
+        for title, place in PLACES.items():
+            own = {**order, "place": place, "flags": scenario.flags}
+            own["options"] = scenario.options if place == "here" else {}
+            for count in {1, min(2, len(there))}:
+                samples.setdefault(f"{name}, {title}, {count}", []).append(rate(own, there[:count], folder))
+    return {row: {"median": statistics.median(found), "samples": found} for row, found in samples.items()}
 
 
 def grow(name: str, bench: Bench, levels: Sequence[int]) -> dict[str, Any]:

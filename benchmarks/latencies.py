@@ -1,7 +1,8 @@
 """How long a model would take to answer: recorded once, and then the same for everyone who is compared.
 
-A tail is named as "log-normal 1.0" (sigma) or "Pareto 1.5" (alpha); the mean is one second whatever the tail. The
-number after the name says how heavy it is: a larger sigma and a smaller alpha are heavier.
+A tail is named as "log-normal 1.0" (sigma) or "Pareto 1.5" (alpha); the mean is one second whatever the tail, and
+nothing takes longer than `LONGEST`: a limit of tokens cuts an answer, in AgentGym-RL as elsewhere. The number after the
+name says how heavy the tail is: a larger sigma and a smaller alpha are heavier.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LEAST_TURNS, MOST_TURNS = 4, 30
+LONGEST = 5.0
+"""Seconds at which an answer is cut: five times the mean before the cut."""
 TAILS = (
     "log-normal 0.25",
     "log-normal 0.5",
@@ -47,13 +50,13 @@ class Recording(NamedTuple):
 
 
 def draw(tail: str, rng: np.random.Generator, count: int) -> np.ndarray:
-    """Latencies of mean 1. Raises ValueError for a tail without a mean, or without a name that is known."""
+    """Latencies of mean 1, but for what is cut. Raises ValueError for a tail that is unknown or has no mean."""
     name, _, number = tail.rpartition(" ")
     weight = float(number)
     if name == "log-normal":
-        return rng.lognormal(-weight * weight / 2, weight, count)
+        return np.minimum(LONGEST, rng.lognormal(-weight * weight / 2, weight, count))
     if name == "Pareto" and weight > 1:
-        return (1 + rng.pareto(weight, count)) * (weight - 1) / weight
+        return np.minimum(LONGEST, (1 + rng.pareto(weight, count)) * (weight - 1) / weight)
     raise ValueError(f"a tail is 'log-normal SIGMA' or 'Pareto ALPHA' with ALPHA above 1, not {tail!r}")
 
 

@@ -3,10 +3,11 @@
     python -m benchmarks.lockstep [--out docs/benchmark-lockstep.json] [--repeats 10] [--quick] [--latencies FILE.json]
 
 The engine is simulated: how long each answer takes is recorded once (`benchmarks.latencies`), and all sides get the
-same. "rounds" is what AgentGym-RL's rollout does: in each round all episodes that still run are answered together, the
-round lasts until the slowest answer is there, then all step in threads, and again the slowest is waited for. "as
-shipped" adds what its code also does: environments made and reset one after the other, and a second's pause before
-each round. "ours" is `play_many_text` with one coroutine an episode, over real environments of the suite's kind.
+same. "rounds" is what AgentGym-RL's rollout does on each of its engines: in each round all episodes that still run are
+answered together, the round lasts until the slowest answer is there, then all step in threads, and again the slowest is
+waited for. "as shipped" adds what its code also does: environments made and reset one after the other, and a second's
+pause before the resets and between the answers and the steps of each round. "ours" is `play_many_text` with one
+coroutine an episode, over real environments of the suite's kind.
 
 Time is virtual (`benchmarks.virtual_clock`): exact, and spent by nothing but waiting. One setting is played again on a
 real clock, a tenth as long, as a check. "stream" plays four times as many episodes as may run at a time: rounds take
@@ -43,7 +44,7 @@ SIZES = (8, 32, 128, 512)
 TYPICAL_TAIL, TYPICAL_SIZE, WAVES = "log-normal 1.0", 128, 4
 ENV_SECONDS = (0.0, 0.3)
 PAUSE = 1.0
-"""AgentGym-RL sleeps so long before each round (its `send_interval`)."""
+"""AgentGym-RL sleeps so long before environments are reset, and before they step (its `send_interval`)."""
 OPEN_SECONDS = 0.0022
 """Two requests to an idle server of AgentGym, to make an environment and to reset it: its client sends one after the
 other, for one environment after the other."""
@@ -112,12 +113,12 @@ async def play_rounds(recording: Recording, together: int, *, as_shipped: bool =
     for first in range(0, len(recording.answers), together):
         batch = range(first, min(first + together, len(recording.answers)))
         if as_shipped:
-            await asyncio.sleep(OPEN_SECONDS * len(batch))
+            await asyncio.sleep(PAUSE + OPEN_SECONDS * len(batch))
         turn, running = 0, list(batch)
         while running:
+            await asyncio.gather(*(asyncio.sleep(recording.answers[number][turn]) for number in running))
             if as_shipped:
                 await asyncio.sleep(PAUSE)
-            await asyncio.gather(*(asyncio.sleep(recording.answers[number][turn]) for number in running))
             await asyncio.gather(*(asyncio.sleep(recording.env[number][turn]) for number in running))
             turn += 1
             running = [number for number in running if turn < len(recording.answers[number])]

@@ -6,7 +6,8 @@ An environment that tells 600 characters and counts its turns (`benchmarks.peer_
 as its documentation has it: ours, Gymnasium's vector environments, OpenEnv's server and client, SkyRL Gym and
 TextArena. Whole episodes of 30 steps, resets included. A library that this Python does not have in the pinned version
 is put into a virtual environment of its own first. Each takes its turn in every repeat. CPU is that of the process with
-its workers and servers. A library that cannot be installed or run is told of as such.
+its workers and servers. A library that cannot be installed, or run in any repeat, is told of as not run; one that fails
+in some repeats keeps the others, and its failures are told. If ours fails, there is no result.
 
 They do not do the same. Ours reads an action by a grammar, tells infos and a key of the state, and turns failures into
 data; OpenEnv checks types and goes over a socket; TextArena tells the whole game at every turn. So a ratio says what
@@ -16,7 +17,10 @@ one pays, not who is better made.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -27,6 +31,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.book.text import gaps
 from benchmarks.book.venvs import ROOT, Venv, cache_folder, lacking, thread_limits
 from benchmarks.common import machine
 
@@ -37,6 +42,8 @@ SIDES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "textarena": ("benchmarks.peer_sides.textarena_side", ("textarena==0.7.4", "psutil")),
 }
 OURS = "agentgym-envs"
+TIMEOUT = 600.0
+"""Seconds that a side may take for a repeat."""
 PAIRS = (
     ("one environment", "one", "gymnasium", "one"),
     ("one environment", "one", "skyrl-gym", "one"),
@@ -64,12 +71,19 @@ def pythons(cache: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def play(python: str, module: str, seconds: float) -> dict[str, Any]:
-    """The figures of one side. Raises CalledProcessError."""
-    command = [python, "-m", module, str(seconds)]
-    done = subprocess.run(
-        command, cwd=ROOT, env=thread_limits(), capture_output=True, text=True, check=True, timeout=600
-    )
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    """The figures of one side. Raises CalledProcessError and TimeoutExpired; nothing it started is left running."""
+    command, pipe = [python, "-m", module, str(seconds)], subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=ROOT, env=thread_limits(), stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as side:
+        try:
+            out, said = side.communicate(timeout=TIMEOUT)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(side.pid, signal.SIGKILL)  # a side that dies does not stop its server
+    if side.returncode:
+        raise subprocess.CalledProcessError(side.returncode, command, out, said)
+    return json.loads(out.strip().splitlines()[-1])
 
 
 def measure(repeats: int, seconds: float, cache: Path) -> dict[str, Any]:
@@ -78,16 +92,21 @@ def measure(repeats: int, seconds: float, cache: Path) -> dict[str, Any]:
     sides = {OURS: (sys.executable, "benchmarks.peer_sides.ours")}
     sides |= {name: (python, SIDES[name][0]) for name, python in there.items()}
     rows: dict[str, Any] = {}
+    failed: dict[str, list[str]] = {}
     for _ in range(repeats):
         for name, (python, module) in sides.items():
             try:
                 found = play(python, module, seconds)
             except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-                missing[name] = _reason(error)
+                if name == OURS:
+                    raise SystemExit(f"{name}: {_reason(error)}") from error
+                failed.setdefault(name, []).append(_reason(error))
                 continue
             note(rows.setdefault(name, {"version": found["version"], "samples": {}}), found["figures"])
-    for row in rows.values():
-        row["median"] = {name: statistics.median(values) for name, values in row["samples"].items()}
+    for name, row in rows.items():
+        row["median"] = {figure: statistics.median(values) for figure, values in row["samples"].items()}
+        row["failed"] = failed.get(name, [])
+    missing |= {name: reasons[-1] for name, reasons in failed.items() if name not in rows}
     return {"machine": machine(), "repeats": repeats, "seconds": seconds, "sides": rows, "not run": missing}
 
 
@@ -99,8 +118,10 @@ def note(row: dict[str, Any], figures: Mapping[str, Mapping[str, float]]) -> Non
 
 
 def _reason(error: subprocess.CalledProcessError | subprocess.TimeoutExpired) -> str:
-    said = (error.stderr or str(error)) if isinstance(error.stderr, str | None) else error.stderr.decode()
-    return said.strip().splitlines()[-1][:200]
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"not done after {error.timeout:g} seconds"
+    said = (error.stderr or "").strip().splitlines()
+    return said[-1][:200] if said else f"exit status {error.returncode}"
 
 
 def show(result: Mapping[str, Any]) -> None:
@@ -115,8 +136,8 @@ def show(result: Mapping[str, Any]) -> None:
         whose = f"{name} {result['sides'][name]['version']}, {other}"
         table.add_row(title, f"{ours:,.1f}", whose, f"{theirs:,.1f}", f"{theirs / ours:.2f}")
     Console(width=120).print(table)
-    for name, why in result["not run"].items():
-        Console().print(f"{name} was not run: {why}")
+    for line in gaps(result):
+        Console().print(line, markup=False)
 
 
 def main() -> None:

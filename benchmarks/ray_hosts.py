@@ -14,7 +14,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -33,7 +33,6 @@ LOCAL, HTTP, RAY = "worker process", "HTTP", "Ray host"
 SIZES = (1, 16, 256)
 SECONDS = 0.5
 """How long one sample is taken."""
-Samples = dict[str, dict[str, list[float]]]
 
 
 def measure(repeats: int) -> dict[str, Any]:
@@ -47,9 +46,7 @@ def measure(repeats: int) -> dict[str, Any]:
                 RAY: lambda size: make_vec(ENV_ID, size, opener=there),
             }
             rows = {str(size): row(makers, size, repeats) for size in SIZES}
-    names = ("a host and its first session, s", "the next session, s")
-    medians = {name: statistics.median(start[number] for start in starts) for number, name in enumerate(names)}
-    return {"machine": machine(), "repeats": repeats, "start": medians, "steps": rows}
+    return {"machine": machine(), "repeats": repeats, "start": summary(starts), "steps": rows}
 
 
 @contextlib.contextmanager
@@ -63,9 +60,9 @@ def cluster() -> Iterator[None]:
         ray.shutdown()
 
 
-def start_of_host() -> tuple[float, float]:
+def start_of_host() -> dict[str, float]:
     with closing(RayPool(1, 1, "near", cpus=0)) as pool:
-        return opening(pool), opening(pool)
+        return {"a host and its first session, s": opening(pool), "the next session, s": opening(pool)}
 
 
 def opening(pool: RayPool) -> float:
@@ -74,25 +71,30 @@ def opening(pool: RayPool) -> float:
     return time.perf_counter() - began
 
 
-def row(makers: dict[str, Callable[[int], TextVectorEnv]], size: int, repeats: int) -> dict[str, float]:
-    samples: Samples = {kind: {name: [] for name in makers} for kind in ("wall", "CPU here")}
+def row(makers: Mapping[str, Callable[[int], TextVectorEnv]], size: int, repeats: int) -> dict[str, Any]:
     fleet = {name: make(size) for name, make in makers.items()}
     for envs in fleet.values():
         envs.reset(seed=0)
         sample(envs)
-    for _ in range(repeats):
-        for name, envs in fleet.items():
-            for kind, value in sample(envs).items():
-                samples[kind][name].append(value)
+    rounds = [figures({name: sample(envs) for name, envs in fleet.items()}) for _ in range(repeats)]
     for envs in fleet.values():
         envs.close()
-    figures = dict[str, float]()
-    for kind, by_place in samples.items():
-        figures |= {f"{name}, {kind} us": statistics.median(values) for name, values in by_place.items()}
-        for other in (LOCAL, HTTP):
-            pairs = zip(by_place[RAY], by_place[other], strict=True)
-            figures[f"{RAY} / {other}, {kind}"] = statistics.median(ours / theirs for ours, theirs in pairs)
-    return figures
+    return summary(rounds)
+
+
+def figures(places: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Of one repeat, with its ratios."""
+    found = dict[str, float]()
+    for kind in places[RAY]:
+        found |= {f"{name}, {kind} us": told[kind] for name, told in places.items()}
+        found |= {f"{RAY} / {other}, {kind}": places[RAY][kind] / places[other][kind] for other in (LOCAL, HTTP)}
+    return found
+
+
+def summary(rounds: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Every figure's median over the repeats, and the repeats."""
+    samples = {name: [one[name] for one in rounds] for name in rounds[0]}
+    return {"median": {name: statistics.median(values) for name, values in samples.items()}, "samples": samples}
 
 
 def sample(envs: TextVectorEnv) -> dict[str, float]:
@@ -107,16 +109,16 @@ def sample(envs: TextVectorEnv) -> dict[str, float]:
 
 
 def show(result: dict[str, Any]) -> None:
-    rows = result["steps"]
+    rows = {size: row["median"] for size, row in result["steps"].items()}
     table = Table(title=f"A step of TextCraft, by episodes that step together: median of {result['repeats']} repeats")
     table.add_column("figure")
     for size in rows:
         table.add_column(size, justify="right")
     for figure in next(iter(rows.values())):
-        table.add_row(figure, *(f"{figures[figure]:,.1f}" for figures in rows.values()))
+        table.add_row(figure, *(f"{told[figure]:,.2f}" for told in rows.values()))
     console = Console(width=100)
     console.print(table)
-    for name, seconds in result["start"].items():
+    for name, seconds in result["start"]["median"].items():
         console.print(f"{name}: {seconds:.2f}")
 
 

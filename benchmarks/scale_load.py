@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import itertools
 import json
 import random
 import sys
@@ -125,7 +126,7 @@ class Crowd:
     """Episodes that are open at the same time. Each group of lanes is called together."""
 
     def __init__(self, make: MakeEnv, scripts: Sequence[Script]) -> None:
-        self._make, self._scripts = make, scripts
+        self._make, self._deal = make, itertools.cycle(scripts)
         self._groups: list[tuple[TextVectorEnv, list[Script]]] = []
         self.size = self.unsolved = 0
 
@@ -137,10 +138,15 @@ class Crowd:
             envs = TextVectorEnv(
                 [Lane(self._make) for _ in range(count)], autoreset_mode="Disabled", infos="list", step_seconds=240
             )
-            added.append((envs, [self._scripts[(self.size + place) % len(self._scripts)] for place in range(count)]))
+            added.append((envs, list(itertools.islice(self._deal, count))))
             self.size += count
         self._groups += added
         return added
+
+    def move_on(self) -> Sequence[tuple[TextVectorEnv, list[Script]]]:
+        """All groups, each with the scripts that come next."""
+        self._groups = [(envs, list(itertools.islice(self._deal, len(scripts)))) for envs, scripts in self._groups]
+        return self._groups
 
     def finish(self) -> int:
         """Take every last step; how many there were."""

@@ -176,10 +176,9 @@ def python_memory() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def memory_since(before: int, machines: Sequence[psutil.Process] | None = None) -> float:
-    """MB of Java machines (of all by default), and of what this process grew by."""
-    running = java_machines() if machines is None else machines
-    return (python_memory() - before + sum(java.memory_info().rss for java in running)) / 1e6
+def memory_since(before: int) -> float:
+    """MB of all Java machines, and of what this process grew by."""
+    return (python_memory() - before + sum(java.memory_info().rss for java in java_machines())) / 1e6
 
 
 def vector_figures(sizes: Sizes, paths: Paths) -> dict[str, float]:
@@ -240,7 +239,6 @@ def compare(paths: Paths, repeats: int) -> dict[str, Any]:
     """Ours and the other package's environment, one of each. Resets of the other are its `load` and `reset`."""
     from scienceworld import ScienceWorldEnv
 
-    before = python_memory()
     ours = gym.make(ENV_ID)
     begin(ours, TASKS[0])
     (java,) = java_machines()
@@ -258,14 +256,14 @@ def compare(paths: Paths, repeats: int) -> dict[str, Any]:
     one_round({"ours": sides["ours"]}, paths)
     one_round({"scienceworld": sides["scienceworld"]}, {task: path[:WARM_UP] for task, path in paths.items()})
     rounds = [one_round(sides, paths) for _ in range(repeats)]
-    memory = {name: memory_since(before, [side.java]) for name, side in sides.items()}
+    memory = {name: side.java.memory_info().rss / 1e6 for name, side in sides.items()}
     ours.close()
     theirs.close()
     shut_down()
     return {
         "median": {name: median(rounds, name) for name in sides},
         "times less": times_less(rounds),
-        "MB": memory,
+        "MB of Java": memory,
         "rounds": rounds,
     }
 
@@ -383,8 +381,8 @@ def table_against(result: dict[str, Any]) -> Table:
     for name, ratio in against["times less"].items():
         target = f">= {targets[name]:.0f}" if name in targets else ""
         table.add_row(f"{name}, ms", f"{ours[name]:,.2f}", f"{theirs[name]:,.1f}", f"{ratio:.1f}", target)
-    one, other = against["MB"]["ours"], against["MB"]["scienceworld"]
-    table.add_row("memory, MB", f"{one:,.0f}", f"{other:,.0f}", f"{other / one:.1f}", "")
+    one, other = against["MB of Java"]["ours"], against["MB of Java"]["scienceworld"]
+    table.add_row("memory of Java, MB", f"{one:,.0f}", f"{other:,.0f}", f"{other / one:.1f}", "")
     return table
 
 

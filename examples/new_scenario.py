@@ -115,7 +115,7 @@ class BisectEnv(TextEnv):
         return f"{self._good} {self._bad} {self._builds}"
 
     def _plan(self) -> Sequence[str]:
-        """An honest oracle: it uses what the builds so far have told, not the answer."""
+        """The plan of an honest search: it looks up what each build will tell, and nothing else."""
         return list(self._search(self._good, self._bad))
 
     def _search(self, good: int, bad: int) -> Iterator[str]:

@@ -29,18 +29,23 @@ from agentgym_envs.rollout import ChatCodec
 from agentgym_envs.trajectory import prompt_messages
 
 
+def _any_of(texts: set[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))))
+
+
 class Markup:
     """What the chat template of a tokenizer writes around messages, as text."""
 
     def __init__(self, tokenizer: Any) -> None:
         """Raises TemplateError for a template that rewrites earlier turns."""
         self.codec = ChatCodec(tokenizer)
-        tokens = {*tokenizer.all_special_tokens, *(t.content for t in tokenizer.added_tokens_decoder.values())}
-        self.special = re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True))))
+        special = {*tokenizer.all_special_tokens, self.codec.turn_end}
+        self.special = _any_of(special)
+        self.added = _any_of({*special, *(token.content for token in tokenizer.added_tokens_decoder.values())})
 
     def plain(self, text: str) -> str:
-        """The text with a space in each special token, which makes it ordinary text."""
-        return self.special.sub(lambda found: f"{found[0][:1]} {found[0][1:]}", text)
+        """The text with a space in each token that is one by itself, which makes it ordinary text."""
+        return self.added.sub(lambda found: f"{found[0][:1]} {found[0][1:]}", text)
 
     def prompt(self, instructions: str, observation: str) -> str:
         """The conversation up to where the model begins to write."""
@@ -53,7 +58,7 @@ class Markup:
         return end + self._text(self.codec.encode_observation(self.plain(observation)))
 
     def command(self, answer: str) -> str:
-        """The answer without special tokens, of which OpenRLHF leaves the end token in it."""
+        """The answer without special tokens, of which OpenRLHF leaves the end token in it; a grammar's tags stay."""
         return self.special.sub("", answer)
 
     def _text(self, ids: list[int]) -> str:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # GRPO with verl's own command: our loop comes in by verl's plugin entry point, our settings are Hydra files.
 #   examples/verl_grpo.sh MODEL OUT [Hydra overrides ...]
-#   examples/verl_grpo.sh MODEL OUT --cfg job      prints the configuration and trains nothing
+#   examples/verl_grpo.sh MODEL OUT --cfg job      prints the configuration and trains nothing (but makes the data)
 # Needs the extra verl, an inference engine (vLLM or SGLang) and a GPU; `hardware=gpu8` or `nodes` for more.
 set -euo pipefail
 
@@ -10,10 +10,10 @@ model=$1 out=$2
 shift 2
 
 python=${PYTHON:-python}
-agentgym="$python -m agentgym_envs"
-[ -e "$out/data/train.parquet" ] || $agentgym verl data AgentGym/TextCraft-v0 --out "$out/data"
+config=$("$python" -m agentgym_envs verl config-path)
+[ -e "$out/data/train.parquet" ] || "$python" -m agentgym_envs verl data AgentGym/TextCraft-v0 --out "$out/data"
 exec "$python" -m verl.trainer.main_ppo \
-    --config-path "$($agentgym verl config-path)" --config-name agentgym \
+    --config-path "$config" --config-name agentgym \
     scenario=textcraft algorithm=grpo hardware=gpu1 \
     actor_rollout_ref.model.path="$model" \
     data.train_files="$out/data/train.parquet" data.val_files="$out/data/val.parquet" \

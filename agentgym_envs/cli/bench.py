@@ -72,7 +72,12 @@ Envs = Annotated[
     int | None,
     typer.Option("--envs", min=1, help="Also measure so many together: make_vec, and Gymnasium's SyncVectorEnv."),
 ]
-Peers = Annotated[bool, typer.Option(help="Also measure another package of the same game, if one is installed.")]
+Peers = Annotated[
+    bool,
+    typer.Option(
+        help="Also measure another package of the same game, if one is installed; not with --env-arg, which changes it."
+    ),
+]
 
 
 def bench_command(
@@ -94,9 +99,9 @@ def bench_command(
             _Figure("resets", partial(_reset_rate, made.reset, each)),
             _Figure("steps", partial(_step_rate, made, episodes, each)),
         ]
-        peer = peer_of(env_id) if peers and "base_url" not in arguments else None
+        peer = None if arguments or not peers else peer_of(env_id)  # which plays one game, and that in this process
         if peer is not None:
-            alike = opened.enter_context(closing(make_env(env_id, {**arguments, **peer.env_args})))
+            alike = opened.enter_context(closing(make_env(env_id, peer.env_args)))
             figures += _peer_figures(peer, alike, each)
         if envs:
             figures += _fleet_figures(_fleets(env_id, arguments, envs, opened), _any_command(made), envs, each)

@@ -18,7 +18,7 @@ import gymnasium as gym
 class Peer(NamedTuple):
     """Somebody else's form of the game: `step` takes one step of an episode that `reset` has begun with a seed.
 
-    It goes round `commands`, in our words; `env_args` are the arguments under which ours plays what it plays. `steady`
+    It goes round `commands`, in our words; `env_args` are all the arguments of ours when it plays the same. `steady`
     says whether a reset costs the same however many there were before.
     """
 

@@ -160,20 +160,24 @@ def make_env_factory(env_id: str, arguments: Mapping[str, Any]) -> Callable[[], 
 def check_writable(option: str, path: Path) -> None:
     """Make sure that a file can be written, before the work that would be lost. Raises UsageError.
 
-    A file that was not there is not there afterwards either; the folder that it is to lie in is.
+    A file that was not there is not there afterwards either; the folder that it is to lie in is. What is neither file
+    nor folder is taken as it is: a pipe that was opened and closed again would have told its reader that all is over.
     """
     if path.is_dir():
         raise UsageError(f"{option} names a file to write, and {path} is a folder")
-    new = not path.exists()
+    file = path.resolve()  # a link may lead to a file that is yet to be made
+    new = not file.exists()
+    if not new and not file.is_file():
+        return
     try:
-        if not path.parent.exists():
-            path.parent.mkdir(parents=True)
-        with path.open("ab"):
+        if not file.parent.exists():
+            file.parent.mkdir(parents=True)
+        with file.open("ab"):
             pass
     except OSError as error:
         raise cannot_write(option, path, error) from None
     if new:
-        path.unlink()
+        file.unlink()
 
 
 def cannot_write(option: str, path: Path, error: OSError) -> UsageError:
@@ -224,6 +228,8 @@ def import_module(module: str) -> None:
         importlib.import_module(module)
     except (ImportError, ValueError, TypeError) as error:
         raise UsageError(f"the module {module!r} cannot be imported: {error}") from None
+    except Exception as error:  # it runs the user's code
+        raise UsageError(f"the module {module!r} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def _json_or_text(value: str) -> Any:

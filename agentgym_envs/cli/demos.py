@@ -82,7 +82,8 @@ def _clear(out: Path, overwrite: bool) -> None:
     check_writable("--out", out)
     if out.exists() and out.stat().st_size and not overwrite:
         raise UsageError(f"{out} exists already; choose another file, or pass --overwrite to replace it")
-    out.unlink(missing_ok=True)
+    if out.is_file():
+        out.write_bytes(b"")
 
 
 def _record(

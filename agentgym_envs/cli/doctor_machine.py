@@ -159,8 +159,8 @@ def cache() -> Part:
         folder = embedded.cache_folder()
     except MissingExtra:
         return Part("cache", True, "comes with the extra search")
-    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     try:
+        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
         with tempfile.TemporaryFile(dir=there):
             free = shutil.disk_usage(there).free
     except OSError as error:

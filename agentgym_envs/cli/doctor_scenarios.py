@@ -10,7 +10,7 @@ from agentgym_envs.cli import doctor_machine as machine
 from agentgym_envs.cli import doctor_packages as packages
 from agentgym_envs.cli.common import begin, make_env
 from agentgym_envs.core import text_env
-from agentgym_envs.errors import AgentGymError, UsageError
+from agentgym_envs.errors import AgentGymError, EnvError, UsageError
 from agentgym_envs.registration import Registration
 
 _QUICK: Mapping[str, Mapping[str, Any]] = {"AgentGym/SciWorld-v0": {"group": "find-plant"}}
@@ -87,6 +87,8 @@ def play(found: Standing, clock: Callable[[], float] = time.perf_counter) -> Sta
         turns, success, error = *_episode(found.id), None
     except AgentGymError as caught:
         turns, success, error = 0, False, str(caught)
+    except Exception as caught:  # a fault of one scenario, which is not to hide what is known of the others
+        turns, success, error = 0, False, f"{type(caught).__name__}: {caught}"
     played = {"success": success, "turns": turns, "seconds": round(clock() - began, 2), "error": error}
     return found._replace(played=played)
 
@@ -99,6 +101,8 @@ def _episode(env_id: str) -> tuple[int, bool]:
         info: Mapping[str, Any] = {"turn": 0, "success": False}
         for command in list(text_env(env).oracle()):
             info = env.step(text_env(env).grammar.format(command))[4]
+            if "error" in info:
+                raise EnvError(str(info["error"]))
         return info["turn"], info["success"]
     finally:
         env.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ def eval_command(
     base_url: opt.BaseUrl = None,
     api_key_env: opt.KeyEnv = "OPENAI_API_KEY",
     chat_template: opt.Template = None,
+    chat_template_kwargs: opt.TemplateKwargs = None,
     split: opt.SplitName = None,
     groups: opt.Groups = None,
     tasks: opt.Tasks = None,
@@ -72,6 +74,7 @@ def eval_command(
         agent=recorded_agent(guide),
         base_url=base_url,
         chat_template=None if chat_template is None else _read(chat_template),
+        chat_template_kwargs=_template_kwargs(chat_template_kwargs),
         split=split or "test",
         groups=names_of(groups),
         tasks=_tasks(tasks, groups),
@@ -84,10 +87,22 @@ def eval_command(
     )
     plan = make_plan(settings, skip_unknown=skip_unknown)
     store = _store(settings, plan, out, resume, overwrite, tokens)
-    player = PolicyOptions(temperature, max_turn_tokens, base_url, api_key_env, settings.chat_template, seed, tokens)
+    template = settings.chat_template, settings.chat_template_kwargs
+    player = PolicyOptions(temperature, max_turn_tokens, base_url, api_key_env, *template, seed, tokens)
     with keeping(plan, store, notes(settings, plan, split_given=split is not None)):
         play(plan, store, lambda: make_player(policy, player, guide), concurrency, retries)
         _report(store, plan, suite, as_json)
+
+
+def _template_kwargs(text: str | None) -> dict[str, Any] | None:
+    try:
+        found = None if text is None else json.loads(text)
+    except ValueError:
+        found = text
+    if isinstance(found, dict | None):
+        return found
+    example = "'{\"enable_thinking\": false}'"
+    raise UsageError(f"--chat-template-kwargs must be a JSON object, as in {example}; got {text!r}")
 
 
 def _envs(names: Sequence[str], guide: Agent | None) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 Group `agentgym.commands`: a name, and a function that takes the arguments after it and returns an exit code or None.
 Group `agentgym.engines`: a name NAME (`--policy NAME:MODEL`), and a function
-`load(model, *, chat_template=None) -> (Engine, ChatCodec)`, which for `--tokens` is also given `logprobs=True`.
+`load(model, *, chat_template=None) -> (Engine, ChatCodec)`, which for `--tokens` is also given `logprobs=True`, and for
+`--chat-template-kwargs` a dict `chat_template_kwargs`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gymnasium as gym
 
 from agentgym_envs.cli import plugins
-from agentgym_envs.cli.evaluating.own_policy import CHOICES, load_own
+from agentgym_envs.cli.evaluating.own_policy import CHOICES, check_own, load_own
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import UsageError
 from agentgym_envs.trajectory import Message, Trajectory, read_trajectories
@@ -77,6 +77,7 @@ class PolicyOptions:
     base_url: str | None
     api_key_env: str
     chat_template: str | None
+    chat_template_kwargs: dict[str, Any] | None
     seed: int
     logprobs: bool = False
 
@@ -155,7 +156,7 @@ def _is_own(policy: str) -> bool:
 
 def _check_own(policy: str, hint: str) -> None:
     try:
-        load_own(policy)
+        check_own(policy)
     except UsageError as error:
         if hint:
             error.add_note(hint)
@@ -262,7 +263,9 @@ def _chat_player(name: str, options: PolicyOptions, agent: Agent | None) -> Play
 def _engine_player(name: str, model: str, options: PolicyOptions, agent: Agent | None) -> Player:
     from agentgym_envs.rollout import Sampling
 
-    extra = {"logprobs": True} if options.logprobs else {}
+    extra: dict[str, Any] = {"logprobs": True} if options.logprobs else {}
+    if options.chat_template_kwargs is not None:
+        extra["chat_template_kwargs"] = options.chat_template_kwargs
     engine, codec = plugins.load(plugins.ENGINES, name)(model, chat_template=options.chat_template, **extra)
     sampling = Sampling(options.max_turn_tokens, options.temperature)
     if agent is not None:

@@ -84,7 +84,7 @@ _ALL = (
         extras=("sciworld",),
         peers=("scienceworld==1.2.3", "psutil"),
         minutes=12,
-        headline=(0, 1, 5),
+        headline=(0, 1, 4),
         readme=(0,),
     ),
     _chapter(

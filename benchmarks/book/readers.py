@@ -16,11 +16,11 @@ def as_it_is(result: Json) -> Json:
 
 
 def sciworld(result: Json) -> Json:
-    """With the rounds as samples, and memory in MB."""
+    """With the rounds as samples."""
     against = result["against scienceworld"]
     sides = against["median"]
     samples = {side: {name: [one[side][name] for one in against["rounds"]] for name in sides[side]} for side in sides}
-    return {**result, "median": sides, "samples": samples, "MB": against["MB"]}
+    return {**result, "median": sides, "samples": samples}
 
 
 def search_need(result: Json) -> Json:

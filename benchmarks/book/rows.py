@@ -72,7 +72,6 @@ SCIWORLD = (
     _science("step, wall", "a step, wall", 4),
     _science("step, CPU in Python", "a step, CPU in Python"),
     _science("reset, CPU", "a reset, CPU"),
-    Row("one environment, resident", "MB", ("MB", "ours"), peer=("MB", "scienceworld"), by="scienceworld"),
     Row("eight environments, resident", "MB", ("together", "MB after their episodes"), target=700),
 )
 
@@ -99,7 +98,7 @@ SEARCH = (
         med("search: bm25s"),
         "more",
         med("search: plain bm25s (numpy)"),
-        "bm25s as documented",
+        "bm25s, default backend",
         target=10_000,
     ),
     _server("served, Tantivy, 1 a request", "tantivy", 1, 1_200),
@@ -208,13 +207,19 @@ SOAK = (
 )
 
 
-def _ray(size: int) -> Row:
-    place = ("steps", str(size))
-    peer = (*place, "HTTP, wall us")
-    return Row(f"a step on a Ray host, {size} together", "µs", (*place, "Ray host, wall us"), "less", peer, "HTTP")
+def _ray(size: int, place: str, by: str) -> Row:
+    at, peer = (("steps", str(size), "median", f"{name}, wall us") for name in ("Ray host", place))
+    return Row(f"a step on a Ray host, {size} together, wall", "µs", at, "less", peer, by)
 
 
-RAY = (*map(_ray, (1, 16, 256)), Row("a host and its first session", "s", ("start", "a host and its first session, s")))
+RAY = (
+    *(
+        _ray(size, place, by)
+        for size in (1, 16, 256)
+        for place, by in (("worker process", "a local worker process"), ("HTTP", "HTTP"))
+    ),
+    Row("a host and its first session, wall", "s", ("start", *med("a host and its first session, s"))),
+)
 
 EVALUATE = (
     Row("a turn, whole command", "ms", med("the whole command"), target=1),
@@ -300,7 +305,7 @@ OVERHEAD = tuple(
 CORES = (
     *(
         Row(
-            f"{name}, {place}, two cores in those of one",
+            f"{name}, {place}, episodes a second on two cores",
             "/s",
             ("rows", f"{name}, {place}, 2", "median"),
             "more",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import importlib.metadata
 import json
 import os
 import platform
@@ -16,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.book.chapters import Chapter
-from benchmarks.book.venvs import ROOT, Venv, cache_folder, lacking, thread_limits
+from benchmarks.book.venvs import ROOT, Venv, cache_folder, lacking, required, thread_limits
 
 RECORD = "benchmark-book.json"
 """How the figures in this folder were found, by chapter."""
 _NAMED = ("gymnasium", "numpy", "torch", "transformers", "trl")
+_ASK = "import json, sys; from benchmarks.book.venvs import installed; print(json.dumps(installed(sys.argv[1:])))"
 
 
 class Wish(NamedTuple):
@@ -88,8 +88,8 @@ def arguments(chapter: Chapter, wish: Wish) -> list[str]:
 
 
 def python_for(chapter: Chapter, cache: Path) -> str:
-    """This Python if it has what stands beside ours, else one of an environment made for the chapter."""
-    if not lacking([*chapter.peers, *chapter.bare]):
+    """This Python if it has what ours and what stands beside it need, else that of a venv made for the chapter."""
+    if not lacking([*chapter.peers, *chapter.bare, *required(chapter.extras)]):
         return sys.executable
     ours = f"-e.[{','.join(chapter.extras)}]" if chapter.extras else "-e."
     venv = Venv(cache / f"chapter-{chapter.name}")
@@ -99,14 +99,13 @@ def python_for(chapter: Chapter, cache: Path) -> str:
 def note(chapter: Chapter, wish: Wish, python: str, seconds: float) -> None:
     """Write down how the figures were found."""
     known = records(wish.out)
-    packages = {} if python != sys.executable else versions(chapter)
     known[chapter.name] = {
         "command": shlex.join(["python", *chapter.command(*_shown(arguments(chapter, wish)))]),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "quick": wish.quick,
         "seconds": round(seconds),
         "machine": this_machine(),
-        "packages": packages or {pin.partition("==")[0]: pin.partition("==")[2] for pin in chapter.peers},
+        "packages": versions(chapter, python, wish.out / chapter.file),
     }
     (wish.out / RECORD).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
@@ -116,11 +115,15 @@ def _shown(words: list[str]) -> list[str]:
     return [Path(word).name if os.sep in word else word for word in words]
 
 
-def versions(chapter: Chapter) -> Mapping[str, str]:
-    """Of what stands beside ours and of what ours stands on."""
+def versions(chapter: Chapter, python: str, result: Path) -> Mapping[str, str]:
+    """Of what stands beside ours and of what ours stands on, in the chapter's Python."""
     names = [pin.partition("==")[0] for pin in (*chapter.peers, *chapter.bare)]
     wanted = [*names, *_NAMED] if "trl" in chapter.extras else [*names, *_NAMED[:2]]
-    return {name: importlib.metadata.version(name) for name in dict.fromkeys(wanted)}
+    command = [python, "-c", _ASK, *dict.fromkeys(wanted)]
+    done = subprocess.run(command, cwd=ROOT, env=thread_limits(), capture_output=True, text=True, check=True)
+    # The libraries of this chapter have Pythons of their own.
+    sides = json.loads(result.read_text(encoding="utf-8"))["sides"] if chapter.name == "peers" else {}
+    return {**json.loads(done.stdout), **{name: side["version"] for name, side in sides.items()}}
 
 
 def this_machine() -> dict[str, Any]:

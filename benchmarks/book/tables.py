@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 from benchmarks.book.readers import cost_row
@@ -15,6 +16,8 @@ _PLACES = {
     "server": "served",
     "its client": "its client",
 }
+_FEW_MEASURED = ("SciWorld", "MiniWoB", "WebArena")
+"""Of which fewer than 1,000 were measured at a time."""
 PARTS = ("generate", "train", "environment", "other")
 
 
@@ -25,8 +28,9 @@ def scale_table(result: Any) -> str:
     lines = []
     for cost in costs(result):
         row = cost_row(cost)
-        extra = "" if cost.together >= 1_000 else " *"
-        cells = [number(row[name]) + (extra if "at a time" in name else "") for name in (*names, *more)]
+        beyond = " *" if cost.scenario in _FEW_MEASURED else ""
+        cells = [number(row[name]) + (beyond if "at a time" in name else "") for name in names]
+        cells += [f"{number(row[name])} *" for name in more]
         lines.append((cost.scenario, _PLACES.get(cost.place, cost.place), f"{row['turns']:.1f}", *cells))
     heads = ("", "where", "turns", "episodes/s of a core", "CPU s of 1,000 episodes")
     return table((*heads, "1,000 at a time: GiB", "cores", "10,000 at a time: GiB", "cores"), lines)
@@ -38,7 +42,7 @@ def cores_table(result: Any) -> str:
     for name in [name for name in rows if name.endswith(", 1")]:
         scenario, place, _ = name.split(", ")
         one, two = rows[name], rows.get(f"{scenario}, {place}, 2")
-        cells = [_spread(one), _spread(two) if two else "", number(two["median"] / one["median"]) if two else ""]
+        cells = [_spread(one), _spread(two) if two else "", _pairs(two, one) if two else ""]
         lines.append((scenario, place, *cells))
     return table(("", "where", "one core, episodes/s", "two cores", "times"), lines)
 
@@ -47,6 +51,13 @@ def _spread(row: Any) -> str:
     samples = row["samples"]
     around = f" ({number(min(samples))} – {number(max(samples))})" if len(samples) > 1 else ""
     return number(row["median"]) + around
+
+
+def _pairs(row: Any, other: Any) -> str:
+    """How many times as much, by the repeats' own ratios."""
+    found = [mine / theirs for mine, theirs in zip(row["samples"], other["samples"], strict=True)]
+    around = f" ({number(min(found))} – {number(max(found))})" if len(found) > 1 else ""
+    return number(statistics.median(found)) + around
 
 
 def growth_table(result: Any) -> str:

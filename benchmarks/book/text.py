@@ -83,12 +83,23 @@ def chapter_table(figures: Sequence[Figure]) -> str:
 
 
 def how(chapter: Chapter, result: Any, record: Mapping[str, Any]) -> str:
-    """The command, the day, the machine, and what stood beside ours."""
+    """What was not run; the command, the day, the machine, and what stood beside ours."""
     command = record.get("command") or f"python {' '.join(chapter.command())}"
     parts = [f"`{command}`", *_where(result, record)]
     if result is not None:
         parts.append(f"[JSON]({chapter.file})")
-    return " · ".join(parts)
+    return "\n\n".join([*gaps(result), " · ".join(parts)])
+
+
+def gaps(result: Any) -> list[str]:
+    """Sides that were not run or failed in some repeats, and why, in results that tell it."""
+    if not isinstance(result, Mapping) or "not run" not in result:
+        return []
+    lines = [f"Not run: {name} ({why})" for name, why in result["not run"].items()]
+    for name, side in result["sides"].items():
+        if failed := side.get("failed"):
+            lines.append(f"Failed in {len(failed)} of {result['repeats']} repeats: {name} ({failed[-1]})")
+    return lines
 
 
 def _where(result: Any, record: Mapping[str, Any]) -> list[str]:

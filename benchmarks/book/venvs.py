@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -59,8 +62,24 @@ def lacking(pins: Iterable[str]) -> list[str]:
 
 
 def _has(name: str, version: str) -> bool:
-    try:
-        found = importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return version in ("", found)
+    found = installed([name]).get(name)
+    return found is not None and version in ("", found)
+
+
+def installed(names: Iterable[str]) -> dict[str, str]:
+    """The versions of those that this Python has."""
+    found = dict[str, str]()
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def required(extras: Iterable[str]) -> list[str]:
+    """The names of what these extras of ours ask for, whatever their versions and markers."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    names: list[str] = []
+    for requirement in (one for extra in extras for one in told[extra]):
+        nested, name = re.findall(r"^agentgym-envs\[(.+)\]|^([\w.-]+)", requirement)[0]
+        names += required(nested.split(",")) if nested else [name]
+    return names

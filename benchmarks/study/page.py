@@ -63,8 +63,8 @@ def _of_kind(kind: str, limit: str, run: Run) -> float:
 
 def cost_table(scenario: Scenario) -> str:
     """What each horizon used of what is not equal."""
-    head = ["horizon", "tokens sampled", "tokens processed", "steps", "episodes", "turns an episode", "CPU minutes"]
-    return table(head, [_cost_row(name, scenario["runs"][name]) for name in HORIZONS])
+    head = ["horizon", "tokens sampled", "tokens processed", "steps", "episodes", "turns (mean over the budget)"]
+    return table([*head, "CPU minutes"], [_cost_row(name, scenario["runs"][name]) for name in HORIZONS])
 
 
 def _cost_row(name: str, runs: Sequence[Run]) -> list[str]:

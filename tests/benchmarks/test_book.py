@@ -4,18 +4,22 @@ import importlib.util
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
+from benchmarks import peers
 from benchmarks.book import runner, text
 from benchmarks.book.__main__ import main
 from benchmarks.book.chapters import CHAPTERS, Chapter
 from benchmarks.book.figures import Row, figure, find
 from benchmarks.book.readers import scale
 from benchmarks.book.render import PAGE, README, TABLES, Book, anchor, block, missed, render
-from benchmarks.book.runner import RECORD, Wish, arguments, finished, processor, records, run, this_machine
-from benchmarks.book.venvs import ROOT, Venv, lacking, thread_limits
+from benchmarks.book.rows import RAY
+from benchmarks.book.runner import RECORD, Wish, arguments, finished, processor, python_for, records, run, this_machine
+from benchmarks.book.venvs import ROOT, Venv, installed, lacking, required, thread_limits
 
 DOCS = ROOT / "docs"
 RESULT = {
@@ -115,6 +119,15 @@ def test_chapters_name_scripts_rows_and_pins(chapter: Chapter) -> None:
     assert [flag for flag in flags if f'"{flag}"' not in described + shared] == []
 
 
+def test_a_step_on_a_ray_host_stands_beside_a_worker_process_and_http() -> None:
+    places = {"Ray host": 6.0, "worker process": 3.0, "HTTP": 12.0}
+    samples = {f"{name}, wall us": [us, us, 2 * us] for name, us in places.items()}
+    steps = {"median": {name: values[0] for name, values in samples.items()}, "samples": samples}
+    told = [found for row in RAY if (found := figure({"steps": {"1": steps, "16": steps, "256": steps}}, row))]
+    assert [(found.row.by, found.times) for found in told] == [("a local worker process", 0.5), ("HTTP", 2.0)] * 3
+    assert all(len(found.times_samples) == 3 and found.row.name.endswith("wall") for found in told)
+
+
 @pytest.mark.parametrize("name", [name for name, one in CHAPTERS.items() if (DOCS / one.file).exists()])
 def test_every_row_of_a_chapter_with_figures_is_found_but_for_what_was_left_out(name: str) -> None:
     book = Book(DOCS)
@@ -166,6 +179,20 @@ def test_an_empty_folder_says_that_nothing_was_run(tmp_path: Path) -> None:
     assert text.NOT_RUN in block("textcraft", book)
     assert block("lockstep-table", book) == text.NOT_RUN
     assert missed(book) == "0 of 0 targets are met."
+
+
+def test_sides_that_were_not_run_are_told_below_the_table(tmp_path: Path) -> None:
+    ours = {"version": "1", "median": {"one, cpu us": 2.0}, "samples": {"one, cpu us": [2.0, 2.0]}}
+    theirs = {"median": {"one, cpu us": 4.0}, "samples": {"one, cpu us": [4.0]}, "failed": ["killed"]}
+    result = {
+        "repeats": 2,
+        "sides": {peers.OURS: ours, "gymnasium": theirs},
+        "not run": {"textarena": "no such package"},
+    }
+    (tmp_path / CHAPTERS["peers"].file).write_text(json.dumps(result), encoding="utf-8")
+    shown = block("peers", Book(tmp_path))
+    assert "Not run: textarena (no such package)\n" in shown
+    assert "Failed in 1 of 2 repeats: gymnasium (killed)\n" in shown
 
 
 def test_missed_targets_are_told(tmp_path: Path) -> None:
@@ -238,6 +265,81 @@ def test_arguments_follow_the_wish(tmp_path: Path) -> None:
 
 def test_what_is_lacking_is_told() -> None:
     assert lacking(["numpy", "numpy==0.0.1", "no-such-package"]) == ["numpy==0.0.1", "no-such-package"]
+
+
+def test_extras_ask_for_what_pyproject_says() -> None:
+    assert required(["search-fast"]) == ["platformdirs", "tantivy", "bm25s", "numba"]
+    assert {"msgspec", "uvicorn", "trl"} <= set(required(["serve", "trl"]))
+    names = required(extra for chapter in CHAPTERS.values() for extra in chapter.extras)
+    assert "agentgym-envs" not in names and all(names)
+
+
+def test_a_chapter_whose_extra_is_lacking_gets_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Venv, "ensure", lambda *_: tmp_path / "its own")
+    monkeypatch.setattr(runner, "lacking", lambda names: [name for name in names if name == "trl"])
+    assert python_for(CHAPTERS["coop"], tmp_path) == str(tmp_path / "its own")
+    assert python_for(CHAPTERS["textcraft"], tmp_path) == sys.executable
+
+
+def test_versions_are_those_of_the_chapters_python(tmp_path: Path) -> None:
+    chapter = small(peers=("numpy",), bare=("no-such-package==1",))
+    told = runner.versions(chapter, sys.executable, tmp_path / "none")
+    assert told == installed(["numpy", "gymnasium"])
+    result = tmp_path / "peers.json"
+    result.write_text(json.dumps({"sides": {"textarena": {"version": "0.7.4"}}}), encoding="utf-8")
+    assert runner.versions(CHAPTERS["peers"], sys.executable, result)["textarena"] == "0.7.4"
+
+
+SIDE = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open({place!r}, "w").write(str(child.pid))
+time.sleep(600)
+"""
+
+
+def test_a_side_that_takes_too_long_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "pid"
+    (tmp_path / "small_side.py").write_text(SIDE.format(place=str(place)), encoding="utf-8")
+    monkeypatch.setattr(peers, "thread_limits", lambda: {**thread_limits(), "PYTHONPATH": str(tmp_path)})
+    monkeypatch.setattr(peers, "TIMEOUT", 3.0)
+    with pytest.raises(subprocess.TimeoutExpired):
+        peers.play(sys.executable, "small_side", 1.0)
+    end = time.monotonic() + 10
+    while alive := lives(int(place.read_text(encoding="utf-8"))):
+        if time.monotonic() > end:
+            break
+        time.sleep(0.05)
+    assert not alive
+
+
+def lives(pid: int) -> bool:
+    """Whether it runs; one that nobody reaps does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_side_is_not_run_only_if_no_repeat_succeeded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    there = dict.fromkeys(("gymnasium", "openenv"), "python")
+    monkeypatch.setattr(peers, "pythons", lambda _: (there, {"textarena": "no such package"}))
+    played: list[str] = []
+
+    def play(python: str, module: str, seconds: float) -> dict:
+        played.append(module)
+        if "openenv" in module or ("gymnasium" in module and played.count(module) == 2):
+            raise subprocess.CalledProcessError(1, python, stderr="much\nno power\n")
+        return {"version": "1", "figures": {"one": {"cpu": 1.0}}}
+
+    monkeypatch.setattr(peers, "play", play)
+    result = peers.measure(3, 0.1, tmp_path)
+    assert result["not run"] == {"textarena": "no such package", "openenv": "no power"}
+    assert {name: side["failed"] for name, side in result["sides"].items()} == {
+        peers.OURS: [],
+        "gymnasium": ["no power"],
+    }
+    assert len(result["sides"]["gymnasium"]["samples"]["one, cpu us"]) == 2
 
 
 def test_the_processor_has_its_name_or_the_architecture(tmp_path: Path) -> None:

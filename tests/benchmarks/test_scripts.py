@@ -116,7 +116,9 @@ def test_the_last_level_is_held_to_the_line_through_the_others() -> None:
 
 def test_one_core_stands_beside_two() -> None:
     rows = {f"TextCraft, local, {n}": {"median": 10.0 * n, "samples": [9.0 * n, 11.0 * n]} for n in (1, 2)}
-    assert "| TextCraft | local | 10.0 (9.00 – 11.0) | 20.0 (18.0 – 22.0) | 2.00 |" in cores_table({"rows": rows})
+    assert "| TextCraft | local | 10.0 (9.00 – 11.0) | 20.0 (18.0 – 22.0) | 2.00 (2.00 – 2.00) |" in cores_table(
+        {"rows": rows}
+    )
 
 
 @pytest.mark.slow

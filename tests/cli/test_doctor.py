@@ -7,6 +7,7 @@ import pytest
 
 import agentgym_envs
 from agentgym_envs.cli import doctor_machine, doctor_packages, doctor_scenarios
+from agentgym_envs.errors import EnvError
 from agentgym_envs.registration import REGISTRATIONS, Registration, env_ids
 
 from .conftest import Run, environment
@@ -72,6 +73,20 @@ def test_deep_plays_an_episode(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.played["turns"] > 0
     monkeypatch.setattr("agentgym_envs.textcraft.env.TextCraftEnv._plan", lambda env: [])
     assert not doctor_scenarios.play(doctor_scenarios.standing(REGISTRATIONS[0], {})).ready
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [(EnvError("it crashed"), "EnvError: it crashed"), (RuntimeError("a bug"), "RuntimeError: a bug")],
+)
+def test_deep_tells_why_an_episode_failed(fault: Exception, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise fault
+
+    monkeypatch.setattr("agentgym_envs.textcraft.env.TextCraftEnv._act", fail)
+    played = doctor_scenarios.play(doctor_scenarios.standing(REGISTRATIONS[0], {})).played
+    assert played is not None
+    assert (played["success"], played["error"]) == (False, told)
 
 
 def test_the_doctor_loads_nothing_heavy() -> None:

@@ -125,6 +125,22 @@ def load(asked: list[Any]) -> Any:
     return lambda group, name: engine
 
 
+def test_variables_of_the_chat_template_reach_the_model(
+    run: Run, refuses: Run, toy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(plugins, "load", load(asked))
+    words = ("eval", toy, "--policy", "hf:some/model", "--split", "train", "--out", "out", "--chat-template-kwargs")
+    assert run(*words, '{"enable_thinking": false}').code == 0
+    assert asked == [{"chat_template": None, "chat_template_kwargs": {"enable_thinking": False}}]
+    assert "chat_template_kwargs" in refuses(*words, "{}", "--resume").err  # another run
+    for wrong in ("enable_thinking", "[1]"):
+        assert (
+            f"must be a JSON object, as in '{{\"enable_thinking\": false}}'; got '{wrong}'"
+            in refuses(*words, wrong).err
+        )
+
+
 @pytest.mark.parametrize("agent", [(), ("--agent", "act")])
 def test_the_tokens_of_a_model_lie_beside_its_episodes(
     run: Run, toy: str, monkeypatch: pytest.MonkeyPatch, agent: tuple[str, ...]

@@ -70,6 +70,23 @@ def make_nothing():
     return Idle()
 
 
+class Forgetful:
+    async def act(self, env):
+        return "up"
+
+
+def make_trouble():
+    raise RuntimeError("no weights")
+
+
+MADE = []
+
+
+def count():
+    MADE.append(len(MADE))
+    return Steady()
+
+
 partial = functools.partial(Named, "small")
 """
 
@@ -81,9 +98,10 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "mypackage" / "__init__.py").touch()
     (tmp_path / "mypackage" / "mymodule.py").write_text(MINE)
     (tmp_path / "broken.py").write_text("import not_there_at_all\n")
+    (tmp_path / "torn.py").write_text("class Mine:\n")
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield
-    for name in ("mypackage.mymodule", "mypackage", "broken"):
+    for name in ("mypackage.mymodule", "mypackage", "broken", "torn"):
         sys.modules.pop(name, None)
 
 
@@ -151,6 +169,7 @@ def test_of_a_team_each_member_has_one(run: Run) -> None:
         ("mypackage.mymodule:Idle", "it has no `act`"),
         ("mypackage.mymodule:Hurried", "it has an `act` that is no `async def`"),
         ("mypackage.mymodule:make_nothing", "has no `act`"),
+        ("mypackage.mymodule:Forgetful", "its `act` does not take that (too many positional arguments)"),
         ("mypackage.mymodule:SHARED", "SHARED is no class and no function"),
         ("mypackage.mymodule:Named", "missing a required argument: 'model'"),
         ("mypackage.mymodule:Steady.act", "is no policy; choose oracle"),
@@ -166,6 +185,24 @@ def test_what_is_none_is_told_before_the_work(refuses: Run, toy: str, policy: st
         for remedy in ("; name a class with `async def act", "; choose oracle", "; give defaults", "on PYTHONPATH")
     )
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("policy", "wrong"),
+    [
+        ("torn:Mine", "the module 'torn' cannot be imported: IndentationError: expected an indented block"),
+        ("mypackage.mymodule:make_trouble", "it makes no policy, but RuntimeError: no weights"),
+    ],
+)
+def test_an_error_of_ones_own_code_is_one_line(refuses: Run, toy: str, policy: str, wrong: str) -> None:
+    assert wrong in refuses("eval", toy, "--policy", policy, "--out", "out").err
+    assert not Path("out").exists()
+
+
+def test_a_function_is_looked_at_once_and_called_once_an_episode(run: Run, toy: str) -> None:
+    words = ("eval", toy, "--policy", "mypackage.mymodule:count", "--split", "train", "--tasks", 2)
+    assert run(*words).code == 0
+    assert sys.modules["mypackage.mymodule"].MADE == [0, 1, 2]
 
 
 def test_an_answer_that_is_no_text_is_told(refuses: Run, toy: str) -> None:

@@ -1,11 +1,13 @@
 """What somebody gets wrong at the command line: each is told in one line, and nothing is lost by it."""
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from agentgym_envs.cli.common import check_writable
 from agentgym_envs.errors import EngineError
 
 from .conftest import Run
@@ -36,6 +38,16 @@ def test_a_file_that_cannot_be_written_is_told_before_the_work(
     err = refuses(*words.split(), path).err
     expected = "is a folder" if path == "." else f"cannot write to {words.split()[-1]} {path}: Not a directory"
     assert expected in err
+
+
+def test_looking_whether_a_file_can_be_written_leaves_links_and_devices(tmp_path: Path) -> None:
+    link, pipe = tmp_path / "link.html", tmp_path / "pipe"
+    link.symlink_to(tmp_path / "target.html")
+    os.mkfifo(pipe)
+    for path in (link, pipe, Path(os.devnull)):
+        check_writable("--out", path)
+    assert link.is_symlink() and not link.exists()
+    assert pipe.is_fifo()
 
 
 def test_an_index_that_cannot_be_written(refuses: Run, tmp_path: Path) -> None:

@@ -81,7 +81,9 @@ def test_the_tasks_are_indices() -> None:
         assert sorted(task.data["index"] for task in found) == list(range(size))
         assert {task.split for task in found} == {"test"}
         by_group = Counter(task.group for task in found)
-        assert tasks.counts() == {group: {"test": by_group[group]} for group in tasks.groups}
+        assert tasks.counts() == {
+            group: {"train": 0, "validation": 0, "test": by_group[group]} for group in tasks.groups
+        }
         for task in tasks.take(20, seed=3):
             assert tasks.get(task.id) == task and task.group in tasks.groups
         assert tasks.draw(5) == tasks.draw(5 + size)
@@ -106,7 +108,7 @@ def test_the_questions_have_their_splits() -> None:
     assert {task.group for task in tasks.take(200, split="train")} == {"nq", "hotpotqa"}
     counts = tasks.counts()
     for split in ("train", "test"):
-        assert sum(splits.get(split, 0) for splits in counts.values()) == len(tasks.take(split=split))
+        assert sum(splits[split] for splits in counts.values()) == len(tasks.take(split=split))
     assert tasks.draw(51_712, split="test").group == "bamboogle"
     with pytest.raises(UnknownTask):
         tasks.draw(0, split="validation")

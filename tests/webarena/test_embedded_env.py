@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -180,16 +178,3 @@ def test_what_an_agent_writes_runs_nowhere(env: WebArenaEnv) -> None:
         assert loop.wait_for(env.session.evaluate("'hacked' in window")) is False
     planted = "(s => { s.textContent = 'window.hacked = 1'; document.head.append(s); return 'hacked' in window; })"
     assert loop.wait_for(env.session.evaluate(f"{planted}(document.createElement('script'))")) is False
-
-
-def test_the_readme_shows_what_is_told() -> None:
-    """Its first episode on the web, as it stands there."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    found = re.search(r'options=\{"task": "(webarena/[^"]+)"\}.*?OBSERVATION:\n(.*?)```', readme, re.DOTALL)
-    assert found
-    env = WebArenaEnv()
-    observation, _ = env.reset(options={"task": found[1]})
-    env.close()
-    told = [line.strip() for line in observation.split("\n")]
-    shown = [line.strip() for line in found[2].strip().split("\n")]
-    assert [line for line in shown if line != "..."] == [line for line in told if line in shown]

@@ -123,7 +123,8 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
     """The first Ctrl-C ends training after the step that runs, with a checkpoint; the second ends it at once.
 
-    SIGTERM is heard like it: schedulers send it before they take a machine away.
+    SIGTERM asks for the first, however often it comes: schedulers send it to every process before they take a machine
+    away, and launchers pass it on. How long the step may take is theirs to say: torch's launcher waits 30 seconds.
     Signals reach the processes of a run at different times, so they stop where one of them has heard it. `asked` is
     what they agreed on.
     """
@@ -154,7 +155,8 @@ class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
     def restore(self) -> None:
         """Give the handlers back; also after an error."""
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # of another kind than Python's, which cannot be set again
+                signal.signal(number, handler)
         self._before = {}
 
     def _agree(self) -> None:
@@ -162,7 +164,9 @@ class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._heard:
-            raise KeyboardInterrupt
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            return
         self._heard = True
         if self._speaks:
             self._console.print("[yellow]Stopping after this step, with a checkpoint. Ctrl-C again stops at once.[/]")

@@ -84,14 +84,20 @@ def read_template(path: str | Path | None) -> str | None:
         raise UsageError(f"the chat template {path} cannot be read: it is not UTF-8 text") from None
 
 
-def load_engine(model: str, *, chat_template: str | None = None, logprobs: bool = False) -> tuple[HFEngine, ChatCodec]:
+def load_engine(
+    model: str,
+    *,
+    chat_template: str | None = None,
+    chat_template_kwargs: dict[str, Any] | None = None,
+    logprobs: bool = False,
+) -> tuple[HFEngine, ChatCodec]:
     """An engine and codec for evaluation: the entry point "hf" of the group "agentgym.engines".
 
     The model is put on `best_device()`. `logprobs` asks for the log-probabilities of what is sampled, as `HFEngine`
     has them.
     """
     transformers_logging.disable_progress_bar()  # evaluation shows its own
-    codec = make_codec(load_tokenizer(model), template=chat_template)
+    codec = make_codec(load_tokenizer(model), template=chat_template, template_kwargs=chat_template_kwargs)
     return HFEngine(load_model(model, dtype="auto").to(best_device()), codec.tokenizer, logprobs=logprobs), codec
 
 

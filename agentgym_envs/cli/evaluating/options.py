@@ -67,6 +67,14 @@ KeyEnv = Annotated[
     str, typer.Option(rich_help_panel=POLICY, help="openai: the environment variable that holds the key.")
 ]
 Template = Annotated[Path | None, typer.Option(rich_help_panel=POLICY, help="hf: a file with a Jinja chat template.")]
+TemplateKwargs = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=POLICY,
+        metavar="JSON",
+        help="hf: variables of the chat template, as in '{\"enable_thinking\": false}'.",
+    ),
+]
 Groups = Annotated[
     str | None,
     typer.Option(

@@ -31,6 +31,7 @@ class Settings:
     agent: AgentChoice | None
     base_url: str | None
     chat_template: str | None
+    chat_template_kwargs: dict[str, Any] | None
     split: str
     groups: tuple[str, ...] | None
     tasks: int | TaskFile | None
@@ -44,11 +45,13 @@ class Settings:
     def recorded(self) -> dict[str, Any]:
         """What of them is written down and compared: an episode is the same wherever its environment runs.
 
-        A file of tasks is known by what it names, not by where it lies; no agent is recorded if none was chosen.
+        A file of tasks is known by what it names, not by where it lies; an agent and variables of a chat template are
+        recorded if they were given.
         """
         row = asdict(self) | {"env_args": recorded_args(self.env_args)}
         if isinstance(self.tasks, TaskFile):
             row["tasks"] = self.tasks.fingerprint()
-        if self.agent is None:
-            del row["agent"]
+        for name in ("agent", "chat_template_kwargs"):
+            if row[name] is None:
+                del row[name]
         return row

@@ -1,6 +1,7 @@
-"""The progress of a training run where it is not a terminal that shows it."""
+"""The progress of a training run where no terminal shows it, and its end by signals."""
 
 import io
+import signal
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,7 @@ pytest.importorskip("agentgym_trl")
 from rich.console import Console
 
 from agentgym_trl import callbacks
-from agentgym_trl.callbacks import ProgressLine
+from agentgym_trl.callbacks import ProgressLine, StopOnInterrupt
 
 
 def lines_of(steps: int) -> list[str]:
@@ -28,6 +29,24 @@ def lines_of(steps: int) -> list[str]:
 def test_a_log_file_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callbacks, "_SECONDS_BETWEEN_LINES", 0.0)
     assert lines_of(2)[:2] == ["grpo 1/3  success 25%  loss 0.500", "grpo 2/3  success 25%  loss 0.500"]
+
+
+def test_sigterm_asks_for_an_end_however_often_it_comes() -> None:
+    state = SimpleNamespace(is_world_process_zero=True)
+    control = SimpleNamespace(should_save=False, should_training_stop=False)
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    stop = StopOnInterrupt(Console(file=io.StringIO()))
+    stop.on_train_begin(None, state, None)
+    try:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        stop.on_step_end(None, state, control)
+        assert control.should_save and control.should_training_stop
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        stop.restore()
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_a_log_file_gets_them_now_and_then() -> None:

@@ -61,7 +61,7 @@ def _command(name: str) -> Callable[[Sequence[str]], int]:
 
 def tiny_model(argv: Sequence[str]) -> int:
     """Make a small model and tokenizer from nothing."""
-    from agentgym_envs.cli.common import full_name
+    from agentgym_envs.cli.common import find_env
     from agentgym_envs.rollout.mixture import gym_make
     from agentgym_trl.demonstrations import environment_corpus
     from agentgym_trl.tiny import save_tiny_model
@@ -72,7 +72,7 @@ def tiny_model(argv: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the random weights")
     options = parser.parse_args(list(argv))
     quiet()
-    ids = [full_name(name) for name in options.env or ["textcraft"]]
+    ids = [find_env(name) for name in options.env or ["textcraft"]]
     corpus = [text for env_id in ids for text in environment_corpus(partial(gym_make, env_id, {}))]
     facts = save_tiny_model(options.out, corpus, seed=options.seed)
     Console(stderr=True).print(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from agentgym_envs.babyai.levels import AGENTGYM_LEVELS
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.http.dialects.agentgym import ids
-from agentgym_envs.task import Split, Task, TaskSet, canonical_hash, check_selection
+from agentgym_envs.task import SPLITS, Split, Task, TaskSet, canonical_hash, check_selection
 
 BABYAI_SEEDS = 1_000
 """How many seeds of each level are listed as tasks; the server knows more."""
@@ -66,9 +66,9 @@ class IndexTasks(TaskSet):
 
     def counts(self) -> dict[str, dict[Split, int]]:
         """See `TaskSet.counts`; what is listed here is counted."""
-        found: dict[str, dict[Split, int]] = {group: {} for group in self.groups}
+        found: dict[str, dict[Split, int]] = {group: dict.fromkeys(SPLITS, 0) for group in self.groups}
         for row in self.rows:
-            found[row.group][row.split] = found[row.group].get(row.split, 0) + len(row.indices)
+            found[row.group][row.split] += len(row.indices)
         return found
 
     @cached_property
