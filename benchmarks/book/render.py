@@ -17,7 +17,7 @@ from benchmarks.book.chapters import CHAPTERS, Chapter
 from benchmarks.book.figures import Figure, figures
 from benchmarks.book.plots import PLOTS
 from benchmarks.book.runner import records
-from benchmarks.book.tables import cores_table, growth_table, lockstep_table, overhead_table, scale_table
+from benchmarks.book.tables import cores_table, extras_table, growth_table, lockstep_table, overhead_table, scale_table
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -133,6 +133,7 @@ TABLES: Mapping[str, Callable[[Book], str]] = {
     "scale-table": with_result("scale", scale_table),
     "cores-table": with_result("cores", cores_table),
     "growth-table": with_result("cores", growth_table),
+    "extras-table": with_result("footprint", extras_table),
     "lockstep-table": with_result("lockstep", lockstep_table),
     "overhead-table": with_result("overhead", overhead_table),
 }

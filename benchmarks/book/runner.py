@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.book.chapters import Chapter
-from benchmarks.book.venvs import ROOT, Venv, cache_folder, lacking, required, thread_limits
+from benchmarks.book.venvs import CACHE, ROOT, Venv, cache_folder, lacking, required, thread_limits
 
 RECORD = "benchmark-book.json"
 """How the figures in this folder were found, by chapter."""
@@ -61,7 +61,7 @@ def run(chapter: Chapter, wish: Wish) -> str:
         folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     with log.open("w", encoding="utf-8") as stream:
-        environ = {**thread_limits(), "COLUMNS": "140"}
+        environ = {**thread_limits(), "COLUMNS": "140", CACHE: str(wish.cache.resolve())}
         done = subprocess.run(
             [python, *chapter.command(*words)], cwd=ROOT, env=environ, stdout=stream, stderr=stream, check=False
         )
@@ -82,8 +82,6 @@ def arguments(chapter: Chapter, wish: Wish) -> list[str]:
         pins = ("minigrid==2.3.1", "gymnasium==0.29.1", "gym==0.26.2", "matplotlib")
         python = Venv(wish.cache / "peer-agentgym").ensure(pins)
         words += ["--agentgym", str(wish.agentgym.resolve()), "--agentgym-python", str(python)]
-    if chapter.name == "peers":
-        words += ["--cache", str(wish.cache.resolve())]
     return words
 
 

@@ -72,6 +72,19 @@ def growth_table(result: Any) -> str:
     return table(heads, lines)
 
 
+def extras_table(result: Any) -> str:
+    """What each extra brings by itself, and what was done with it."""
+    lines = []
+    for name, row in result["extras"].items():
+        title = name if name == "core" else f"`{name}`"
+        if "error" in row:
+            lines.append((title, "", "", "", f"failed: {row['error']}"))
+            continue
+        figures = (row["packages"], round(row["megabytes"]), round(1e3 * row["import_seconds"]))
+        lines.append((title, *(f"{figure:,}" for figure in figures), row["did"]))
+    return table(("", "packages", "MB", "import, CPU ms", "tried"), lines)
+
+
 def lockstep_table(result: Any) -> str:
     """How many times sooner, by tail and number of episodes; and for a stream of them."""
     rows, sizes = result["tails"], sorted({row["together"] for row in result["tails"]})

@@ -13,13 +13,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+CACHE = "AGENTGYM_BENCHMARKS"
+"""The variable of the environment that names the folder of virtual environments and logs."""
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def cache_folder() -> Path:
-    """Where environments and logs are kept: `AGENTGYM_BENCHMARKS`, or a folder in the user's cache."""
+    """Where environments and logs are kept: the variable `CACHE`, or a folder in the user's cache."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentgym-benchmarks"
-    return Path(os.environ.get("AGENTGYM_BENCHMARKS") or default)
+    return Path(os.environ.get(CACHE) or default)
 
 
 def thread_limits() -> dict[str, str]:

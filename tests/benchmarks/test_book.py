@@ -260,7 +260,6 @@ def test_arguments_follow_the_wish(tmp_path: Path) -> None:
     assert arguments(CHAPTERS["vector"], Wish(tmp_path, tmp_path, repeats=3)) == ["--repeats", "3"]
     assert arguments(CHAPTERS["web"], Wish(tmp_path, tmp_path, quick=True)) == ["--quick"]
     assert arguments(CHAPTERS["soak"], Wish(tmp_path, tmp_path, repeats=3)) == []
-    assert arguments(CHAPTERS["peers"], Wish(tmp_path, tmp_path)) == ["--cache", str(tmp_path)]
 
 
 def test_what_is_lacking_is_told() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.book.tables import cores_table, growth_table, lockstep_table, overhead_table
+from benchmarks.book.tables import cores_table, extras_table, growth_table, lockstep_table, overhead_table
 from benchmarks.book.venvs import ROOT, thread_limits
 from benchmarks.cores import grow
 from benchmarks.lockstep import check, setting
@@ -112,6 +112,13 @@ def test_the_last_level_is_held_to_the_line_through_the_others() -> None:
     assert found["CPU s"]["step"] == {10: 0.5, 50: 0.5, 100: 0.5}
     written = json.loads(json.dumps({"ten thousand": {"TextCraft": found}}))
     assert "| TextCraft | 100 | 500 | 500 | 31.1 | 31.0 |" in growth_table(written)
+
+
+def test_extras_are_told_also_where_one_failed() -> None:
+    core = {"packages": 19, "megabytes": 108.7, "import_seconds": 0.144, "did": "an episode"}
+    *_, first, second = extras_table({"extras": {"core": core, "verl": {"error": "no wheel"}}}).splitlines()
+    assert first == "| core | 19 | 109 | 144 | an episode |"
+    assert second == "| `verl` |  |  |  | failed: no wheel |"
 
 
 def test_one_core_stands_beside_two() -> None:
