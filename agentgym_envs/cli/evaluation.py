@@ -21,7 +21,7 @@ from agentgym_envs.cli.evaluating.planning import Plan, make_plan
 from agentgym_envs.cli.evaluating.running import keeping, play
 from agentgym_envs.cli.evaluating.settings import Settings
 from agentgym_envs.cli.evaluating.task_files import TaskFile, read_task_file
-from agentgym_envs.cli.policies import PolicyOptions, check_policy, has_tokens, make_player
+from agentgym_envs.cli.policies import Player, PolicyOptions, check_policy, has_tokens, make_player
 from agentgym_envs.cli.run_store import RunStore
 from agentgym_envs.errors import UsageError
 
@@ -62,8 +62,7 @@ def eval_command(
 ) -> None:
     """Evaluate a policy: success, score and turns per group of tasks, with 95 % intervals over tasks.
 
-    Episodes go to DIR/trajectories.jsonl as they end, so that a run that was stopped goes on with --resume.
-    Beside them are written eval.json, report.html, report.md and metrics.csv.
+    Episodes go to trajectories.jsonl in --out as they end, so that a run that was stopped goes on with --resume.
     """
     _check_out(out, check_policy(policy, base_url), resume=resume, overwrite=overwrite, tokens=tokens)
     guide = choose_agent(policy, agent, context, tries)
@@ -87,11 +86,23 @@ def eval_command(
     )
     plan = make_plan(settings, skip_unknown=skip_unknown)
     store = _store(settings, plan, out, resume, overwrite, tokens)
-    template = settings.chat_template, settings.chat_template_kwargs
-    player = PolicyOptions(temperature, max_turn_tokens, base_url, api_key_env, *template, seed, tokens)
     with keeping(plan, store, notes(settings, plan, split_given=split is not None)):
-        play(plan, store, lambda: make_player(policy, player, guide), concurrency, retries)
+        play(plan, store, lambda: _player(settings, guide, api_key_env, tokens), concurrency, retries)
         _report(store, plan, suite, as_json)
+
+
+def _player(settings: Settings, agent: Agent | None, api_key_env: str, tokens: bool) -> Player:
+    options = PolicyOptions(
+        settings.temperature,
+        settings.max_turn_tokens,
+        settings.base_url,
+        api_key_env,
+        settings.chat_template,
+        settings.chat_template_kwargs,
+        settings.seed,
+        tokens,
+    )
+    return make_player(settings.policy, options, agent)
 
 
 def _template_kwargs(text: str | None) -> dict[str, Any] | None:

@@ -132,7 +132,11 @@ Seed = Annotated[
     int, typer.Option(rich_help_panel=TASKS, min=0, help="Decides tasks and starts, not what a model samples.")
 ]
 Out = Annotated[
-    Path | None, typer.Option(rich_help_panel=OUTPUT, help="A directory for trajectories, eval.json and the reports.")
+    Path | None,
+    typer.Option(
+        rich_help_panel=OUTPUT,
+        help="A directory for trajectories.jsonl, eval.json, report.html, report.md and metrics.csv.",
+    ),
 ]
 Tokens = Annotated[
     bool,
