@@ -38,6 +38,8 @@ EPISODE = 30
 SECONDS = 0.3
 """How long one sample is taken."""
 Samples = dict[str, list[float]]
+Row = dict[str, Any]
+"""`median` and `samples` of each figure."""
 
 
 class BareEnv(gym.Env[str, str]):
@@ -81,7 +83,7 @@ def measure(repeats: int) -> dict[str, Any]:
     return {"machine": machine(), "repeats": repeats, "bare": rows, "textcraft": textcraft, "targets": TARGETS}
 
 
-def bare_row(size: int, staggered: bool, repeats: int) -> dict[str, float]:
+def bare_row(size: int, staggered: bool, repeats: int) -> Row:
     make = partial(BareEnv, staggered)
     fleet: dict[str, VectorEnv] = {
         "arrays": TextVectorEnv([Lane(make, "inline") for _ in range(size)]),
@@ -90,16 +92,16 @@ def bare_row(size: int, staggered: bool, repeats: int) -> dict[str, float]:
         "AsyncVectorEnv": AsyncVectorEnv([make] * size, shared_memory=False),
     }
     samples = sample(fleet, repeats, alone=make())
-    row = {f"{name}, us": statistics.median(values) for name, values in samples.items()}
+    figures = {f"{name}, us": values for name, values in samples.items()}
     for ours in ("arrays", "list"):
         pairs = zip(samples[ours], samples["step alone"], strict=True)
-        row[f"overhead, {ours}, us"] = statistics.median(whole - alone for whole, alone in pairs)
+        figures[f"overhead, {ours}, us"] = [whole - alone for whole, alone in pairs]
         for theirs in ("SyncVectorEnv", "AsyncVectorEnv"):
-            row[f"x {theirs}, {ours}"] = ratio(samples[theirs], samples[ours])
-    return row
+            figures[f"x {theirs}, {ours}"] = ratios(samples[theirs], samples[ours])
+    return row(figures)
 
 
-def textcraft_row(size: int, repeats: int) -> dict[str, float]:
+def textcraft_row(size: int, repeats: int) -> Row:
     fleet: dict[str, VectorEnv] = {
         "inline, arrays": make_vec(TEXTCRAFT, size, backend="inline"),
         "inline, list": make_vec(TEXTCRAFT, size, backend="inline", infos="list"),
@@ -108,10 +110,16 @@ def textcraft_row(size: int, repeats: int) -> dict[str, float]:
         "SyncVectorEnv": SyncVectorEnv([partial(gym.make, TEXTCRAFT)] * size),
     }
     samples = sample(fleet, repeats, alone=gym.make(TEXTCRAFT))
-    row = {f"{name}, us": statistics.median(values) for name, values in samples.items()}
+    figures = {f"{name}, us": values for name, values in samples.items()}
     for ours in ("inline, arrays", "inline, list"):
-        row[f"x SyncVectorEnv, {ours}"] = ratio(samples["SyncVectorEnv"], samples[ours])
-    return row
+        figures[f"x SyncVectorEnv, {ours}"] = ratios(samples["SyncVectorEnv"], samples[ours])
+    return row(figures)
+
+
+def row(figures: Samples) -> Row:
+    """The median of each figure, and its repeats."""
+    samples = {name: [round(value, 4) for value in values] for name, values in figures.items()}
+    return {"median": {name: statistics.median(values) for name, values in samples.items()}, "samples": samples}
 
 
 def sample(fleet: dict[str, VectorEnv], repeats: int, alone: gym.Env[str, str]) -> Samples:
@@ -157,13 +165,13 @@ def cpu_of(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def ratio(theirs: list[float], ours: list[float]) -> float:
-    return statistics.median(other / own for other, own in zip(theirs, ours, strict=True))
+def ratios(theirs: list[float], ours: list[float]) -> list[float]:
+    return [other / own for other, own in zip(theirs, ours, strict=True)]
 
 
 def show(result: dict[str, Any]) -> None:
     for title, name in (("A bare text environment with rich infos", "bare"), ("TextCraft", "textcraft")):
-        rows = result[name]
+        rows = {size: row["median"] for size, row in result[name].items()}
         table = Table(title=f"{title}: CPU an env-step, median of {result['repeats']} repeats")
         table.add_column("figure")
         for row in rows:
@@ -171,7 +179,7 @@ def show(result: dict[str, Any]) -> None:
         for figure in next(iter(rows.values())):
             table.add_row(figure, *(f"{row[figure]:.2f}" for row in rows.values()))
         Console(width=120).print(table)
-    last = result["bare"][f"bare, {SIZES[-1]}, in step"]
+    last = result["bare"][f"bare, {SIZES[-1]}, in step"]["median"]
     for figure, target in result["targets"].items():
         met = last[figure] >= target if figure.startswith("x") else last[figure] <= target
         Console().print(f"{figure} ({SIZES[-1]} environments): {last[figure]:.2f}, target {target}: {met}")

@@ -92,7 +92,7 @@ async def open_shop(products: int = SIZES[400]) -> Session:
     return session
 
 
-async def observe_figures(repeats: int) -> dict[str, dict[str, float]]:
+async def observe_figures(repeats: int) -> dict[str, dict[str, Any]]:
     """Milliseconds to tell a page: one that was told before, and one that has just been loaded."""
     figures = {}
     for size, products in SIZES.items():
@@ -104,7 +104,7 @@ async def observe_figures(repeats: int) -> dict[str, dict[str, float]]:
             fresh.append(await timed(session.look()))
         count = await session.evaluate("document.querySelectorAll('*').length")
         await session.close()
-        figures[str(size)] = {"elements": count, "again": median_ms(again), "fresh": median_ms(fresh)}
+        figures[str(size)] = {"elements": count, "again": in_ms(again), "fresh": in_ms(fresh)}
     return figures
 
 
@@ -115,9 +115,10 @@ async def timed(work: Any) -> float:
     return time.perf_counter() - begun
 
 
-def median_ms(seconds: Sequence[float]) -> float:
-    """The median, in milliseconds."""
-    return round(1e3 * statistics.median(seconds), 2)
+def in_ms(seconds: Sequence[float]) -> dict[str, Any]:
+    """Milliseconds: the median, the least, and all."""
+    samples = [round(1e3 * value, 2) for value in seconds]
+    return {"median": round(statistics.median(samples), 2), "min": round(min(samples), 1), "samples": samples}
 
 
 def step_figures(repeats: int) -> dict[str, Any]:
@@ -133,15 +134,13 @@ def step_figures(repeats: int) -> dict[str, Any]:
             seconds[name].append(time.perf_counter() - begun)
     for other in others:
         other.close()
-    ours = statistics.median(seconds["AgentGym Envs"])
-    return {
-        name: {
-            "median": median_ms(taken),
-            "min": round(1e3 * min(taken), 1),
-            "times": round(statistics.median(taken) / ours, 1),
-        }
-        for name, taken in seconds.items()
-    }
+    ours = seconds["AgentGym Envs"]
+    return {name: {**in_ms(taken), "times": times(taken, ours)} for name, taken in seconds.items()}
+
+
+def times(theirs: Sequence[float], ours: Sequence[float]) -> float:
+    """The median of the rounds' own ratios."""
+    return round(statistics.median(other / own for other, own in zip(theirs, ours, strict=True)), 1)
 
 
 class OurSide:
@@ -215,7 +214,7 @@ def chromium_arguments() -> dict[str, Any]:
     return {"executable_path": find_chromium(None, "")}
 
 
-def reset_figures(repeats: int) -> dict[str, float]:
+def reset_figures(repeats: int) -> dict[str, Any]:
     """Milliseconds of a whole reset: a new context, the first page, the first observation."""
     env = ShopEnv()
     env.reset(seed=0)
@@ -225,7 +224,7 @@ def reset_figures(repeats: int) -> dict[str, float]:
         env.reset(seed=0)
         seconds.append(time.perf_counter() - begun)
     env.close()
-    return {"median": median_ms(seconds), "min": round(1e3 * min(seconds), 1)}
+    return in_ms(seconds)
 
 
 async def context_figures(count: int, steps: int) -> dict[str, float]:
@@ -245,7 +244,7 @@ async def context_figures(count: int, steps: int) -> dict[str, float]:
     return {
         "contexts": count,
         "steps_per_second": round(len(taken) / wall, 1),
-        "ms_per_step": median_ms(taken),
+        "ms_per_step": in_ms(taken)["median"],
         "cpu_ms_per_step": round(1e3 * cpu / len(taken), 1),
         "megabytes": round(memory),
     }
@@ -323,14 +322,13 @@ def show(result: dict[str, Any]) -> None:
         console.print("Memory over episodes (episodes, browser MB, Python MB):", result["soak"]["curve"])
 
 
-def observe_table(figures: dict[str, dict[str, float]]) -> Table:
+def observe_table(figures: dict[str, dict[str, Any]]) -> Table:
     """What telling a page takes."""
     table = Table("elements", "told again, ms", "just loaded, ms", "target", title="Observation")
     for size, row in figures.items():
         target = OBSERVE_TARGETS.get(int(size))
-        table.add_row(
-            f"{row['elements']:,.0f}", f"{row['again']:.1f}", f"{row['fresh']:.1f}", f"<= {target}" if target else ""
-        )
+        again, fresh = (f"{row[name]['median']:.1f}" for name in ("again", "fresh"))
+        table.add_row(f"{row['elements']:,.0f}", again, fresh, f"<= {target}" if target else "")
     return table
 
 

@@ -239,7 +239,7 @@ _ALL = (
         quick=("--quick",),
         extras=("babyai", "search", "sciworld", "miniwob", "serve"),
         peers=("psutil",),
-        minutes=15,
+        minutes=22,
         headline=(),
     ),
     _chapter(

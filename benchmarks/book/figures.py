@@ -13,10 +13,9 @@ Path = tuple[str | int, ...]
 class Row(NamedTuple):
     """One figure, and where it stands in a chapter's JSON.
 
-    `at` and `peer` are paths; where such a path begins with "median", the repeats stand in "samples" beside it. `ratio`
-    is the path of a ratio that the script has formed itself, repeat by repeat. `target` is of the value, or, where
-    `of_ratio`, of how many times better than `by`. Values are multiplied by `scale`. Where
-    `compared` is false, no ratio is formed of the two.
+    `at` and `peer` are paths; where such a path has a "median" in it, the repeats stand in "samples" in its place.
+    `target` is of the value, or, where `of_ratio`, of how many times better than `by`. Values are multiplied by
+    `scale`. Where `compared` is false, no ratio is formed of the two.
     """
 
     name: str
@@ -25,7 +24,6 @@ class Row(NamedTuple):
     better: Better = "less"
     peer: Path = ()
     by: str = ""
-    ratio: Path = ()
     target: float | None = None
     of_ratio: bool = False
     compared: bool = True
@@ -80,15 +78,13 @@ def figure(result: Any, row: Row) -> Figure | None:
     samples, others = repeats(result, row.at), repeats(result, row.peer) if row.peer else ()
     pairs = tuple(_times(row, mine, theirs) for mine, theirs in zip(samples, others, strict=False))
     paired = len(samples) == len(others) and len(pairs) > 0
-    told = find(result, row.ratio) if row.ratio else None
     if not row.compared:
         return Figure(row, row.scale * ours, tuple(samples), None if peer is None else row.scale * peer)
-    times = None if peer is None else _times(row, ours, peer)
-    if told is not None or paired:
-        times = statistics.median(pairs) if told is None else float(told)
+    quotient = None if peer is None else _times(row, ours, peer)
+    times = statistics.median(pairs) if paired else quotient
     scaled = tuple(row.scale * value for value in samples)
     theirs = None if peer is None else row.scale * peer
-    return Figure(row, row.scale * ours, scaled, theirs, times, pairs if paired and told is None else ())
+    return Figure(row, row.scale * ours, scaled, theirs, times, pairs if paired else ())
 
 
 def figures(result: Any, rows: Sequence[Row]) -> list[Figure]:

@@ -10,7 +10,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks.book.chapters import CHAPTERS, Chapter
 from benchmarks.book.figures import Figure
@@ -56,6 +56,7 @@ def save(path: Path, columns: int, paint: Callable[[Any], None], size: tuple[flo
 def plain(axis: Any) -> None:
     """Numbers on an axis as they are written, instead of powers of ten."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value) if value < 1 else f"{value:,.0f}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def headline(path: Path, book: Book) -> None:
@@ -280,6 +281,7 @@ def cores(path: Path, book: Book) -> None:
             _grown(axes[1], name, row, colour)
         axes[1].set(xscale="log", yscale="log", xlabel="episodes open at a time", ylabel="MiB (PSS)")
         plain(axes[1].xaxis)
+        axes[1].set_yticks([50, 100, 200, 400])
         plain(axes[1].yaxis)
         axes[1].set_title("Measured (dots), and the line through fewer")
         axes[1].legend(fontsize=8)
