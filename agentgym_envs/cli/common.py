@@ -126,6 +126,14 @@ def parse_env_args(pairs: Sequence[str] | None) -> dict[str, Any]:
     return arguments
 
 
+def json_object(option: str, given: Any) -> dict[str, Any] | None:
+    """What an option holds that takes a JSON object, as text or read already. Raises UsageError."""
+    found = _json_or_text(given) if isinstance(given, str) else given
+    if isinstance(found, dict | None):
+        return found
+    raise UsageError(f"{option} must be a JSON object, as in '{{\"enable_thinking\": false}}'; got {given!r}")
+
+
 def recorded_args(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Those arguments that belong in a record: how an environment was reached, and by which token, does not."""
     return {name: value for name, value in arguments.items() if name not in TRANSPORT_OPTIONS}

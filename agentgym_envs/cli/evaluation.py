@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.cli.common import (
     find_env,
+    json_object,
     names_of,
     parse_env_args,
     print_json,
@@ -73,7 +73,7 @@ def eval_command(
         agent=recorded_agent(guide),
         base_url=base_url,
         chat_template=None if chat_template is None else _read(chat_template),
-        chat_template_kwargs=_template_kwargs(chat_template_kwargs),
+        chat_template_kwargs=json_object("--chat-template-kwargs", chat_template_kwargs),
         split=split or "test",
         groups=names_of(groups),
         tasks=_tasks(tasks, groups),
@@ -103,17 +103,6 @@ def _player(settings: Settings, agent: Agent | None, api_key_env: str, tokens: b
         tokens,
     )
     return make_player(settings.policy, options, agent)
-
-
-def _template_kwargs(text: str | None) -> dict[str, Any] | None:
-    try:
-        found = None if text is None else json.loads(text)
-    except ValueError:
-        found = text
-    if isinstance(found, dict | None):
-        return found
-    example = "'{\"enable_thinking\": false}'"
-    raise UsageError(f"--chat-template-kwargs must be a JSON object, as in {example}; got {text!r}")
 
 
 def _envs(names: Sequence[str], guide: Agent | None) -> tuple[str, ...]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from trl import ModelConfig, SFTConfig, get_peft_config
 
+from agentgym_envs.cli.common import json_object
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec
 from agentgym_envs.rollout.mixture import Member
@@ -41,14 +40,7 @@ class DemoArguments:
 
     def __post_init__(self) -> None:
         """Reads the JSON. Raises UsageError."""
-        given = self.chat_template_kwargs
-        if isinstance(given, str):
-            with suppress(ValueError):
-                self.chat_template_kwargs = json.loads(given)
-        if not isinstance(self.chat_template_kwargs, dict | None):
-            raise UsageError(
-                f"--chat_template_kwargs must be a JSON object, as in '{{\"enable_thinking\": false}}'; got {given!r}"
-            )
+        self.chat_template_kwargs = json_object("--chat_template_kwargs", self.chat_template_kwargs)
 
 
 def train_sft(argv: Sequence[str]) -> int:
