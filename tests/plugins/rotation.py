@@ -22,6 +22,7 @@ import pytest
 
 SLICES = 10
 VARIABLE = "AGENTGYM_SLICE"
+ROOT = Path(__file__).parents[2]
 ALL = "all"
 MARKER = "rotating"
 GROUPS = pytest.StashKey[dict[str, list[str]]]()
@@ -53,9 +54,8 @@ def commits() -> int:
 
 
 def _git(*command: str) -> str:
-    root = Path(__file__).parents[2]
     try:
-        return subprocess.run(["git", *command], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
 

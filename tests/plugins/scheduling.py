@@ -16,7 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.plugins.durations import expected
 
 
-class LongestFirst(LoadScopeScheduling):
+class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Hand out files and groups in the order of collection."""
 
     def __init__(self, config: pytest.Config, log: Any = None) -> None:

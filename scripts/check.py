@@ -1,0 +1,139 @@
+"""The steps of `scripts/check`, which has made the environment: format, lint, types, tests."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+USAGE = """usage: scripts/check            format, lint, types and tests; of each long sweep one slice (what CI runs)
+       scripts/check fast       without the tests marked slow or train
+       scripts/check all        with every slice of every sweep
+       scripts/check PATH...    files or folders: their format and lint, the types and tests of what they belong to"""
+MODES = {"": [], "fast": ["-m", "not slow and not train"], "all": []}
+PYTEST = ("pytest", "-n", "2", "--dist", "loadgroup", "--progress")
+TESTS_OF = {
+    "agentgym_envs": "tests",
+    "adapters": "tests/adapters",
+    "benchmarks": "tests/benchmarks",
+    "examples": "tests/examples",
+    "scripts": "tests/scripts",
+    "docs": "tests/docs",
+    "README.md": "tests/docs",
+    "CHANGELOG.md": "tests/test_release.py",
+    "CITATION.cff": "tests/test_release.py",
+    "pyproject.toml": "tests/test_release.py",
+    ".github": "tests/test_release.py",
+}
+"""Where the tests of each part of the repository lie; those of a package in it in the folder of the same name."""
+TYPED = ("agentgym_envs", "adapters", "tests", "benchmarks", "scripts")
+
+
+class Step(NamedTuple):
+    """A module of Python to run from the root of the repository, and its arguments."""
+
+    title: str
+    command: tuple[str, ...]
+
+    def run(self) -> bool:
+        """Whether it succeeds."""
+        began = time.monotonic()
+        print(f"== {self.title}: {' '.join(self.command)}", flush=True)
+        code = subprocess.run([sys.executable, "-m", *self.command], cwd=ROOT).returncode
+        print(f"   {self.title}: {'ok' if code == 0 else 'FAILED'} after {time.monotonic() - began:.0f} s", flush=True)
+        return code == 0
+
+
+def steps(arguments: list[str]) -> list[Step]:
+    """What a command line asks for."""
+    mode = "".join(arguments)
+    if len(arguments) < 2 and mode in MODES:
+        return _steps(["."], [], MODES[mode])
+    paths = [known_path(path) for path in arguments]
+    if Path() in paths:  # the root: everything
+        return _steps(["."], [], [])
+    tests = sorted({test for path in paths for test in tests_of(path)})
+    python = [str(path) for path in paths if (ROOT / path).is_dir() or path.suffix == ".py"]
+    return _steps(python, sorted({*tests, *(package for path in paths for package in _packages(path))}), tests)
+
+
+def _steps(files: list[str], types: list[str], tests: list[str]) -> list[Step]:
+    style = [Step("format", ("ruff", "format", "--check", *files)), Step("lint", ("ruff", "check", *files))]
+    return [*(style if files else []), Step("types", ("mypy", *types)), Step("tests", (*PYTEST, *tests))]
+
+
+def known_path(given: str) -> Path:
+    """A path of the command line, from the root of the repository."""
+    path = Path(given).resolve()
+    if path.exists() and path.is_relative_to(ROOT):
+        return path.relative_to(ROOT)
+    raise SystemExit(f"scripts/check: there is no file or folder {given!r} in this repository\n\n{USAGE}")
+
+
+def _packages(path: Path) -> list[str]:
+    """What mypy checks with a file: the folder that it lies in."""
+    return [str(path if (ROOT / path).is_dir() else path.parent)] if path.parts[:1] and path.parts[0] in TYPED else []
+
+
+def tests_of(path: Path) -> list[str]:
+    """The test files or folders of what a path belongs to: of a module, those of its package that import it."""
+    if path.parts[:1] == ("tests",):
+        home, found = path.parent, [path] if (ROOT / path).is_dir() or path.name.startswith("test_") else []
+    else:
+        home, found = _home(path), []
+    if path.suffix == ".py":
+        found = found or [test for test in _test_files(home) if module_name(path) in imported(ROOT / test)]
+    return [str(test) for test in found or [home]]
+
+
+def _home(path: Path) -> Path:
+    """The folder, or file, with the tests of a path."""
+    for part, tests in TESTS_OF.items():
+        if path.is_relative_to(part):
+            inner = Path(tests, *path.relative_to(part).parts[:1])
+            return inner if (ROOT / inner).is_dir() else Path(tests)
+    raise SystemExit(f"scripts/check: no tests belong to {path}; `scripts/check fast` runs some of everything")
+
+
+def _test_files(home: Path) -> list[Path]:
+    """Those of a package; of the whole suite those at the top, which are about no package in particular."""
+    pattern = "test_*.py" if home == Path("tests") else "**/test_*.py"
+    return sorted(file.relative_to(ROOT) for file in (ROOT / home).glob(pattern))
+
+
+def module_name(path: Path) -> str:
+    """The dotted name by which tests import a file."""
+    parts = path.parts[2:] if path.parts[0] == "adapters" else path.parts
+    return ".".join(parts).removesuffix(".py").removesuffix(".__init__")
+
+
+@cache
+def imported(file: Path) -> set[str]:
+    """The modules that a file imports, and the names from them."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Run every step, whatever became of the one before; the number of those that failed."""
+    if arguments == ["all"]:
+        os.environ["AGENTGYM_SLICE"] = "all"
+    failed = [step for step in steps(arguments) if not step.run()]
+    if [step.title for step in failed] not in ([], ["tests"]):  # the tests say themselves what to run again
+        print("Failed:", *(f"  {sys.executable} -m {' '.join(step.command)}" for step in failed), sep="\n")
+    return len(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,117 @@
+"""Any run of `SLICES` consecutive keys runs every case, and each run takes its share."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.plugins import rotation
+from tests.plugins.rotation import SLICES, VARIABLE, chosen, current_key, key_from, part
+
+KEYS = st.integers(0, 10_000)
+SWEEPS = st.dictionaries(st.text(min_size=1, max_size=9), st.integers(0, 45), max_size=6).map(
+    lambda sizes: {name: [f"{name}[{i}]" for i in range(size)] for name, size in sizes.items()}
+)
+A_SUITE = """
+import pytest
+from tests.plugins.rotation import part
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("case", range(20))
+def test_swept(case): pass
+
+@pytest.mark.rotating
+def test_alone(): pass
+
+def test_in_a_loop(): print("took", part(range(20), "loop"))
+"""
+
+
+def runs(sweeps: dict[str, list[str]], first: int) -> list[str]:
+    return [case for key in range(first, first + SLICES) for case in chosen(sweeps, key)]
+
+
+def test_consecutive_keys_cover_every_case_of_this_suite(request: pytest.FixtureRequest) -> None:
+    """Whatever was collected beside this test; in a run of everything, every rotating test there is."""
+    sweeps = request.config.stash[rotation.GROUPS]
+    everything = sorted(case for cases in sweeps.values() for case in cases)
+    assert sorted(runs(sweeps, 3)) == everything
+
+
+@given(SWEEPS, KEYS)
+def test_consecutive_keys_cover_every_case_once(sweeps: dict[str, list[str]], first: int) -> None:
+    assert sorted(runs(sweeps, first)) == sorted(case for cases in sweeps.values() for case in cases)
+
+
+@given(SWEEPS, KEYS)
+def test_a_run_takes_a_tenth_of_each_sweep(sweeps: dict[str, list[str]], key: int) -> None:
+    for name, cases in sweeps.items():
+        assert len(chosen({name: cases}, key)) in (len(cases) // SLICES, -(-len(cases) // SLICES))
+    assert chosen(sweeps, None) == [case for cases in sweeps.values() for case in cases]
+
+
+@given(st.integers(1, 60), KEYS, st.text(max_size=5))
+def test_parts_cover_their_sequence_and_are_never_empty(size: int, first: int, name: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        parts = []
+        for key in range(first, first + SLICES):
+            patch.setenv(VARIABLE, str(key % SLICES))
+            parts.append(part(range(size), name))
+        patch.setenv(VARIABLE, "all")
+        assert part(range(size), name) == list(range(size))
+    assert all(parts)
+    assert {case for each in parts for case in each} == set(range(size))
+
+
+def test_what_a_setting_means() -> None:
+    assert key_from("all", lambda: 1) is None
+    assert key_from("13", lambda: 1) == 13
+    assert key_from(None, lambda: 481) == key_from("", lambda: 481) == 481
+    for wrong in ("-1", "half", "1.5"):
+        with pytest.raises(pytest.UsageError, match=VARIABLE):
+            key_from(wrong, lambda: 1)
+
+
+def git(folder: Path, *command: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    subprocess.run(["git", *identity, *command], cwd=folder, check=True, capture_output=True)
+
+
+def test_the_key_is_the_number_of_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotation, "ROOT", tmp_path)
+    assert rotation.commits() == 0  # no repository
+    git(tmp_path, "init")
+    for count in (1, 2):
+        git(tmp_path, "commit", "--allow-empty", "-m", "x")
+        assert rotation.commits() == count
+
+
+def pytest_run(folder: Path, key: str, *arguments: str) -> str:
+    """What pytest printed about the small suite."""
+    (folder / "test_small.py").write_text(A_SUITE)
+    command = [sys.executable, "-m", "pytest", "-p", "tests.plugins.rotation", "-p", "no:cacheprovider", "-s", "-v"]
+    environment = {**os.environ, VARIABLE: key, "PYTHONPATH": str(rotation.ROOT)}
+    options = ["-o", "markers=rotating", "--rootdir", str(folder), *arguments]
+    done = subprocess.run([*command, *options], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_pytest_leaves_out_the_other_slices(tmp_path: Path) -> None:
+    one = pytest_run(tmp_path, "4")
+    assert one.count("test_swept[") == 2
+    assert f"took {[i for i in range(20) if rotation.in_slice(i, 'loop', 4)]}" in one
+    assert "22 passed" in pytest_run(tmp_path, "all")
+
+
+def test_a_test_named_by_its_id_always_runs(tmp_path: Path) -> None:
+    assert "1 passed" in pytest_run(tmp_path, "4", "test_small.py::test_swept[7]")
+    assert "20 passed" in pytest_run(tmp_path, "4", "test_small.py::test_swept")
+
+
+def test_this_run_has_a_key_that_its_workers_share() -> None:
+    assert os.environ[VARIABLE] == "all" or current_key() in range(SLICES)
