@@ -17,7 +17,7 @@ USAGE = """usage: scripts/check            format, lint, types and tests; of eac
        scripts/check all        with every slice of every sweep
        scripts/check PATH...    files or folders: their format and lint, the types and tests of what they belong to"""
 MODES = {"": [], "fast": ["-m", "not slow and not train"], "all": []}
-PYTEST = ("pytest", "-n", "2", "--dist", "loadgroup", "--progress")
+PYTEST = ("pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--progress")
 TESTS_OF = {
     "agentgym_envs": "tests",
     "adapters": "tests/adapters",

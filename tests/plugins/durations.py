@@ -30,7 +30,7 @@ def known() -> dict[str, float]:
 
 def expected(node_id: str) -> float:
     """How many seconds a test is expected to take."""
-    return known().get(sweep_of(node_id.partition("@")[0]), UNKNOWN)
+    return known().get(sweep_of(node_id), UNKNOWN)
 
 
 class Recorder:
@@ -40,7 +40,7 @@ class Recorder:
         self._seconds: dict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[report.nodeid.partition("@")[0]] += report.duration
+        self._seconds[report.nodeid] += report.duration
 
     def pytest_sessionfinish(self) -> None:
         cases: dict[str, list[float]] = defaultdict(list)

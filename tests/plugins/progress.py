@@ -65,12 +65,14 @@ class Reporter:
         self._bar: Progress | None = None
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Without a letter pytest counts the outcome and prints nothing."""
+        """Without a letter pytest counts the outcome and prints nothing; the word is for its summary of failures."""
         if report.when != "call" and not (report.failed or report.skipped):
             return None
         if hasattr(report, "wasxfail") or report.outcome not in ("passed", "failed", "skipped"):
             return None
-        return ("error" if report.failed and report.when != "call" else report.outcome), "", ""
+        if not report.failed:
+            return report.outcome, "", ""
+        return ("failed", "", "FAILED") if report.when == "call" else ("error", "", "ERROR")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
@@ -84,7 +86,8 @@ class Reporter:
     def _begin(self, ids: list[str]) -> None:
         self._ids = ids
         self._estimate = Estimate(ids, self._workers)
-        self._console.print(f"{len(ids)} tests, about {_clock(self._estimate.seconds_left)} ({_slice()})")
+        tests = f"{len(ids)} test{'s' * (len(ids) != 1)}"
+        self._console.print(f"{tests}, about {_clock(self._estimate.seconds_left)} ({_slice()})")
         if self._console.is_terminal:
             self._bar = Progress(BarColumn(), TextColumn("{task.description}"), console=self._console, transient=True)
             self._bar.add_task("", total=1.0)
@@ -92,13 +95,12 @@ class Reporter:
         self._next_line = time.monotonic() + EVERY_SECONDS
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        node_id = report.nodeid.partition("@")[0] if "]" not in report.nodeid.rpartition("@")[2] else report.nodeid
-        if report.failed and node_id not in self._failed:
-            self._failed[node_id] = None
-            self._console.print(f"FAILED {node_id}", markup=False)
+        if report.failed and report.nodeid not in self._failed:
+            self._failed[report.nodeid] = None
+            self._console.print(f"FAILED {report.nodeid}", markup=False)
         if report.when == "teardown":
             self._finished += 1
-            self._estimate.finished(node_id)
+            self._estimate.finished(report.nodeid)
             self._show()
 
     def _show(self) -> None:

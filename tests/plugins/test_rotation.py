@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.plugins import rotation
 from tests.plugins.rotation import SLICES, VARIABLE, chosen, current_key, key_from, part
+from tests.plugins.small_suites import pytest_run
 
 KEYS = st.integers(0, 10_000)
 SWEEPS = st.dictionaries(st.text(min_size=1, max_size=9), st.integers(0, 45), max_size=6).map(
@@ -90,27 +90,24 @@ def test_the_key_is_the_number_of_commits(tmp_path: Path, monkeypatch: pytest.Mo
         assert rotation.commits() == count
 
 
-def pytest_run(folder: Path, key: str, *arguments: str) -> str:
+def run(folder: Path, key: str, *arguments: str) -> str:
     """What pytest printed about the small suite."""
-    (folder / "test_small.py").write_text(A_SUITE)
-    command = [sys.executable, "-m", "pytest", "-p", "tests.plugins.rotation", "-p", "no:cacheprovider", "-s", "-v"]
-    environment = {**os.environ, VARIABLE: key, "PYTHONPATH": str(rotation.ROOT)}
-    options = ["-o", "markers=rotating", "--rootdir", str(folder), *arguments]
-    done = subprocess.run([*command, *options], cwd=folder, env=environment, capture_output=True, text=True)
+    done = pytest_run(folder, A_SUITE, "-s", "-v", *arguments, key=key)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
+@pytest.mark.slow
 def test_pytest_leaves_out_the_other_slices(tmp_path: Path) -> None:
-    one = pytest_run(tmp_path, "4")
+    one = run(tmp_path, "4")
     assert one.count("test_swept[") == 2
     assert f"took {[i for i in range(20) if rotation.in_slice(i, 'loop', 4)]}" in one
-    assert "22 passed" in pytest_run(tmp_path, "all")
+    assert "22 passed" in run(tmp_path, "all")
 
 
 def test_a_test_named_by_its_id_always_runs(tmp_path: Path) -> None:
-    assert "1 passed" in pytest_run(tmp_path, "4", "test_small.py::test_swept[7]")
-    assert "20 passed" in pytest_run(tmp_path, "4", "test_small.py::test_swept")
+    assert "1 passed" in run(tmp_path, "4", "test_small.py::test_swept[7]")
+    assert "20 passed" in run(tmp_path, "4", "test_small.py::test_swept")
 
 
 def test_this_run_has_a_key_that_its_workers_share() -> None:
