@@ -45,9 +45,19 @@ class Step(NamedTuple):
         """Whether it succeeds."""
         began = time.monotonic()
         print(f"== {self.title}: {' '.join(self.command)}", flush=True)
-        code = subprocess.run([sys.executable, "-m", *self.command], cwd=ROOT).returncode
+        code = _run([sys.executable, "-m", *self.command])
         print(f"   {self.title}: {'ok' if code == 0 else 'FAILED'} after {time.monotonic() - began:.0f} s", flush=True)
         return code == 0
+
+
+def _run(command: list[str]) -> int:
+    """The exit code of a command; after Ctrl-C, which it gets too, once it has said what it has to say."""
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.wait()
+            raise
 
 
 def steps(arguments: list[str]) -> list[Step]:
@@ -136,4 +146,7 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

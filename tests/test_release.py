@@ -108,13 +108,19 @@ def test_the_page_of_task_tables_names_every_environment() -> None:
 def test_the_workflow_runs_the_check_with_pinned_actions() -> None:
     workflow = yaml.safe_load((GITHUB / "workflows" / "check.yml").read_text(encoding="utf-8"))
     steps = workflow["jobs"]["check"]["steps"]
-    assert [step["run"] for step in steps if "run" in step] == ["scripts/check"]
+    assert [step["run"] for step in steps if "run" in step] == ["scripts/check ${{ inputs.what }}"]
     uses = [step["uses"] for step in steps if "uses" in step]
     assert uses
     assert all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", name) for name in uses)
     assert workflow["permissions"] == {"contents": "read"}
     oldest = PROJECT["requires-python"].removeprefix(">=")
     assert oldest in workflow["jobs"]["check"]["strategy"]["matrix"]["python"]
+
+
+def test_every_slice_runs_at_night() -> None:
+    nightly = yaml.safe_load((GITHUB / "workflows" / "nightly.yml").read_text(encoding="utf-8"))
+    assert nightly[True]["schedule"]  # YAML reads the key `on` as true
+    assert nightly["jobs"]["all"] == {"uses": "./.github/workflows/check.yml", "with": {"what": "all"}}
 
 
 def test_issue_forms_are_valid() -> None:
