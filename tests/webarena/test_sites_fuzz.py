@@ -80,6 +80,7 @@ def forms_of(answers: Any, name: str, *, each: int = 4) -> list[Form]:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating
 def test_no_page_links_to_what_is_not_there(visited: tuple[str, Any, Episode]) -> None:
     name, answers, episode = visited
     missing, links = list[tuple[str, str]](), set[str]()
@@ -94,6 +95,7 @@ def test_no_page_links_to_what_is_not_there(visited: tuple[str, Any, Episode]) -
 
 
 @pytest.mark.slow
+@pytest.mark.rotating
 def test_every_form_goes_somewhere_and_every_change_has_a_form(visited: tuple[str, Any, Episode]) -> None:
     name, answers, _ = visited
     paths = Paths(name)
@@ -120,6 +122,7 @@ def test_every_field_has_a_name_that_is_told(visited: tuple[str, Any, Episode]) 
 
 
 @pytest.mark.slow
+@pytest.mark.rotating  # ten: one site in each run
 @pytest.mark.parametrize("turn", [0, 1])
 def test_hostile_forms_leave_the_site_answering(visited: tuple[str, Any, Episode], turn: int) -> None:
     name, answers, episode = visited

@@ -24,6 +24,7 @@ from agentgym_envs.webarena.tasks import table
 from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.table import WORLDS, instances_of, load, templates
 from agentgym_envs.webarena.tasks.template import GROUPS, Template, evaluators_of
+from tests.plugins.rotation import part
 from tests.webarena.embedded import bench, follow, play, sibling, tasks_for_tests
 
 NAMES = sorted(templates())
@@ -33,8 +34,10 @@ _FIELD = re.compile(r"\{(\w+)")
 
 
 def _marked(names: list[str], few: int = len(SAMPLE)) -> list[Any]:
-    """For daily use a few."""
-    return [name if name in SAMPLE[:few] else pytest.param(name, marks=pytest.mark.slow) for name in names]
+    """A few for daily use, a few more in every run, and the rest in turns."""
+    rest = pytest.mark.slow, pytest.mark.rotating
+    marks = {name: [] if name in SAMPLE[:few] else rest[:1] if name in SAMPLE else rest for name in names}
+    return [pytest.param(name, marks=marks[name]) for name in names]
 
 
 def test_there_are_enough_of_every_kind() -> None:
@@ -74,6 +77,13 @@ def test_instances_are_what_the_intent_tells(name: str, seed: int) -> None:
         assert template.start(params).startswith(tuple(f"{origin}/" for origin in ORIGINS.values()))
 
 
+def _place_in_the_table(task_id: str) -> tuple[int, int, int]:
+    """By template, world and number, as `made` goes through them."""
+    _, name, seed, number = task_id.split("/")
+    worlds = [seed for seeds in WORLDS.values() for seed in seeds]
+    return list(templates()).index(name), worlds.index(int(seed)), int(number)
+
+
 def test_the_table_is_large_enough_and_its_worlds_are_apart() -> None:
     tasks = load()
     sizes = Counter(task.split for task in tasks)
@@ -88,6 +98,18 @@ def test_the_table_is_large_enough_and_its_worlds_are_apart() -> None:
 
 @pytest.mark.slow
 def test_the_table_is_what_templates_and_worlds_make() -> None:
+    """The tasks of some worlds; those of all worlds in turns. Together with the order of the ids that is the file."""
+    frozen = list(load())
+    assert [task.id for task in frozen] == sorted((task.id for task in frozen), key=_place_in_the_table)
+    for seed in part(sorted({task.data["world"] for task in frozen}), "worlds of the web tasks"):
+        split = next(split for split, seeds in WORLDS.items() if seed in seeds)
+        made = [task for template in templates().values() for task in table.tasks_of(template, world(seed), split)]
+        assert made == [task for task in frozen if task.data["world"] == seed], f"world {seed}"
+
+
+@pytest.mark.slow
+@pytest.mark.rotating
+def test_the_file_of_the_table_is_what_would_be_written() -> None:
     frozen = files("agentgym_envs.webarena.tasks.data").joinpath("tasks.jsonl.gz").read_bytes()
     assert gzip.decompress(frozen) == gzip.decompress(table.packed())
 
@@ -145,11 +167,11 @@ def _meddled(env: Any, task: Task, template: Template) -> float:
 
 @pytest.mark.slow
 def test_every_frozen_task_asks_for_what_its_template_would() -> None:
-    """Some of them, from all splits, by the environment's own oracle."""
+    """Some of them, from all splits, by the environment's own oracle; a few in a run."""
     from agentgym_envs.webarena.env import WebArenaEnv
 
     env = WebArenaEnv(split=None)
-    for task in load().take(16, seed=3):
+    for task in part(load().take(16, seed=3), "frozen web tasks"):
         env.reset(options={"task": task.id})
         for command in env.oracle():
             *_, info = env.step(command)
