@@ -23,7 +23,7 @@ MAX_OBSERVATION_CHARS = 262_144
 ENV_FAILED = "The environment failed. This episode is over."
 TRANSPORT_OPTIONS = frozenset({"render_mode", "base_url", "token", "dialect", "timeout", "patience"})
 """Arguments of `gym.make` that say how an environment is reached or shown; no record of an episode holds them."""
-_OPTIONS = frozenset({"task", "split", "group"})
+RESET_OPTIONS = frozenset({"task", "split", "group"})
 
 
 class StopReason(StrEnum):
@@ -355,8 +355,8 @@ class TextEnv(gym.Env[str, str], ABC):
             raise UsageError(f"the options of reset are a dict, got {options!r:.80}")
         if not options:
             return self.tasks.draw(ticket, split=self.split, groups=self.groups)
-        if unknown := sorted(set(options) - _OPTIONS):
-            raise UsageError(f"reset knows the options {sorted(_OPTIONS)}, not {unknown}")
+        if unknown := sorted(set(options) - RESET_OPTIONS):
+            raise UsageError(f"reset knows the options {sorted(RESET_OPTIONS)}, not {unknown}")
         if wrong := {k: v for k, v in options.items() if not isinstance(v, str) and (k, v) != ("split", None)}:
             raise UsageError(f"reset takes names as its options, got {wrong}")
         if "task" in options:

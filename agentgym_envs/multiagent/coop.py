@@ -14,6 +14,7 @@ from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.multiagent.credit import Credit
 from agentgym_envs.multiagent.deal import add_distractors
 from agentgym_envs.multiagent.form import write_texts
+from agentgym_envs.multiagent.options import known_options
 from agentgym_envs.multiagent.planner import Team, plan_rounds
 from agentgym_envs.multiagent.seat import Gift, Message, Reply, Seat, check_agents
 from agentgym_envs.multiagent.tasks import MAX_AGENTS, deal_of
@@ -215,15 +216,15 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         return self._seat(agent).instructions
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, str], Infos]:
-        """Begin an episode; seed and options are those of `TextEnv.reset`.
+        """Begin an episode; seed and options are those of `TextEnv.reset`. Unknown options are ignored with a warning.
 
         Raises:
-            UsageError, UnknownTask: options that cannot be.
+            UsageError, UnknownTask: values of options that cannot be.
             EpisodeOver: the environment is closed.
         """
         limit = _checked_limit(self.max_rounds)
         first, *others = self._seats
-        observation, _ = first.reset(seed=seed, options=options)
+        observation, _ = first.reset(seed=seed, options=known_options(options))
         self._said, self._limit = set(), limit
         self._observations = self._deal_out() if others else {first.agent: observation}
         self.agents = list(self.possible_agents)

@@ -13,6 +13,7 @@ from agentgym_envs.errors import EpisodeOver, UsageError, missing_extra
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.multiagent.form import write_texts
 from agentgym_envs.multiagent.joint import JointEnv, check_agent, is_team
+from agentgym_envs.multiagent.options import known_options
 from agentgym_envs.multiagent.speech import clean, quote
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet
@@ -134,8 +135,8 @@ class PlannerActorEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZo
         return rules.format(instructions=self._base.instructions).strip()
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin an episode; seed and options are the environment's."""
-        self._observation, info = self.env.reset(seed=seed, options=options)
+        """Begin an episode; seed and options are the environment's. Unknown options are ignored with a warning."""
+        self._observation, info = self.env.reset(seed=seed, options=known_options(options))
         self.agents = list(self.possible_agents)
         self.agent_selection = PLANNER
         self._skip_agent_selection = None

@@ -2,33 +2,46 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pettingzoo.test import parallel_api_test, parallel_seed_test, seed_test
 from pettingzoo.utils.conversions import aec_to_parallel
-from pettingzoo.utils.wrappers import BaseParallelWrapper
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.multiagent import textcraft_coop_v0
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
+from agentgym_envs.multiagent.planner_actor import planner_actor
 from tests.multiagent.aec import check_aec, in_order
 
+
+def planner_actor_over_textcraft() -> Any:
+    return planner_actor("AgentGym/TextCraft-v0")
+
+
 TEAMS = pytest.mark.parametrize("count", [1, 2, 3, 4])
-
-
-class Lenient(BaseParallelWrapper):  # type: ignore[misc]
-    """PettingZoo's test resets with an option that means nothing, which the environment refuses."""
-
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        return super().reset(seed=seed, options=None if options == {"options": 1} else options)
 
 
 @TEAMS
 @pytest.mark.parametrize("max_rounds", [None, 7])
 def test_parallel_api(count: int, max_rounds: int | None) -> None:
     env = textcraft_coop_v0.parallel_env(num_agents=count, max_rounds=max_rounds)
-    parallel_api_test(Lenient(env), num_cycles=30)
+    with pytest.warns(UserWarning, match="ignores the options"):  # it resets with {"options": 1}
+        parallel_api_test(env, num_cycles=30)
+
+
+@pytest.mark.parametrize("make", [textcraft_coop_v0.parallel_env, textcraft_coop_v0.env, planner_actor_over_textcraft])
+def test_a_reset_ignores_what_it_does_not_know_and_says_so(make: Callable[[], Any]) -> None:
+    env = make()
+    known = {"split": "test"}
+    with pytest.warns(UserWarning, match=r"ignores the options \['tusk'\]: it knows .*'task'"):
+        env.reset(seed=3, options={"tusk": "x", **known})
+    with_unknown = env.unwrapped.state()
+    env.reset(seed=3, options=known)
+    assert env.unwrapped.state() == with_unknown
+    with pytest.raises(UsageError, match="names"):
+        env.reset(seed=3, options={"task": 7})
 
 
 @TEAMS
