@@ -65,8 +65,9 @@ def test_sides_are_collected_by_figure() -> None:
     assert {name for _, _, name, _ in PAIRS} == set(SIDES)
 
 
-@pytest.mark.parametrize("side", ["gymnasium_side", "openenv_side", "ours"])
 @pytest.mark.slow
+@pytest.mark.rotating
+@pytest.mark.parametrize("side", ["gymnasium_side", "openenv_side", "ours"])
 def test_the_sides_that_are_here_run(side: str) -> None:
     command = [sys.executable, "-m", f"benchmarks.peer_sides.{side}", "0.05"]
     done = subprocess.run(command, cwd=ROOT, env=thread_limits(), capture_output=True, text=True, timeout=240)
@@ -129,6 +130,7 @@ def test_one_core_stands_beside_two() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating
 def test_two_bound_processes_play(tmp_path: Path) -> None:
     out = tmp_path / "cores.json"
     command = [sys.executable, "-m", "benchmarks.cores", "--quick", "--only", "TextCraft", "--out", str(out)]

@@ -191,6 +191,7 @@ def test_the_learning_rate_is_set_before_every_step(tmp_path: Path) -> None:
 
 @pytest.mark.train
 @pytest.mark.slow
+@pytest.mark.rotating
 def test_the_gpu_part_runs_with_a_tiny_model(tmp_path: Path) -> None:
     from agentgym_trl.demonstrations import environment_corpus
     from agentgym_trl.tiny import save_tiny_model

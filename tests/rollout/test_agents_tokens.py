@@ -77,6 +77,7 @@ def masked(segment: TokenTrajectory) -> list[int]:
     return [token for token, mask in zip(segment.ids, segment.assistant_mask, strict=True) if mask]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", ["act", "react"])
 @given(texts=answers, within=limits)
@@ -98,6 +99,7 @@ def without_notes(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, meta={name: value for name, value in trajectory.meta.items() if name != "agent"})
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("context", CONTEXTS)
 @given(texts=answers, within=limits)

@@ -198,6 +198,7 @@ def test_answers_stand_in_the_last_passage() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_oracles_queries_find_every_gold_passage(kind: str, retriever: Retriever) -> None:
     size = sum(QUESTIONS.counts()[kind].values())
