@@ -262,5 +262,5 @@ def test_every_level_is_solved(first: int, actions: Actions) -> None:
                 solve_in(env)
             except (NoOracle, AssertionError) as error:
                 failed.append(f"{level} {seed}: {error}"[:200])
-    assert tried > 90
-    assert len(failed) <= tried / 100, "\n".join(failed)
+    assert tried > 85
+    assert not failed, "\n".join(failed)

@@ -61,7 +61,7 @@ def test_what_is_in_sight_is_what_minigrid_shows() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_in_sight_is_what_minigrid_shows_40_000_times() -> None:
+def test_what_is_in_sight_is_what_minigrid_shows_in_long_play() -> None:
     for number, level in part(enumerate(LEVELS), "babyai view"):
         for seed in range(2):
             count_cells(make_world(level, seed), 210, 2 * number + seed)
