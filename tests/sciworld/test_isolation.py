@@ -18,6 +18,8 @@ pytestmark = pytest.mark.slow
 ALWAYS = ("find-animal", "power-component")
 MORE = ("boil", "grow-plant", "melt", "find-plant", "use-thermometer", "mendelian-genetics-known-plant")
 """Of these a run takes one."""
+TASKS = ("boil", "find-animal", "power-component", *MORE[1:])
+"""All; its place here decides how a task is played."""
 SLOW = {"grow-plant", "mendelian-genetics-known-plant"}
 """Their experts take long."""
 Told = list[tuple[Any, ...]]
@@ -78,7 +80,8 @@ def plays() -> list[Play]:
     """Of each task the expert's first 40 steps in one variation (but for some whose expert takes long), and a
     random player's in another."""
     found = []
-    for number, task in enumerate([*ALWAYS, *part(MORE, "sciworld isolation")]):
+    for task in (*ALWAYS, *part(MORE, "sciworld isolation")):
+        number = TASKS.index(task)
         simplifications = "easy" if number % 3 == 1 else ""
         with closing(make(Play(task, simplifications, ()))) as env:
             env.reset(seed=0, options={"task": f"sciworld/{task}/0"})
@@ -99,7 +102,7 @@ def alone(plays: list[Play]) -> list[Told]:
 
 
 def test_plays_are_worth_comparing(alone: list[Told]) -> None:
-    assert min(len(told) for told in alone) > 3 and sum(len(told) for told in alone) > 60
+    assert min(len(told) for told in alone) > 3 and sum(len(told) for told in alone) > 40
     assert not any(step[-1] == "env_error" for told in alone for step in told)
     assert sum(told[-1][-1] == "success" for told in alone) >= 1
 
