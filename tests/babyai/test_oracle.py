@@ -18,6 +18,7 @@ from agentgym_envs.babyai.scene import Actions, Names, Numbering
 from agentgym_envs.babyai.tasks import unsolvable
 from agentgym_envs.babyai.world import Action, World, make_world
 from agentgym_envs.errors import NoOracle
+from tests.plugins.rotation import part
 from tests.trying import examples
 
 PRIMITIVES = {"turn left", "turn right", "move forward", "pickup", "drop", "toggle"}
@@ -252,7 +253,7 @@ def fits(key: Any, door: Any) -> bool:
 def test_every_level_is_solved(first: int, actions: Actions) -> None:
     env, tried, failed = make(actions), 0, []
     for level in LEVELS:
-        for seed in range(first, first + 10):
+        for seed in part(range(first, first + 10), f"babyai oracle {level}"):
             begin(env, level, seed)
             if env.task is None or not env.task.data["solvable"]:
                 continue
@@ -261,5 +262,5 @@ def test_every_level_is_solved(first: int, actions: Actions) -> None:
                 solve_in(env)
             except (NoOracle, AssertionError) as error:
                 failed.append(f"{level} {seed}: {error}"[:200])
-    assert tried > 900
-    assert len(failed) <= tried / 100, "\n".join(failed)
+    assert tried > 85
+    assert not failed, "\n".join(failed)

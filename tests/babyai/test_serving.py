@@ -27,7 +27,7 @@ def test_many_tasks_at_once_do_not_stop_the_server(api: Api) -> None:
         taking = threads.submit(api.call, session, "take", count=200, seed=4, seq=1)
         while not taking.done():
             answers += api.http.get("/health").status_code == 200
-    assert answers > 20
+    assert answers >= 3, "it answered nobody meanwhile"
     tasks = BabyTasks(("Unlock",)).take(3, seed=4)
     assert [row["id"] for row in taking.result().json()[:3]] == [task.id for task in tasks]
 

@@ -74,7 +74,7 @@ def test_a_digest_is_worked_out_once() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
+@pytest.mark.parametrize("hash_seed", ["0", "4242"])
 def test_another_process_has_the_same_tasks(tasks: BabyTasks, hash_seed: str) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     done = subprocess.run(
@@ -210,7 +210,13 @@ def test_a_strict_second_door_cannot_be_opened() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", ["PutNextS4N1", "PutNextLocalS5N3", "MoveTwoAcrossS5N2"])
+@pytest.mark.parametrize(
+    "level",
+    [
+        "PutNextS4N1",
+        *(pytest.param(level, marks=pytest.mark.rotating) for level in ("PutNextLocalS5N3", "MoveTwoAcrossS5N2")),
+    ],
+)
 def test_what_is_proven_unsolvable_has_no_plan(level: str) -> None:
     """Nor is one found by trying, in the middle of random play, where things that are asked for may be gone."""
     proven = 0
@@ -247,8 +253,10 @@ def test_taking_from_groups(cheap: BabyTasks) -> None:
 
 
 @pytest.mark.slow
-def test_as_many_as_can_be_taken_at_once() -> None:
-    taken = BabyTasks(("OpenDoorsOrderN4Debug",)).take(2_500, split="test")
+@pytest.mark.parametrize("level", ["GoToObjS4", pytest.param("OpenDoorsOrderN4Debug", marks=pytest.mark.rotating)])
+def test_as_many_as_can_be_taken_at_once(level: str) -> None:
+    """Also where half of the worlds cannot be solved."""
+    taken = BabyTasks((level,)).take(2_500, split="test")
     assert len({task.id for task in taken}) == 2_500
     assert all(task.data["solvable"] for task in taken)
 

@@ -9,6 +9,7 @@ from agentgym_envs.babyai.levels import LEVELS
 from agentgym_envs.babyai.view import HOME, SIZE, Seen, View, beside, look, next_cell
 from agentgym_envs.babyai.world import AHEAD, Action, World, make_world
 from tests.babyai.tools import stroll
+from tests.plugins.rotation import part
 from tests.trying import examples
 
 CELLS = range(SIZE * SIZE)
@@ -60,8 +61,8 @@ def test_what_is_in_sight_is_what_minigrid_shows() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_in_sight_is_what_minigrid_shows_40_000_times() -> None:
-    for number, level in enumerate(LEVELS):
+def test_what_is_in_sight_is_what_minigrid_shows_in_long_play() -> None:
+    for number, level in part(enumerate(LEVELS), "babyai view"):
         for seed in range(2):
             count_cells(make_world(level, seed), 210, 2 * number + seed)
 
@@ -72,7 +73,7 @@ def spot(seen: Seen) -> tuple[int, int]:
 
 
 def test_things_are_told_from_the_nearest_on() -> None:
-    for level in LEVELS[::5]:
+    for level in LEVELS[::10]:
         for world in stroll(make_world(level, 6), random.Random(6), 20):
             seen = look(world).seen
             order = [(ahead + abs(right), -ahead, right) for ahead, right in map(spot, seen)]

@@ -372,7 +372,7 @@ PIECES = st.sampled_from(["open", "go to", "focus on", "use", "on", "move", "doo
 
 
 @pytest.mark.slow
-@examples(25)
+@examples(15)
 @given(st.lists(st.lists(PIECES, max_size=6).map(" ".join) | st.text(max_size=30), max_size=10), st.randoms())
 def test_nothing_said_is_the_machines_fault(easy: SciWorldEnv, said: list[str], rng: random.Random) -> None:
     easy.reset(seed=rng.randrange(2**31))

@@ -6,7 +6,7 @@ so its worlds go other ways than those of the same actions alone; here it is kep
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,13 @@ TASKS = (
     *("use-thermometer/11", "identify-life-stages-1/2"),
 )
 WANDERED = (("boil/4", "easy"), ("grow-fruit/5", ""), ("find-plant/2", "teleportAction,openDoors"), ("freeze/0", ""))
+
+
+def in_turns(cases: Sequence[Any]) -> list[Any]:
+    """The first is for every run."""
+    return [cases[0], *(pytest.param(case, marks=pytest.mark.rotating) for case in cases[1:])]
+
+
 JUNK = (
     *("", "0", "1", "-1", "cancel", "help", "objects", "task", "TASK", "reset task", "look", "inventory", "wait1"),
     *("go to door", "look at door", "open door", "look at substance", "Open Door To Kitchen", "dance", "é漢🙂\x00"),
@@ -79,7 +86,7 @@ def agree(env: SciWorldEnv, wrapper: Any, commands: Iterator[str]) -> dict[str, 
     return info
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", in_turns(TASKS))
 def test_gold_paths(make: Callable[..., SciWorldEnv], wrapper: Any, task: str) -> None:
     env = make()
     begin(env, wrapper, task)
@@ -95,8 +102,9 @@ def stray(env: SciWorldEnv, rng: random.Random) -> Iterator[str]:
     yield "focus on agent"
 
 
-@pytest.mark.parametrize(("task", "simplifications"), WANDERED)
-def test_anything_else(make: Callable[..., SciWorldEnv], wrapper: Any, task: str, simplifications: str) -> None:
+@pytest.mark.parametrize("wandered", in_turns(WANDERED))
+def test_anything_else(make: Callable[..., SciWorldEnv], wrapper: Any, wandered: tuple[str, str]) -> None:
+    task, simplifications = wandered
     env = make(simplifications=simplifications)
     begin(env, wrapper, task)
     agree(env, wrapper, stray(env, random.Random(task)))

@@ -12,18 +12,14 @@ import pytest
 
 from agentgym_envs.sciworld import java, pool
 from agentgym_envs.sciworld.env import SciWorldEnv
+from tests.plugins.rotation import part
 
 pytestmark = pytest.mark.slow
-TASKS = (
-    "boil",
-    "find-animal",
-    "power-component",
-    "grow-plant",
-    "melt",
-    "find-plant",
-    "use-thermometer",
-    "mendelian-genetics-known-plant",
-)
+ALWAYS = ("find-animal", "power-component")
+MORE = ("boil", "grow-plant", "melt", "find-plant", "use-thermometer", "mendelian-genetics-known-plant")
+"""Of these a run takes one."""
+TASKS = ("boil", "find-animal", "power-component", *MORE[1:])
+"""All; its place here decides how a task is played."""
 SLOW = {"grow-plant", "mendelian-genetics-known-plant"}
 """Their experts take long."""
 Told = list[tuple[Any, ...]]
@@ -84,7 +80,8 @@ def plays() -> list[Play]:
     """Of each task the expert's first 40 steps in one variation (but for some whose expert takes long), and a
     random player's in another."""
     found = []
-    for number, task in enumerate(TASKS):
+    for task in (*ALWAYS, *part(MORE, "sciworld isolation")):
+        number = TASKS.index(task)
         simplifications = "easy" if number % 3 == 1 else ""
         with closing(make(Play(task, simplifications, ()))) as env:
             env.reset(seed=0, options={"task": f"sciworld/{task}/0"})
@@ -105,9 +102,9 @@ def alone(plays: list[Play]) -> list[Told]:
 
 
 def test_plays_are_worth_comparing(alone: list[Told]) -> None:
-    assert min(len(told) for told in alone) > 3 and sum(len(told) for told in alone) > 200
+    assert min(len(told) for told in alone) > 3 and sum(len(told) for told in alone) > 40
     assert not any(step[-1] == "env_error" for told in alone for step in told)
-    assert sum(told[-1][-1] == "success" for told in alone) >= 3
+    assert sum(told[-1][-1] == "success" for told in alone) >= 1
 
 
 def test_in_turn_as_alone(plays: list[Play], alone: list[Told]) -> None:
@@ -115,7 +112,7 @@ def test_in_turn_as_alone(plays: list[Play], alone: list[Told]) -> None:
 
 
 def test_a_neighbours_junk_loads_questions_and_plans_change_nothing(plays: list[Play], alone: list[Told]) -> None:
-    rng, chosen = random.Random(0), range(1, len(plays), 4)
+    rng, chosen = random.Random(0), range(1, len(plays), 2)
     with closing(SciWorldEnv(split=None, jvms=1, simplifications="easy")) as neighbour:
         neighbour.reset(seed=0)
 
@@ -139,7 +136,7 @@ def test_sixteen_threads_in_two_machines_as_alone(
 ) -> None:
     monkeypatch.setattr(pool, "ENVIRONMENTS_PER_JVM", 8)
     pool.shut_down()
-    both, expected = (2 * plays)[:16], (2 * alone)[:16]
+    both, expected = (4 * plays)[:16], (4 * alone)[:16]
     with ExitStack() as stack, ThreadPoolExecutor(16) as threads:
         envs = [stack.enter_context(closing(make(play, jvms=2))) for play in both]
         told = list(threads.map(lambda env, play: list(steps(env, play)), envs, both))

@@ -16,6 +16,8 @@ from agentgym_envs.errors import EnvError, MissingExtra, UsageError
 from agentgym_envs.sciworld import java
 from agentgym_envs.sciworld.env import SciWorldEnv
 from agentgym_envs.sciworld.java import check_java_path, end_process, start_java
+from tests.sciworld.tools import running
+from tests.waiting import until
 
 JAVAS = list(java.javas())
 
@@ -75,7 +77,7 @@ def test_a_java_path_that_is_no_java(program: str) -> None:
     with pytest.raises(EnvError, match=f"^{program} does not start the simulator: ") as raised:
         start_java(program, 200, 30.0)
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 900
-    assert time.monotonic() - start < java.START_SECONDS / 2, "it was waited for"
+    assert time.monotonic() - start < java.START_SECONDS, "it was waited for"
 
 
 @pytest.mark.slow
@@ -84,11 +86,8 @@ def test_one_that_never_answers_is_given_up_with_its_children(monkeypatch: pytes
     place = script(tmp_path / "java", f"sleep 1000 & echo $! > {tmp_path}/child; wait")
     with pytest.raises(EnvError, match="did not answer within 3 s"):
         start_java(place, 200, 30.0)
-    assert not running(int((tmp_path / "child").read_text()))
-
-
-def running(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    child = int((tmp_path / "child").read_text())
+    until(lambda: not running(child))  # an orphan, which another process buries
 
 
 @pytest.mark.parametrize("path", ["/nowhere/java", "/", "", 3, "\0"])

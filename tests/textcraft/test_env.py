@@ -297,7 +297,7 @@ def test_nothing_is_loaded_on_import() -> None:
 
 
 @pytest.mark.slow
-def test_memory_stays_flat_over_20_000_episodes() -> None:
+def test_memory_stays_flat_over_thousands_of_episodes() -> None:
     import psutil
 
     process = psutil.Process()
@@ -312,5 +312,5 @@ def test_memory_stays_flat_over_20_000_episodes() -> None:
                 each.step(command)
         return process.memory_info().rss
 
-    warm = episodes(0, 5_000)
-    assert episodes(5_000, 25_000) - warm < 4 * 2**20
+    warm = episodes(0, 4_000)
+    assert episodes(4_000, 10_000) - warm < 2 * 2**20
