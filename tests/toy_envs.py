@@ -7,6 +7,7 @@ import itertools
 import os
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,17 @@ from agentgym_envs.core import Transition
 from agentgym_envs.registration import register
 from agentgym_envs.task import Task
 from tests.toy import CountEnv
+from tests.waiting import until
 
 HERE = "tests.toy_envs:"
 RELEASE = threading.Event()
 """Ends every hang in this process, so that a test leaves no thread behind."""
+
+
+def wait_for(path: str) -> None:
+    """Say in a file beside it that the wait has begun, and wait until a file is there."""
+    Path(path + ".begun").touch()
+    until(Path(path).exists)
 
 
 class TrickyEnv(CountEnv):
@@ -34,6 +42,9 @@ class TrickyEnv(CountEnv):
         match command.split():
             case ["sleep", seconds]:
                 RELEASE.wait(float(seconds))
+                return Transition("slept")
+            case ["await", path]:
+                wait_for(path)
                 return Transition("slept")
             case ["hang"]:
                 RELEASE.wait(60)
@@ -76,6 +87,9 @@ class AsyncEnv(CountEnv):
         match command.split():
             case ["sleep", seconds]:
                 await asyncio.sleep(float(seconds))
+                return Transition("slept")
+            case ["await", path]:
+                await asyncio.to_thread(wait_for, path)
                 return Transition("slept")
             case ["cancelled"]:
                 future = asyncio.get_running_loop().create_future()

@@ -1,6 +1,6 @@
 """`send` and `recv`: act where an answer is there already, and wait for nobody else."""
 
-import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 from agentgym_envs.errors import EpisodeOver, UnknownTask, UsageError
 from tests.toy_envs import RELEASE
 from tests.vector.conftest import Make
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
 
@@ -41,42 +41,46 @@ def test_send_and_recv_are_the_halves_of_step(make: Make, backend: Any, infos: A
 
 
 @pytest.mark.parametrize("backend", WAITING)
-def test_a_straggler_holds_up_nobody(make: Make, backend: Any) -> None:
+def test_a_straggler_holds_up_nobody(make: Make, backend: Any, tmp_path: Path) -> None:
     envs = make(NAMES[backend], backend=backend)
     envs.reset(seed=0, options=NINE)
-    begun = time.monotonic()
-    envs.send(("sleep 2", "up", "up"))
+    envs.send((f"await {tmp_path}/go", "up", "up"))
     for turn in range(1, 6):
         observations, rewards, _, _, infos = envs.recv(min_num=2)
         assert infos["env_id"].tolist() == [1, 2] and rewards.shape == (2,)
         assert observations == (str(turn), str(turn))
         envs.send(("up", "up"), env_ids=infos["env_id"])
     envs.recv(min_num=2)
+    (tmp_path / "go").touch()
     observations, *_, infos = envs.recv()
     assert (observations, infos["env_id"].tolist()) == (("slept",), [0])
-    assert time.monotonic() - begun >= 1.9
     assert envs.step(("up", "up", "up"))[0] == ("1", "7", "7")
 
 
 @pytest.mark.parametrize("backend", WAITING)
-def test_steps_of_different_environments_overlap(make: Make, backend: Any) -> None:
+def test_steps_of_different_environments_overlap(make: Make, backend: Any, tmp_path: Path) -> None:
+    """Each waits for a file that is there only when all have begun."""
     envs = make(NAMES[backend], 6, backend=backend)
     envs.reset(seed=0, options=NINE)
-    begun = time.monotonic()
-    envs.step(("sleep 1",) * 6)
-    assert time.monotonic() - begun < 5
+    envs.send([f"await {tmp_path}/{place}" for place in range(6)])
+    until(lambda: all((tmp_path / f"{place}.begun").exists() for place in range(6)))
+    for place in range(6):
+        (tmp_path / str(place)).touch()
+    assert envs.recv()[0] == ("slept",) * 6
 
 
 @pytest.mark.parametrize("backend", WAITING)
-def test_recv_gives_up_waiting_and_nothing_is_lost(make: Make, backend: Any) -> None:
+def test_recv_gives_up_waiting_and_nothing_is_lost(make: Make, backend: Any, tmp_path: Path) -> None:
     envs = make(NAMES[backend], 2, backend=backend, infos="list")
     envs.reset(seed=0, options=NINE)
-    envs.send(("sleep 2",), env_ids=[1])
+    envs.send((f"await {tmp_path}/go",), env_ids=[1])
     for timeout in (0, 0.05):
         observations, *_, infos = envs.recv(timeout=timeout)
         assert (observations, infos) == ((), [])
     envs.send(("up",), env_ids=[0])
-    assert envs.recv(min_num=2, timeout=0.8)[0] == ("1",)
+    batches = iter(lambda: envs.recv(min_num=2, timeout=0.1)[0], None)
+    assert next(batch for batch in batches if batch) == ("1",)
+    (tmp_path / "go").touch()
     assert envs.recv(timeout=SECONDS)[0] == ("slept",)
 
 
@@ -89,10 +93,10 @@ def test_nothing_under_way_is_an_empty_batch(make: Make) -> None:
 
 
 @pytest.mark.parametrize("backend", WAITING)
-def test_who_is_under_way_is_asked_nothing_else(make: Make, backend: Any) -> None:
+def test_who_is_under_way_is_asked_nothing_else(make: Make, backend: Any, tmp_path: Path) -> None:
     envs = make(NAMES[backend], backend=backend)
     envs.reset(seed=0, options=NINE)
-    envs.send(("sleep 1",), env_ids=[1])
+    envs.send((f"await {tmp_path}/go",), env_ids=[1])
     for call in (
         lambda: envs.send(("up",), env_ids=[1]),
         lambda: envs.step(("up",) * 3),
@@ -105,6 +109,7 @@ def test_who_is_under_way_is_asked_nothing_else(make: Make, backend: Any) -> Non
         with pytest.raises(UsageError, match=r"environments \[1\] are under way"):
             call()
     envs.send(("up",), env_ids=[0])
+    (tmp_path / "go").touch()
     assert envs.recv()[0] == ("1", "slept")
 
 
@@ -153,11 +158,11 @@ def test_a_reset_that_was_refused_leaves_the_others_results(make: Make) -> None:
 
 
 @pytest.mark.parametrize("backend", WAITING)
-def test_autoreset_goes_on_while_a_straggler_is_awaited(make: Make, backend: Any) -> None:
+def test_autoreset_goes_on_while_a_straggler_is_awaited(make: Make, backend: Any, tmp_path: Path) -> None:
     for mode in ("NextStep", "SameStep"):
         envs = make(NAMES[backend], 2, backend=backend, autoreset_mode=mode)
         envs.reset(seed=0, options={"task": "count/2"})
-        envs.send(("sleep 1", "up"))
+        envs.send((f"await {tmp_path}/{mode}", "up"))
         ends = []
         for _ in range(4):
             *_, terminations, _, infos = envs.recv(min_num=1)
@@ -165,6 +170,7 @@ def test_autoreset_goes_on_while_a_straggler_is_awaited(make: Make, backend: Any
             ends.append(bool(terminations[0]))
             envs.send(("give up",), env_ids=[1])
         assert ends == ([False, True, False, True] if mode == "NextStep" else [False, True, True, True])
+        (tmp_path / mode).touch()
         envs.close()
 
 
