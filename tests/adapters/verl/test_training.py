@@ -101,10 +101,11 @@ def test_training_goes_on_where_environments_fail_and_after_a_resume(begun: Run,
 
 def test_a_critic_is_trained_and_resumed(begun: Run, resumed: Run) -> None:
     """Its values begin at 0; a critic that was not loaded would begin there again."""
-    first, *later = begun.metrics[1], begun.metrics[2], resumed.metrics[3], resumed.metrics[4]
-    assert first["critic/values/mean"] == 0 < first["critic/returns/mean"]
-    assert all(metrics["critic/values/mean"] > 0.02 for metrics in later)
-    assert all(metrics["critic/grad_norm"] > 0 for metrics in (first, *later))
+    steps = begun.metrics[1], begun.metrics[2], resumed.metrics[3], resumed.metrics[4]
+    first, *later = (metrics["critic/values/mean"] for metrics in steps)
+    assert first == 0 < steps[0]["critic/returns/mean"]
+    assert min(later) > 0.01, later
+    assert all(metrics["critic/grad_norm"] > 0 for metrics in steps)
 
 
 def test_the_limit_of_turns_grows_and_goes_on_after_a_resume(begun: Run, resumed: Run) -> None:
