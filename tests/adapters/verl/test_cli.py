@@ -55,6 +55,19 @@ def train(agentgym: Train, request: pytest.FixtureRequest) -> Train:
     return lambda *words: agentgym("verl", "train", "grpo", "--model", model, "--out", "out", *words)
 
 
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, str]]]:
+    """Commands and environments of the processes that were to be started; none is, and each counts as failed."""
+    found: list[tuple[list[str], dict[str, str]]] = []
+
+    def note(command: list[str], environ: dict[str, str]) -> int:
+        found.append((command, environ))
+        return 1
+
+    monkeypatch.setattr("agentgym_verl.cli.runs.launch", note)
+    return found
+
+
 def test_the_commands_are_listed(agentgym: Train) -> None:
     assert "verl" in agentgym("--help")[1]
     for words in ([], ["--help"]):
@@ -279,16 +292,17 @@ class TestComposed:
         code, _, said = train("--env", "textcraft")
         assert code == 2 and "VERL_USE_EXTERNAL_PLUGINS=none keeps verl from loading the agent loop" in said
 
-    def test_a_run_claims_its_directory_and_goes_on(self, train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
-        """verl itself stops at once: Ray refuses what it is told, and starts nothing."""
-        words = ("--env", "textcraft", "--tasks", "32", "--groups", "depth-1", "+ray_kwargs.ray_init.colour=red")
+    def test_a_run_claims_its_directory_and_goes_on(
+        self, train: Train, launched: list[Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        words, environ = ("--env", "textcraft", "--tasks", "32", "--groups", "depth-1"), dict(os.environ)
         code, _, said = train(*words)
         assert code == 1 and "Go on with the same command and --resume" in said
-        out = Path("out")
+        out, (command, given) = Path("out"), launched.pop()
+        assert command[0] == sys.executable and given == environ
+        assert stock(command[2:], monkeypatch, capfd) == yaml.safe_load((out / "config.yaml").read_text())
         settings = json.loads((out / "run.json").read_text())
         assert (settings["algorithm"], settings["env"], settings["groups"]) == ("grpo", [f"{CRAFT}:1"], ["depth-1"])
-        config = yaml.safe_load((out / "config.yaml").read_text())
-        assert config["ray_kwargs"]["ray_init"]["colour"] == "red"
         files = [out / "data" / name for name in ("train.parquet", "val.parquet")]
         before = [path.stat().st_mtime_ns for path in files]
         assert len(read_rows(files[0])) == 32
@@ -296,17 +310,11 @@ class TestComposed:
         assert "holds a run already; go on with it by --resume, or choose another --out" in train(*words)[2]
         code, _, said = train(*words, "--seed", "1", "--resume")
         assert code == 2 and "holds another run: its seed is 0, not 1" in said
+        assert not launched
         (out / "metrics.jsonl").touch()
-        begun: list[list[str]] = []
-
-        def note(command: list[str], environ: object) -> int:
-            begun.append(command)
-            return 1
-
-        monkeypatch.setattr("agentgym_verl.cli.runs.launch", note)
         code, _, said = train(*words, "--resume")
         log = f"VERL_FILE_LOGGER_PATH={out.absolute()}/metrics.jsonl.1"
-        assert code == 1 and log in said and any(word.endswith(log) for word in begun[0])
+        assert code == 1 and log in said and any(word.endswith(log) for word in launched[0][0])
         assert [path.stat().st_mtime_ns for path in files] == before
 
     def test_a_dataset_that_was_made_before(self, train: Train, tmp_path: Path) -> None:
