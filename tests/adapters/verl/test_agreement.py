@@ -6,23 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import pytest
-import torch
-from omegaconf import OmegaConf
 
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.core import text_env
 from agentgym_envs.rollout import ChatCodec
-from agentgym_trl.advantages import ESTIMATORS, Batch, Credit
-from agentgym_trl.columns import prompt_of
-from agentgym_trl.rollout import make_rollout_func
 from agentgym_verl.rows import Row
 from tests.rollout.families import FAMILIES, UP
 
-pytestmark = pytest.mark.slow
+if TYPE_CHECKING:  # torch and TRL take seconds, so the tests import them, and not who collects the tests
+    import torch
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("verl")]
 
 MEMBERS = 4
 ENVS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
@@ -111,6 +109,9 @@ class Policy:
 
 
 def through_trl(name: str, limits: dict[str, int], tokenizer: Any, logprob: Any) -> dict[str, Any]:
+    from agentgym_trl.columns import prompt_of
+    from agentgym_trl.rollout import make_rollout_func
+
     env_id, kwargs, _ = ENVS[name]
     rollout = make_rollout_func(
         env_id,
@@ -188,9 +189,11 @@ def with_tokenizer(make_worker: Any, tokenizer: Any) -> Any:
     return make
 
 
-def padded(rows: Sequence[Sequence[float]], dtype: Any = torch.float64) -> torch.Tensor:
+def padded(rows: Sequence[Sequence[float]], dtype: Any = None) -> torch.Tensor:
+    import torch
+
     width = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=dtype)
+    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=dtype or torch.float64)
 
 
 def verl_advantages(
@@ -231,6 +234,11 @@ def test_both_give_the_same_advantages(
     name: str, make_worker: Any, stub: Any, tokenizer: Any, base_config: Any
 ) -> None:
     """Where both have the same quantity: discounts by token, no value after a cut, and GRPO's small constant apart."""
+    import torch
+    from omegaconf import OmegaConf
+
+    from agentgym_trl.advantages import ESTIMATORS, Batch, Credit
+
     limits = {**LIMITS["wide"], "turns": 7}
     trl = through_trl(name, limits, tokenizer, stub.logprob)
     verl = through_verl(name, limits, make_worker, stub)
@@ -256,6 +264,13 @@ def test_both_give_the_same_advantages(
 
 def test_both_compare_what_is_left_of_a_group(make_worker: Any, stub: Any, tokenizer: Any, base_config: Any) -> None:
     """An episode that the environment spoiled is in TRL's batch without weight; in verl's it is missing."""
+    import torch
+    from omegaconf import OmegaConf
+
+    from agentgym_trl.advantages import ESTIMATORS, Batch, Credit
+    from agentgym_trl.columns import prompt_of
+    from agentgym_trl.rollout import make_rollout_func
+
     codec, end = ChatCodec(tokenizer), 259
     crash = codec.encode_answer("crash")
     group = [[[UP, end]] * 9, [[10, UP, end], crash], [[9, UP, end], [33, end], [33, end]], [[33, end]] * 3]

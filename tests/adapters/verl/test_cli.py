@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shlex
 import signal
 import subprocess
@@ -25,7 +26,9 @@ from agentgym_verl.cli.launch import command_of, launch, shown
 from agentgym_verl.cli.overrides import CONFIG_DIR
 from agentgym_verl.dataset import read_rows, write_rows
 from agentgym_verl.rows import Row
+from tests.waiting import SECONDS
 
+pytestmark = pytest.mark.xdist_group("verl")
 CRAFT, BABY = "AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0"
 Train = Callable[..., tuple[int, str, str]]
 
@@ -50,6 +53,19 @@ def train(agentgym: Train, request: pytest.FixtureRequest) -> Train:
     needed = request.node.get_closest_marker("slow") is not None
     model = request.getfixturevalue("model_path") if needed else "model"
     return lambda *words: agentgym("verl", "train", "grpo", "--model", model, "--out", "out", *words)
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, str]]]:
+    """Commands and environments of the processes that were to be started; none is, and each counts as failed."""
+    found: list[tuple[list[str], dict[str, str]]] = []
+
+    def note(command: list[str], environ: dict[str, str]) -> int:
+        found.append((command, environ))
+        return 1
+
+    monkeypatch.setattr("agentgym_verl.cli.runs.launch", note)
+    return found
 
 
 def test_the_commands_are_listed(agentgym: Train) -> None:
@@ -116,42 +132,43 @@ _WAIT = """
 import signal, sys, time
 try:
     print("ready", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     sys.exit(5)
 """
 
 
-@pytest.mark.slow
+def ours(code: str, before: str = "") -> dict[str, Any]:
+    """Arguments of `Popen`: a process of ours that launches one with that code; `before` is run before.
+
+    Signals are as in a terminal, whatever the tests were started to ignore (nohup, a background shell).
+    """
+    text = (
+        "import signal, sys\nfrom agentgym_verl.cli.launch import launch\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+        f"{before}\nsys.exit(launch([sys.executable, '-c', {code!r}], {{}}))"
+    )
+    return {"args": python(text), "env": {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}}
+
+
 @pytest.mark.parametrize(
     "number, code, said",
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")],
 )
 def test_signals_are_passed_on(number: int, code: int, said: str) -> None:
     """To the process, once; ours lives until that one has ended."""
-    ours = (
-        "import sys\nfrom agentgym_verl.cli.launch import launch\n"
-        f"sys.exit(launch([sys.executable, '-c', {_WAIT!r}], {{}}))"
-    )
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(python(ours), stdout=subprocess.PIPE, text=True, env=environ) as process:
+    with subprocess.Popen(**ours(_WAIT), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(number)
-        assert process.wait(30) == code
+        assert process.wait(SECONDS) == code
         assert process.stdout.read().strip() == said
 
 
-@pytest.mark.slow
 def test_who_is_to_ignore_a_terminal_s_end_ignores_it() -> None:
-    ours = (
-        "import signal, sys\nfrom agentgym_verl.cli.launch import launch\n"
-        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "code = 'import os, signal; os.kill(os.getppid(), signal.SIGHUP); os.kill(os.getpid(), signal.SIGHUP)'\n"
-        "sys.exit(launch([sys.executable, '-c', code], {}))"
-    )
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run(python(ours), env=environ, timeout=30).returncode == 0
+    code = "import os, signal; os.kill(os.getppid(), signal.SIGHUP); os.kill(os.getpid(), signal.SIGHUP)"
+    process = subprocess.run(**ours(code, "signal.signal(signal.SIGHUP, signal.SIG_IGN)"), timeout=SECONDS)
+    assert process.returncode == 0
 
 
 def test_the_viewer_reads_verls_metrics(tmp_path: Path) -> None:
@@ -166,19 +183,11 @@ def test_the_viewer_reads_verls_metrics(tmp_path: Path) -> None:
     assert run["series"] == ["actor/loss"]
 
 
-_IN_FORKS = """
-import json, os, runpy, sys
-import verl.trainer.main_ppo
-for place, words in enumerate(json.loads(sys.argv[1])):
-    if not (child := os.fork()):
-        os.dup2(os.open(f"{place}.yaml", os.O_WRONLY | os.O_CREAT), 1)
-        sys.argv = words
-        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
-        sys.exit()
-    if os.waitpid(child, 0)[1]:
-        sys.exit(1)
-"""
-"""Runs stock verl with the words of each list and leaves what it says in a file; it is imported once for all."""
+def stock(words: list[str], monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
+    """The configuration that verl's own `main_ppo` composes of the words of a command."""
+    monkeypatch.setattr(sys, "argv", [*words, "--cfg", "job", "--resolve"])
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+    return yaml.safe_load(capfd.readouterr().out)
 
 
 class TestComposed:
@@ -215,15 +224,15 @@ class TestComposed:
         code, _, said = agentgym(*words, "/no/model")
         assert code == 2 and "the tokenizer of '/no/model' does not load" in said
 
-    def test_stock_verl_composes_the_same(self, train: Train) -> None:
+    def test_stock_verl_composes_the_same(
+        self, train: Train, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
         out = train("--env", "textcraft", "--dry-run")[1]
         command = shlex.split(out[: out.index("\nmodel_engine")].replace("\n#", "\n").replace("\\\n", "")[1:])
         assert command[1:3] == ["-m", "verl.trainer.main_ppo"]
         beside = [word.replace("--config-path", "--config-dir") for word in command]
-        asked = json.dumps([[*words[2:], "--cfg", "job", "--resolve"] for words in (command, beside)])
-        subprocess.run([*python(_IN_FORKS), asked], check=True)
-        for place in range(2):
-            assert yaml.safe_load(Path(f"{place}.yaml").read_text()) == yaml.safe_load(out)
+        for words in (command, beside):
+            assert stock(words[2:], monkeypatch, capfd) == yaml.safe_load(out)
 
     def test_limits_and_lengths_of_an_environment_of_ones_own_choice(self, train: Train) -> None:
         words = ("--env", "textcraft:3", "--env", "babyai", "--rounds", "TextCraft=5,10;BabyAI=6", "--every", "7")
@@ -283,16 +292,17 @@ class TestComposed:
         code, _, said = train("--env", "textcraft")
         assert code == 2 and "VERL_USE_EXTERNAL_PLUGINS=none keeps verl from loading the agent loop" in said
 
-    def test_a_run_claims_its_directory_and_goes_on(self, train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
-        """verl itself stops at once: there is no GPU to be had here, and Ray is told of none."""
-        words = ("--env", "textcraft", "--tasks", "32", "--groups", "depth-1", "ray_kwargs.ray_init.num_cpus=nonsense")
+    def test_a_run_claims_its_directory_and_goes_on(
+        self, train: Train, launched: list[Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        words, environ = ("--env", "textcraft", "--tasks", "32", "--groups", "depth-1"), dict(os.environ)
         code, _, said = train(*words)
         assert code == 1 and "Go on with the same command and --resume" in said
-        out = Path("out")
+        out, (command, given) = Path("out"), launched.pop()
+        assert command[0] == sys.executable and given == environ
+        assert stock(command[2:], monkeypatch, capfd) == yaml.safe_load((out / "config.yaml").read_text())
         settings = json.loads((out / "run.json").read_text())
         assert (settings["algorithm"], settings["env"], settings["groups"]) == ("grpo", [f"{CRAFT}:1"], ["depth-1"])
-        config = yaml.safe_load((out / "config.yaml").read_text())
-        assert config["ray_kwargs"]["ray_init"]["num_cpus"] == "nonsense"
         files = [out / "data" / name for name in ("train.parquet", "val.parquet")]
         before = [path.stat().st_mtime_ns for path in files]
         assert len(read_rows(files[0])) == 32
@@ -300,17 +310,11 @@ class TestComposed:
         assert "holds a run already; go on with it by --resume, or choose another --out" in train(*words)[2]
         code, _, said = train(*words, "--seed", "1", "--resume")
         assert code == 2 and "holds another run: its seed is 0, not 1" in said
+        assert not launched
         (out / "metrics.jsonl").touch()
-        begun: list[list[str]] = []
-
-        def note(command: list[str], environ: object) -> int:
-            begun.append(command)
-            return 1
-
-        monkeypatch.setattr("agentgym_verl.cli.runs.launch", note)
         code, _, said = train(*words, "--resume")
         log = f"VERL_FILE_LOGGER_PATH={out.absolute()}/metrics.jsonl.1"
-        assert code == 1 and log in said and any(word.endswith(log) for word in begun[0])
+        assert code == 1 and log in said and any(word.endswith(log) for word in launched[0][0])
         assert [path.stat().st_mtime_ns for path in files] == before
 
     def test_a_dataset_that_was_made_before(self, train: Train, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ PAPER = {
     ("webarena", "scaling"): ("8,12,15", 80, 32, 4, 4, 2, 25, 750, 14098, 512),
 }
 NEEDED = ["actor_rollout_ref.model.path=model", "data.train_files=train.parquet", "data.val_files=val.parquet"]
+pytestmark = pytest.mark.xdist_group("verl")
 GROUPS: dict[str, list[tuple[str, ...]]] = {
     "settings": [(), *((f"scenario={s}", f"horizon={h}") for s, h in PAPER)],
     **{
@@ -65,6 +66,18 @@ def pairwise(groups: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
 
 
 COMBINATIONS = list(pairwise(list(GROUPS.values())))
+
+
+def core(combinations: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Combinations in which every choice of an algorithm, hardware, engine and mode occurs."""
+    left = {choice for one in combinations for choice in one[1:]}
+    for one in combinations:
+        if left & set(one):
+            left -= set(one)
+            yield one
+
+
+CORE = set(core(COMBINATIONS))
 
 
 def test_the_groups_are_all_there() -> None:
@@ -178,7 +191,11 @@ def test_every_other_setting_is_verls() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("stub")
-@pytest.mark.parametrize("chosen", COMBINATIONS, ids=lambda chosen: " ".join(itertools.chain(*chosen)))
+@pytest.mark.parametrize(
+    "chosen",
+    [pytest.param(one, marks=() if one in CORE else pytest.mark.rotating) for one in COMBINATIONS],
+    ids=lambda chosen: " ".join(itertools.chain(*chosen)),
+)
 def test_verl_takes_every_combination(chosen: tuple[tuple[str, ...], ...], model_path: Path) -> None:
     """Every pair of choices occurs; each choice is where it belongs, whatever else was chosen."""
     from verl.trainer.ppo.utils import need_critic, need_reference_policy

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from agentgym_envs.errors import EngineError, EnvError, UsageError
 from agentgym_envs.trajectory import read_trajectories
-from agentgym_trl.tiny import make_tokenizer
 from tests.rollout.families import FAMILIES, UP
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("verl")]
 
 END = 259
 UPS = [[UP, END]] * 9
@@ -101,6 +99,8 @@ def test_what_the_server_is_asked(make_worker: Any, stub: Any) -> None:
 
 
 def tiny() -> Any:
+    from agentgym_trl.tiny import make_tokenizer  # takes seconds
+
     return make_tokenizer(["Count to 3. Lucky number: 12", "up Unknown command"] * 20)
 
 
@@ -125,6 +125,8 @@ def test_the_ids_are_those_of_the_whole_conversation(family: str, make_worker: A
 
 @pytest.mark.parametrize("reward", ["per_turn", "final"])
 def test_where_rewards_lie(reward: str, make_worker: Any, stub: Any) -> None:
+    import torch
+
     worker = make_worker([[UP, END], [33, END], [UP, END], [UP, END]], agentgym={"reward": reward})
     (row,) = worker.play([stub.count()]).rows.values()
     ends = [end - 1 for _, end in spans(row)]
@@ -359,6 +361,8 @@ def test_making_the_loop_is_cheap(make_worker: Any, stub: Any) -> None:
 
 
 def test_routed_experts_go_with_the_tokens(make_worker: Any, stub: Any) -> None:
+    import torch
+
     class Routing(stub.StubServer):  # type: ignore[misc]
         async def generate(self, request_id: str, **kwargs: Any) -> Any:
             output = await super().generate(request_id, **kwargs)

@@ -72,7 +72,11 @@ def whole_episode(env: gym.Env[str, str], task: str) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("env_id", "task"),
-    [("TextCraft", "textcraft/214"), ("BabyAI", None), ("SciWorld", None)],
+    [
+        ("TextCraft", "textcraft/214"),
+        pytest.param("BabyAI", None, marks=pytest.mark.rotating),
+        pytest.param("SciWorld", None, marks=pytest.mark.rotating),
+    ],
 )
 def test_whole_episodes_are_those_of_a_local_environment(
     nodes: TwoNodes, pool: RayPool, env_id: str, task: str | None
@@ -172,13 +176,14 @@ def test_placements(nodes: TwoNodes) -> None:
     until(lambda: nodes_of("spread") == (here, {nodes.head, second}))  # as far as Ray knows of a new node
 
 
-@pytest.mark.parametrize("action", ["die", "exit", "raise", "odd"])
-def test_a_failure_costs_one_episode(pool: RayPool, action: str) -> None:
+def test_a_failure_costs_one_episode(pool: RayPool) -> None:
     twin, other = begun(pool), begun(pool)
-    info = twin.step(action)[4]
-    assert (info["stop_reason"], info["turn"]) == ("env_error", 1)
-    assert twin.reset(seed=0, options=NINE)[1]["stop_reason"] is None
-    assert twin.step("up")[0] == other.step("up")[0] == "1"
+    for action in "die", "exit", "raise", "odd":
+        info = twin.step(action)[4]
+        assert (info["stop_reason"], info["turn"]) == ("env_error", 1), action
+        assert other.step("up")[4]["stop_reason"] is None, action
+        assert twin.reset(seed=0, options=NINE)[1]["stop_reason"] is None, action
+    assert twin.step("up")[0] == "1" and other.step("up")[0] == "5"
     assert [len(host.sessions) for host in pool.hosts] == [2]
 
 
@@ -199,15 +204,14 @@ def test_slow_environments_hold_up_no_other(pool: RayPool) -> None:
     slow, other = [begun(pool, SLOW) for _ in range(3)], begun(pool)
     answers: list[Any] = []
     for twin in slow:
-        posted = twin.posted(Ask("step", "sleep 4"), answers.append)
+        posted = twin.posted(Ask("step", "sleep 3"), answers.append)
         assert posted is not None
         posted[0].post([posted[1]])
         time.sleep(0.1)  # a frame each
     began = time.monotonic()
-    assert other.step("up")[0] == "1"
-    assert time.monotonic() - began < 2 and not answers
+    assert other.step("up")[0] == "1" and not answers
     until(lambda: len(answers) == 3)
-    assert time.monotonic() - began < 8, "they slept one after the other"
+    assert time.monotonic() - began < 3 * 3, "they slept one after the other"
 
 
 def test_a_node_that_is_lost_ends_its_episodes_and_another_takes_the_next(

@@ -31,7 +31,9 @@ _ENVIRONMENT = {
     "VERL_USE_EXTERNAL_MODULES": "tests.adapters.verl.cpu.plugin",
     "VERL_PLATFORM": "cpu",
     "VERL_ENGINE_DEVICE": "cuda",
-    "PYTHONPATH": os.pathsep.join(str(ROOT / path) for path in (".", "adapters/trl", "adapters/verl")),
+    "PYTHONPATH": os.pathsep.join(
+        str(ROOT / path) for path in (".", "adapters/trl", "adapters/verl", "tests/adapters/verl/cpu/site")
+    ),
     "OMP_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_OFFLINE": "1",
@@ -100,7 +102,7 @@ def prepare(folder: Path, train: Sequence[Row], val: Sequence[Row]) -> Path:
 
 
 def launch(
-    folder: Path, *overrides: str, seconds: float = 480, until: Callable[[], bool] | None = None, name: str = "run"
+    folder: Path, *overrides: str, seconds: float = 900, until: Callable[[], bool] | None = None, name: str = "run"
 ) -> Run:
     """Train until the run ends; with `until`, until that holds, then interrupt it as Ctrl-C does.
 
@@ -111,8 +113,9 @@ def launch(
     began, metrics, mark = time.monotonic(), folder / f"{name}.jsonl", {_MARK: uuid4().hex}
     environment = {**os.environ, **_ENVIRONMENT, **mark, "VERL_FILE_LOGGER_PATH": str(metrics)}
     with _ray_folder() as temp, (folder / "run.log").open("ab") as log:
+        environment["RAY_TMPDIR"] = temp  # in /tmp/ray there may be another user's cluster, or another run's
+        environment.pop("RAY_ADDRESS", None)
         command = [sys.executable, "-m", "verl.trainer.main_ppo", *overrides, "+size=tiny"]
-        command.append(f"++ray_kwargs.ray_init._temp_dir={temp}")
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
         try:
             _wait(process, began + seconds, until)

@@ -19,6 +19,8 @@ REPO = Path(__file__).parents[3]
 ENVS = "envs"
 _MEMORY = 80 * 2**20
 _ADDED = {
+    "RAY_health_check_initial_delay_ms": "500",
+    "RAY_health_check_period_ms": "500",  # for a node that is gone; how long a slow one may take is another setting
     "PYTHONPATH": os.pathsep.join(map(str, (REPO, REPO / "adapters" / "verl"))),
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the new behaviour, without a warning
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -52,8 +54,9 @@ def two_nodes() -> Iterator[TwoNodes]:
 
     folder = tempfile.mkdtemp(prefix="agr-")  # a short path: sockets are there
     environ, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
-    os.environ.update(_ADDED)
-    head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": _MEMORY, "temp_dir": folder}
+    os.environ.update(_ADDED, RAY_TMPDIR=folder)
+    os.environ.pop("RAY_ADDRESS", None)
+    head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": _MEMORY}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray leaves files open
         cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=False)

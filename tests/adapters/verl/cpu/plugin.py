@@ -23,11 +23,14 @@ def _with_one_gloo(backend: str | None = None, *args: Any, **kwargs: Any) -> Any
     return _init_process_group("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
 
 
-def _without_flash_attention(*args: Any, **kwargs: Any) -> Any:
-    """Verl asks for flash attention in every critic."""
+def _load_new_critic(*args: Any, **kwargs: Any) -> Any:
+    """Without flash attention, which verl asks for; and it begins at 0, so that a test can tell what it has learnt."""
     if kwargs.get("attn_implementation") == "flash_attention_2":
         kwargs["attn_implementation"] = "sdpa"
-    return _load_critic(*args, **kwargs)
+    critic = _load_critic(*args, **kwargs)
+    for parameter in critic.score.parameters():
+        torch.nn.init.zeros_(parameter)
+    return critic
 
 
 def _without_pinned_memory(pin_memory: bool = True) -> Any:
@@ -51,5 +54,5 @@ def _load_replica() -> Any:
 
 torch.distributed.init_process_group = _with_one_gloo
 torch.distributed.fsdp.CPUOffloadPolicy = _without_pinned_memory  # type: ignore[assignment,misc]
-transformers.AutoModelForTokenClassification.from_pretrained = _without_flash_attention
+transformers.AutoModelForTokenClassification.from_pretrained = _load_new_critic
 _register_rollout()
