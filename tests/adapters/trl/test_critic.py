@@ -203,6 +203,7 @@ def test_the_learning_rate_grows_and_gradients_are_clipped(tokenizer: Any) -> No
     assert rates == pytest.approx([0.25e-3, 0.5e-3, 0.75e-3, 1e-3, 1e-3, 1e-3])
 
 
+@pytest.mark.slow
 def test_it_learns(tokenizer: Any) -> None:
     """That the value is 1 after a 20, and 0 after any other token."""
     learner = make_learner(tokenizer, head=False, learning_rate=3e-3, clip_range=None)

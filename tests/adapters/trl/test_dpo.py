@@ -458,6 +458,7 @@ def test_the_command_with_lora_and_a_config_file(
     assert (tmp_path / "out" / "adapter_model.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_data_that_cannot_be(dpo: Callable[..., Outcome], files: list[Path], tmp_path: Path) -> None:
     demos, failed = files
     refused(dpo(), "--trajectories")

@@ -101,7 +101,7 @@ def whole(
 
 
 @pytest.mark.train
-@pytest.mark.parametrize("step", [3, 4, 8])
+@pytest.mark.parametrize("step", [3, 4, pytest.param(8, marks=pytest.mark.rotating)])
 def test_a_resumed_run_is_the_run(step: int, whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
     """From the middle of a rollout's use (3), from between two rollouts, and from the border of an epoch (4, 8)."""
     estimator, first = whole.args.advantage_estimator, Path(whole.args.output_dir)
