@@ -20,7 +20,7 @@ from tests.rollout.families import FAMILIES, UP
 if TYPE_CHECKING:  # torch and TRL take seconds, so the tests import them, and not who collects the tests
     import torch
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("verl")]
+pytestmark = pytest.mark.slow
 
 MEMBERS = 4
 ENVS: dict[str, tuple[str, dict[str, Any], list[str]]] = {

@@ -28,7 +28,6 @@ from agentgym_verl.dataset import read_rows, write_rows
 from agentgym_verl.rows import Row
 from tests.waiting import SECONDS
 
-pytestmark = pytest.mark.xdist_group("verl")
 CRAFT, BABY = "AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0"
 Train = Callable[..., tuple[int, str, str]]
 

@@ -37,7 +37,6 @@ PAPER = {
     ("webarena", "scaling"): ("8,12,15", 80, 32, 4, 4, 2, 25, 750, 14098, 512),
 }
 NEEDED = ["actor_rollout_ref.model.path=model", "data.train_files=train.parquet", "data.val_files=val.parquet"]
-pytestmark = pytest.mark.xdist_group("verl")
 GROUPS: dict[str, list[tuple[str, ...]]] = {
     "settings": [(), *((f"scenario={s}", f"horizon={h}") for s, h in PAPER)],
     **{

@@ -11,7 +11,7 @@ from agentgym_envs.errors import EngineError
 from agentgym_envs.rollout import Sampling
 from agentgym_verl.engine import VerlEngine
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("verl")]
+pytestmark = pytest.mark.slow
 
 ASK = Sampling(7, stop_ids=(9, 8))
 

@@ -14,7 +14,7 @@ from agentgym_envs.errors import EngineError, EnvError, UsageError
 from agentgym_envs.trajectory import read_trajectories
 from tests.rollout.families import FAMILIES, UP
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("verl")]
+pytestmark = pytest.mark.slow
 
 END = 259
 UPS = [[UP, END]] * 9

@@ -22,7 +22,7 @@ from tests.rollout.families import FAMILIES, UP
 from tests.toy import CountEnv
 from tests.toy_envs import HERE, RELEASE, TrickyEnv
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("verl")]
+pytestmark = pytest.mark.slow
 
 END = 259
 UPS = [[UP, END]] * 9

@@ -143,7 +143,6 @@ def test_validation_is_reported_by_environment_and_group(begun: Run, resumed: Ru
 
 
 @pytest.mark.rotating
-@pytest.mark.xdist_group("verl's estimators")
 @pytest.mark.parametrize("estimator", ["grpo", "reinforce_plus_plus"])
 def test_estimators_without_a_critic_train_with_verls_own_configuration(estimator: str, tmp_path: Path) -> None:
     """One environment in five fails, and every one of a group; none is tried again."""
