@@ -2,12 +2,16 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agentgym_envs.errors import NoOracle
+from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
+from agentgym_envs.webarena.browser.session import SessionOptions
+from agentgym_envs.webarena.browser.tab import Patience
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.miniwob.env import MiniWoBEnv
 from agentgym_envs.webarena.miniwob.oracle.solvers import PEEKS
@@ -19,9 +23,16 @@ TOLD = ("reward", "Last 10 average", "Time left", "Episodes done", "START")
 """What MiniWoB writes beside a task."""
 
 
+class PatientEnv(MiniWoBEnv):
+    """Waits longer until a page is at rest: on a busy machine a click may take a second to show."""
+
+    def _session_options(self, task: Task) -> SessionOptions:
+        return replace(super()._session_options(task), patience=Patience(most=15.0))
+
+
 @pytest.fixture(scope="module")
 def env() -> Iterator[MiniWoBEnv]:
-    with closing(MiniWoBEnv(split=None, max_chars=60_000)) as made:
+    with closing(PatientEnv(split=None, max_chars=60_000)) as made:
         yield made
 
 
@@ -88,7 +99,7 @@ def test_the_oracle_of_every_page_solves_it() -> None:
     """The seeds differ from page to page, in all three splits; four agents play at once, each run some of the pages."""
     every = [(page, (0, 10_000, 20_000)[place % 3] + place) for place, page in enumerate(PAGES)]
     pages = iter(part(every, "pages of MiniWoB"))
-    envs = [MiniWoBEnv(max_chars=60_000) for _ in range(4)]
+    envs = [PatientEnv(max_chars=60_000) for _ in range(4)]
 
     async def all_of_them() -> list[list[str]]:
         return await asyncio.gather(*(play(env, pages) for env in envs))
