@@ -36,6 +36,16 @@ def slow(self, prompts, trainer):
     return call(self, prompts, trainer)
 Rollout.__call__ = slow
 """
+HANGS_AFTER_STEP_4 = """
+import time
+from agentgym_trl.rollout import Rollout
+call = Rollout.__call__
+def hangs(self, prompts, trainer):
+    played = call(self, prompts, trainer)
+    time.sleep(600 if trainer.state.global_step == 4 else 0)
+    return played
+Rollout.__call__ = hangs
+"""
 FILES_OF = """
 import resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -124,10 +134,10 @@ def test_ctrl_c_twice_ends_at_once(model_path: Path, tmp_path: Path) -> None:
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_been(model_path: Path, tmp_path: Path) -> None:
-    """In the middle of a rollout's use, with steps done since the checkpoint that are done again."""
+    """The checkpoint is from the middle of a rollout's use; a step was done since, which is done again."""
     words = ["--max_steps", 8, "--save_steps", 3, "--num_iterations", 2, "--steps_per_generation", 2, "--tasks", 4]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process = start(model_path, killed, *words, algorithm="ppo", before=SLOWLY.replace("0.3", "2"))
+    process = start(model_path, killed, *words, algorithm="ppo", before=HANGS_AFTER_STEP_4)
     wait_for(lambda: (killed / "trajectories" / "step-4.jsonl").exists(), process)
     process.kill()
     process.communicate()

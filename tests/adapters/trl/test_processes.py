@@ -32,7 +32,7 @@ pytestmark = [
 ROOT = Path(__file__).parents[3]
 CONFIGS = Path(str(resources.files("agentgym_trl") / "configs"))
 LAUNCHERS = ["ddp-cpu-2", "fsdp-8gpu", "deepspeed-zero2-8gpu", "deepspeed-zero3-8gpu"]
-SECONDS = 180
+SECONDS = 300
 """After which a launch counts as hung; it takes 15 s on an idle machine."""
 
 
