@@ -91,7 +91,9 @@ def finish(process: Process) -> tuple[int, str]:
     return process.returncode, err
 
 
-@pytest.mark.parametrize(("algorithm", "asked"), [("grpo", signal.SIGINT), ("ppo", signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("algorithm", "asked"), [("grpo", signal.SIGINT), pytest.param("ppo", signal.SIGTERM, marks=pytest.mark.rotating)]
+)
 def test_asked_to_stop_it_saves_and_the_run_goes_on(
     algorithm: str, asked: signal.Signals, model_path: Path, tmp_path: Path
 ) -> None:

@@ -137,6 +137,7 @@ def test_a_process_with_nothing_to_play_keeps_the_others_company(two: Path) -> N
     assert row == pytest.approx(second["log"][0] | {name: row[name] for name in row if "time" in name}, abs=1e-6)
 
 
+@pytest.mark.rotating
 def test_sharded_weights(model_path: Path, tmp_path: Path) -> None:
     more = ("--num_processes", "2", "--mixed_precision", "no")
     run(processes.__file__, tmp_path, model_path, "sharded", config="fsdp-8gpu", more=more)
@@ -170,6 +171,7 @@ def played(out: Path, step: int) -> list[int]:
     return [len(list(read_trajectories(out / "trajectories" / name))) for name in names]
 
 
+@pytest.mark.rotating
 def test_the_command_line_stops_and_goes_on(model_path: Path, tmp_path: Path) -> None:
     """Ctrl-C reaches the launcher, which passes it on; a step later there is one checkpoint of both processes."""
     out = tmp_path / "out"

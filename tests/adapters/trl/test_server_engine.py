@@ -325,6 +325,7 @@ def test_the_context_must_hold_a_trajectory(
 
 
 @pytest.mark.slow
+@pytest.mark.rotating
 def test_ranks_wait_for_the_weights_and_not_for_answers(server: CompletionServer, model_path: Path) -> None:
     """Two processes with unequal numbers of episodes: in lock-step over ranks the longer one would hang."""
     port = str(free_port())
