@@ -35,9 +35,9 @@ _FIELD = re.compile(r"\{(\w+)")
 
 def _marked(names: list[str], few: int = len(SAMPLE)) -> list[Any]:
     """A few for daily use, a few more in every run, and the rest in turns."""
-    rest = pytest.mark.slow, pytest.mark.rotating
-    marks = {name: [] if name in SAMPLE[:few] else rest[:1] if name in SAMPLE else rest for name in names}
-    return [pytest.param(name, marks=marks[name]) for name in names]
+    slow, rotating = pytest.mark.slow, pytest.mark.rotating
+    often = {name: [slow] for name in SAMPLE} | dict.fromkeys(SAMPLE[:few], [])
+    return [pytest.param(name, marks=often.get(name, [slow, rotating])) for name in names]
 
 
 def test_there_are_enough_of_every_kind() -> None:
