@@ -38,9 +38,7 @@ def make_twin(pool: WorkerPool, env_id: str, **options: Any) -> TwinEnv:
     return twin
 
 
-@pytest.mark.parametrize(
-    "env_id", [IDS[0], *(pytest.param(env_id, marks=pytest.mark.rotating) for env_id in IDS[1:])]
-)
+@pytest.mark.parametrize("env_id", [IDS[0], *(pytest.param(env_id, marks=pytest.mark.rotating) for env_id in IDS[1:])])
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 def test_contract(check: Callable[[contract.Make], None], env_id: str, pool: WorkerPool) -> None:
     check(partial(make_twin, pool, env_id))
