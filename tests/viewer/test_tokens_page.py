@@ -126,7 +126,7 @@ def test_heat_counts_and_rewards(open_tokens: Any, episodes: list[list[TokenTraj
             and page.locator(".segment .tok.answer").first.is_visible()
         )
         page.get_by_role("button", name="Mark spaces").click()
-        assert "take·the·key" in page.locator(".run.answer").last.inner_text()
+        page.locator(".run.answer", has_text="take·the·key").last.wait_for(timeout=60_000)
 
 
 @pytest.mark.slow
@@ -185,11 +185,8 @@ def test_a_turn_that_is_chosen_is_brought_into_sight(open_tokens: Any) -> None:
             const { top } = last.getBoundingClientRect();
             return last.classList.contains("now") && top > 0 && top < innerHeight;
         }"""
-        for _ in range(200):
-            if page.evaluate(seen):
-                break
-            page.wait_for_timeout(50)
-        assert page.evaluate(seen) and page.locator(".run.answer.now").count() == 1
+        page.wait_for_function(seen, timeout=60_000)
+        assert page.locator(".run.answer.now").count() == 1
     with open_tokens(2) as page:  # as many answers as of two episodes: none is known to be a turn's
         page.locator(".run.answer").first.wait_for()
         page.keyboard.press("ArrowRight")
