@@ -9,6 +9,7 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psutil
 import pytest
@@ -114,7 +115,12 @@ def test_idle_sessions_are_freed_and_busy_ones_are_not(tmp_path):
 @pytest.mark.parametrize("how", ["killed", "dies", "hangs"])
 def test_a_worker_that_is_lost_takes_only_its_own_sessions(how):
     servers: list[EnvServer] = []
-    with background_server(TOYS, workers=2, max_sessions=3, mounts=[lambda made: servers.append(made) or []]) as url:
+
+    def keep(server: EnvServer) -> list[Any]:
+        servers.append(server)
+        return []
+
+    with background_server(TOYS, workers=2, max_sessions=3, mounts=[keep]) as url:
         api = Api(url)
         here, lost, other = api.begin(TRICKY), api.begin(SLOW), api.begin(SLOW)
         pid = int(api.step(lost, "who", seq=2).json()["observation"].split()[0])
