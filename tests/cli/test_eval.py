@@ -149,6 +149,7 @@ def test_files_of_others_survive_overwriting(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "out/notes.txt").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_the_reports_of_a_run_go_with_it(run: Run, tmp_path: Path) -> None:
     words = ("eval", "textcraft", "--tasks", 2, "--out", "out", "--policy")
     assert run(*words, "oracle").code == 0

@@ -24,6 +24,7 @@ def port_of(url: str) -> int:
     return int(url.rpartition(":")[2])
 
 
+@pytest.mark.slow
 def test_a_network_that_drops_replies_steps_nothing_twice():
     local = gym.make(TEXTCRAFT)
     with background_server([TEXTCRAFT]) as url:
@@ -54,6 +55,7 @@ def test_a_network_that_drops_batches_steps_nothing_twice(env):
         assert proxy.cuts > 3
 
 
+@pytest.mark.slow
 def test_a_way_that_is_closed_for_good_ends_the_episode_and_not_the_run():
     open_way = threading.Event()
     with background_server(TOYS) as url, Proxy(port_of(url), lambda: 0 if open_way.is_set() else None) as way:

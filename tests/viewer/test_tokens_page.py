@@ -193,6 +193,7 @@ def test_a_turn_that_is_chosen_is_brought_into_sight(open_tokens: Any) -> None:
         assert page.locator(".run.answer.now").count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone_and_is_legible(scheme: str, open_tokens: Any) -> None:
     with open_tokens(0, viewport={"width": 390, "height": 800}, color_scheme=scheme) as page:
