@@ -4,7 +4,6 @@ import importlib.util
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -20,6 +19,7 @@ from benchmarks.book.render import PAGE, README, TABLES, Book, anchor, block, mi
 from benchmarks.book.rows import RAY
 from benchmarks.book.runner import RECORD, Wish, arguments, finished, processor, python_for, records, run, this_machine
 from benchmarks.book.venvs import ROOT, Venv, installed, lacking, required, thread_limits
+from tests.waiting import until
 
 DOCS = ROOT / "docs"
 RESULT = {
@@ -300,15 +300,15 @@ def test_a_side_that_takes_too_long_leaves_nothing_running(tmp_path: Path, monke
     place = tmp_path / "pid"
     (tmp_path / "small_side.py").write_text(SIDE.format(place=str(place)), encoding="utf-8")
     monkeypatch.setattr(peers, "thread_limits", lambda: {**thread_limits(), "PYTHONPATH": str(tmp_path)})
-    monkeypatch.setattr(peers, "TIMEOUT", 3.0)
+
+    def communicate(side: subprocess.Popen, timeout: float) -> None:
+        until(lambda: place.exists() and place.read_text(encoding="utf-8"))  # and then its time is up
+        raise subprocess.TimeoutExpired(side.args, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", communicate)
     with pytest.raises(subprocess.TimeoutExpired):
         peers.play(sys.executable, "small_side", 1.0)
-    end = time.monotonic() + 10
-    while alive := lives(int(place.read_text(encoding="utf-8"))):
-        if time.monotonic() > end:
-            break
-        time.sleep(0.05)
-    assert not alive
+    until(lambda: not lives(int(place.read_text(encoding="utf-8"))))
 
 
 def lives(pid: int) -> bool:
@@ -347,6 +347,7 @@ def test_the_processor_has_its_name_or_the_architecture(tmp_path: Path) -> None:
     assert processor(tmp_path / "none") in this_machine()["cpu"] or processor(tmp_path / "none")
 
 
+@pytest.mark.slow
 def test_the_command_lists_and_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list"]) == 0
     shown = capsys.readouterr().out

@@ -85,6 +85,7 @@ def test_the_tables_of_rounds_have_a_row_for_each_tail() -> None:
     assert line.startswith("| log-normal 1.0 | ")
 
 
+@pytest.mark.slow
 def test_the_clock_that_ticks_agrees_about_who_is_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.lockstep.CHECK_SIZE", 4)
     monkeypatch.setattr("benchmarks.lockstep.CHECK_SCALE", 0.01)

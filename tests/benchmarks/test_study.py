@@ -70,6 +70,7 @@ def test_an_interval_over_seeds_is_students() -> None:
     assert page.verdict(figures.student([-5.0, -5.1, -4.9])) == "yes, lower"
 
 
+@pytest.mark.slow
 def test_a_scenario_that_is_not_run_anew_keeps_its_figures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     shutil.copy(DOCS / "study.md", tmp_path)
@@ -78,6 +79,7 @@ def test_a_scenario_that_is_not_run_anew_keeps_its_figures(tmp_path: Path) -> No
     assert "| ScalingInter − long | success at the end | +15 " in (tmp_path / "study.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     plots.plot(tmp_path / "study.png", {"textcraft": scenario()})

@@ -19,6 +19,26 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 TOY = "Toy/CliCount-v0"
+HELD, TASKS = 10, 20
+"""The episodes that a run has played when it is held, and those that it would play."""
+HOLDING = """
+import asyncio, os, random
+from pathlib import Path
+
+
+class Guessing:
+    made = 0
+
+    def __init__(self):
+        Guessing.made += 1
+        self.number = Guessing.made
+
+    async def act(self, env, messages):
+        while "HOLD_AT" in os.environ and self.number > int(os.environ["HOLD_AT"]):
+            Path("held").touch()
+            await asyncio.sleep(0.02)
+        return random.Random(env.episode_seed + len(messages)).choice(["inventory", "get 1 stick"])
+"""
 
 
 class Outcome(NamedTuple):
@@ -108,6 +128,33 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for process in started:
         process.kill()
         process.communicate()
+
+
+class Held(NamedTuple):
+    """A run of eval that waits where it is to be stopped; the words start it again, with a folder after them."""
+
+    words: tuple[object, ...]
+    process: subprocess.Popen[str]
+
+
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    """A run in the folder `out` that has played `HELD` of `TASKS` episodes and waits in the next."""
+    (tmp_path / "holding.py").write_text(HOLDING)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    words = ("eval", "textcraft", "--policy", "holding:Guessing", "--tasks", TASKS, "--max-turns", 4)
+    words += ("--concurrency", 1, "--out")
+    variables = {**environment(), "HOLD_AT": str(HELD)}
+    process = subprocess.Popen(
+        command(*words, "out"), cwd=tmp_path, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        until(lambda: (tmp_path / "held").exists() or process.poll() is not None)
+        yield Held(words, process)
+    finally:
+        process.kill()
+        process.communicate()
+        sys.modules.pop("holding", None)
 
 
 @pytest.fixture

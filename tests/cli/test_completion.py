@@ -32,6 +32,7 @@ def offered(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
     return call
 
 
+@pytest.mark.slow
 def test_the_program_answers_the_shell(spawn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(monkeypatch, "agentgym do")
     assert spawn()[:2] == (0, "doctor\n")

@@ -89,6 +89,7 @@ def test_deep_tells_why_an_episode_failed(fault: Exception, told: str, monkeypat
     assert (played["success"], played["error"]) == (False, told)
 
 
+@pytest.mark.slow
 def test_the_doctor_loads_nothing_heavy() -> None:
     code = (
         "import sys; from agentgym_envs.cli import main; main(['doctor', '--json']);"

@@ -1,9 +1,7 @@
 import json
 import resource
 import signal
-import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,8 +15,9 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.evaluate import evaluate
 from agentgym_envs.rollout import BatchEngine, ChatPolicy, Generation, OraclePolicy
 from agentgym_envs.trajectory import Trajectory, read_trajectories
+from tests.waiting import SECONDS
 
-from .conftest import Run, command, environment
+from .conftest import HELD, TASKS, Held, Run
 from .letters import Codec
 
 
@@ -149,13 +148,14 @@ def test_files_of_others_survive_overwriting(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "out/notes.txt").read_text() == "mine"
 
 
-@pytest.mark.slow
-def test_the_reports_of_a_run_go_with_it(run: Run, tmp_path: Path) -> None:
+def test_the_reports_of_a_run_go_with_it(
+    run: Run, server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     words = ("eval", "textcraft", "--tasks", 2, "--out", "out", "--policy")
     assert run(*words, "oracle").code == 0
     assert (tmp_path / "out/report.html").exists()
-    # There is no server, so that the new run ends before it has reports.
-    assert run(*words, "openai:bot", "--base-url", "http://127.0.0.1:9/v1", "--overwrite").code != 0
+    monkeypatch.setattr(Model, "fails", True)  # so that the new run ends before it has reports
+    assert run(*words, "openai:bot", "--base-url", server, "--overwrite").code != 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["eval.json", "trajectories.jsonl"]
 
 
@@ -199,34 +199,21 @@ def test_failures_of_the_machine_are_counted_apart(run: Run, toy: str) -> None:
     assert "1 episode says nothing of the policy" in outcome.out
 
 
-def interrupt_after(directory: Path, episodes: int, process: subprocess.Popen) -> None:
-    path, end = directory / "trajectories.jsonl", time.monotonic() + 60
-    while not path.exists() or path.read_bytes().count(b"\n") < episodes:
-        assert time.monotonic() < end and process.poll() is None
-        time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-
-
 @pytest.mark.slow
-def test_ctrl_c_keeps_what_was_played_and_resume_ends_with_the_same(run: Run, tmp_path: Path) -> None:
-    words = ("eval", "textcraft", "--policy", "random", "--env-arg", "worlds=invented", "--tasks", 400, "--out")
-    process = subprocess.Popen(
-        command(*words, "out"), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, start_new_session=True
-    )
-    interrupt_after(tmp_path / "out", 20, process)
-    _, err = process.communicate(timeout=60)
-    kept = len(records(tmp_path / "out"))
-    assert process.returncode == 130
-    assert err.decode() == f"agentgym: interrupted; {kept} of 400 episodes are kept in out; go on with --resume\n"
-    assert 20 <= kept < 400
+def test_ctrl_c_keeps_what_was_played_and_resume_ends_with_the_same(run: Run, held: Held, tmp_path: Path) -> None:
+    held.process.send_signal(signal.SIGINT)
+    _, err = held.process.communicate(timeout=SECONDS)
+    assert held.process.returncode == 130
+    assert err == f"agentgym: interrupted; {HELD} of {TASKS} episodes are kept in out; go on with --resume\n"
+    assert len(records(tmp_path / "out")) == HELD
     assert result()["complete"] is False
 
     first = (tmp_path / "out/trajectories.jsonl").read_bytes()
-    assert run(*words, "out", "--resume").code == 0
+    assert run(*held.words, "out", "--resume").code == 0
     assert (tmp_path / "out/trajectories.jsonl").read_bytes().startswith(first)
-    assert run(*words, "whole").code == 0
+    assert run(*held.words, "whole").code == 0
     assert result("out")["metrics"] == result("whole")["metrics"]
-    assert len(records("out")) == 400
+    assert len(records("out")) == TASKS
 
 
 @pytest.mark.slow
@@ -262,6 +249,7 @@ def test_replay_repeats_a_record(run: Run, refuses: Run) -> None:
     assert "was recorded with no --env-arg" in other.err
 
 
+@pytest.mark.slow
 def test_replay_cares_only_for_arguments_that_decide_what_actions_do(run: Run, refuses: Run) -> None:
     only = ("--env-arg", "split=test", "--env-arg", 'groups=["depth-2"]')
     grammar = ("--env-arg", "grammar=react")

@@ -1,10 +1,7 @@
 """`agentgym eval` with agents, with the tokens of a model, and with environments that fail."""
 
 import json
-import signal
-import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,8 +17,9 @@ from agentgym_envs.rollout import BatchEngine, Generation
 from agentgym_envs.rollout.token_file import TokenFile, tokens_path
 from agentgym_envs.trajectory import Trajectory, line_mark, read_trajectories
 from tests.toy import CountEnv
+from tests.waiting import SECONDS
 
-from .conftest import Run, command, environment
+from .conftest import Held, Run
 from .letters import Codec
 
 
@@ -78,6 +76,7 @@ def test_an_agent_guides_a_model_and_sets_the_form_of_its_answers(run: Run, toy:
     assert "# openai:bot, react on" in Path("out/report.md").read_text()
 
 
+@pytest.mark.slow
 def test_an_agent_that_reflects_learns_from_its_first_try(run: Run, toy: str, server: str) -> None:
     words = ("eval", toy, "--policy", "openai:bot", "--base-url", server, "--split", "train", "--agent")
     assert run(*words, "reflect", "--tries", 2, "--out", "out", "--json").code == 0
@@ -204,23 +203,17 @@ def test_what_the_environment_spoiled_is_played_again_and_then_counted_apart(
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(run: Run, tmp_path: Path) -> None:
-    words = ("eval", "textcraft", "--policy", "random", "--env-arg", "worlds=invented", "--tasks", 300, "--out")
-    process = subprocess.Popen(command(*words, "out"), cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL)
-    path, end = tmp_path / "out/trajectories.jsonl", time.monotonic() + 60
-    while not path.exists() or path.read_bytes().count(b"\n") < 10:
-        assert time.monotonic() < end
-        assert process.poll() is None
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait(timeout=60)
+def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(run: Run, held: Held, tmp_path: Path) -> None:
+    held.process.kill()
+    held.process.wait(timeout=SECONDS)
+    path = tmp_path / "out/trajectories.jsonl"
     with path.open("ab") as file:
         file.write(b'{"schema": 1, "env_')  # what a power cut may leave
     shown = run("report", "out")
     assert shown.code == 0
     assert "not complete" in shown.out
-    assert run(*words, "out", "--resume").code == 0
-    assert run(*words, "whole").code == 0
+    assert run(*held.words, "out", "--resume").code == 0
+    assert run(*held.words, "whole").code == 0
     assert result("out")["metrics"] == result("whole")["metrics"]
     for name in ("report.md", "metrics.csv", "report.html"):
         assert Path("out", name).read_text() == Path("whole", name).read_text()

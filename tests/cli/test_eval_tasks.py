@@ -50,6 +50,7 @@ def test_an_item_of_agentgym_rl_is_the_task_that_its_server_would_play(run: Run)
     assert sorted(played()) == ["textcraft/20", "textcraft/3", "textcraft/374"]
 
 
+@pytest.mark.slow
 def test_several_scenarios_share_a_file(run: Run) -> None:
     items = write("items.json", '[{"item_id": "textcraft_7"}, {"item_id": "babyai_41"}, {"id": "textcraft/7"}]')
     words = ("eval", "--env", "textcraft", "--env", "babyai", "--policy", "oracle", "--max-turns", 1, "--out", "out")

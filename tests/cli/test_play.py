@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_envs.trajectory import read_trajectories
+from tests.waiting import SECONDS
 
 from .conftest import Outcome, Run, command, environment
 
@@ -100,6 +101,7 @@ def test_a_machine_that_fails_ends_the_game(play, toy: str) -> None:
     assert "failed after 0 turns: EnvError: " in play("up", words=(toy, "--task", "count/0")).out
 
 
+@pytest.mark.slow
 def test_commands_from_a_pipe(spawn: Run) -> None:
     outcome = spawn("play", "textcraft", *TASK, stdin=":hint\nget 1 birch logs\n")
     assert outcome.code == 0
@@ -108,7 +110,7 @@ def test_commands_from_a_pipe(spawn: Run) -> None:
 
 
 def read_until(terminal: int, text: str) -> str:
-    seen, end = b"", time.monotonic() + 30
+    seen, end = b"", time.monotonic() + SECONDS
     while text.encode() not in seen:
         assert time.monotonic() < end, seen
         if select.select([terminal], [], [], 0.2)[0]:
@@ -118,11 +120,10 @@ def read_until(terminal: int, text: str) -> str:
 
 def interrupt(game: subprocess.Popen) -> bytes:
     """Ctrl-C, once more if need be: readline does not hear one that comes just before it begins to wait."""
-    time.sleep(0.3)
-    for _ in range(5):
+    for _ in range(12):
         game.send_signal(signal.SIGINT)
         try:
-            return game.communicate(timeout=5)[1]
+            return game.communicate(timeout=SECONDS / 12)[1]
         except subprocess.TimeoutExpired:
             continue
     raise AssertionError("Ctrl-C did not end the game")
@@ -148,6 +149,7 @@ def test_in_a_terminal_with_tab_another_game_and_ctrl_c(tmp_path: Path) -> None:
         err = interrupt(game)
     finally:
         game.kill()
+        game.communicate()  # one that nobody waited for would be an error of the next test
         os.close(terminal)
         os.close(inner)
     assert game.returncode == 130

@@ -29,9 +29,10 @@ def browser() -> Any:
         yield found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "scheme"),
-    [(1180, "light"), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((1180, "dark"), (360, "dark")))],
+    [(1180, "light"), (360, "dark")],
 )
 def test_the_page_is_readable_asks_for_nothing_and_is_no_wider_than_the_screen(
     browser: Any, tmp_path: Path, width: int, scheme: str

@@ -108,6 +108,7 @@ def test_demos_leave_out_what_the_oracle_does_not_solve(run: Run, toy: str, monk
     assert (found["written"], found["without_oracle"]) == (0, 3)
 
 
+@pytest.mark.slow
 def test_demos_do_not_overwrite(refuses: Run, run: Run, tmp_path: Path) -> None:
     words = ("demos", "textcraft", "--tasks", 2, "--out", "d.jsonl")
     assert run(*words).code == 0

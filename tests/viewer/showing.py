@@ -64,7 +64,9 @@ def page_of(browser: Any, address: str, **options: Any) -> Iterator[Any]:
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto(address)
-    yield page
-    page.close()
+    try:
+        page.goto(address)
+        yield page
+    finally:
+        page.close()
     assert not said

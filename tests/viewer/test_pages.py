@@ -194,6 +194,7 @@ def test_keys_choose_and_open_an_episode_and_the_next(browser: Any, address: str
         assert page.get_by_role("dialog", name="Keys").is_visible()
 
 
+@pytest.mark.slow
 def test_an_episode_is_stepped_through_by_keys(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/4") as page:
         assert status(page) == "Turn 1 of 3"
@@ -219,6 +220,7 @@ def test_an_episode_is_stepped_through_by_keys(browser: Any, address: str) -> No
         assert page.get_by_role("button", name="Play").is_visible()
 
 
+@pytest.mark.slow
 def test_a_deep_link_opens_at_its_turn(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/4?turn=3") as page:
         assert status(page) == "Turn 3 of 3"
@@ -261,6 +263,7 @@ def test_the_panel_follows_the_turn(browser: Any, textcraft: Path, options: dict
         assert "at the end" in panel.inner_text()
 
 
+@pytest.mark.slow
 def test_the_record_is_there_as_it_is(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/4?tab=raw") as page:
         told = json.loads(page.get_by_role("region", name="JSON of the episode").inner_text())
@@ -427,6 +430,7 @@ def test_an_exported_file_answers_as_the_server(both: list[Any], query: dict[str
     assert file == served
 
 
+@pytest.mark.slow
 def test_an_exported_file_is_the_whole_viewer(browser: Any, folder: Path) -> None:
     with opened(browser, folder, True, "#/") as page:
         assert ids(page) == list(range(9))

@@ -17,6 +17,8 @@ from agentgym_envs.viewer.panels import panels_of
 from tests.viewer.panel_episodes import LOOK, episode, nothing, play, web_page
 from tests.viewer.teams import hostile
 
+pytestmark = pytest.mark.slow  # test_pages.py has what daily use sees of the browser
+
 STATIC = Path(panels.__file__).parents[1] / "static"
 HOSTILE = "<img src=x onerror=\"document.title='bad'\"> \u202egnp.exe \0"
 TREE = f"[1] RootWebArea 'Shop'\n\t[2] link '{HOSTILE}'\n\t[3] textbox 'Find' focused: True"

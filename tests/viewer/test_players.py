@@ -28,6 +28,7 @@ def test_siblings_of_the_same_seed_come_first(folder: Path) -> None:
     assert [(row["id"], row["seed"]) for row in rows] == [(2, 0), (1, 1)]
 
 
+@pytest.mark.slow
 def test_agent_and_source_stand_by_the_policy(browser: Any, address: str) -> None:
     with page_of(browser, address) as page:
         page.wait_for_selector(".row .goal")
@@ -60,6 +61,7 @@ def test_another_seed_is_said(browser: Any, address: str, pair: str, count: int)
         assert page.get_by_text("another seed, so perhaps another start").count() == count
 
 
+@pytest.mark.slow
 def test_cards_are_sorted_by_a_list_of_choices(browser: Any, address: str) -> None:
     with page_of(browser, address, viewport={"width": 360, "height": 740}) as page:
         page.wait_for_selector(".row .goal")
@@ -91,6 +93,7 @@ def test_fields_keep_the_focus_and_what_is_typed(browser: Any, address: str) -> 
         assert not any(values)
 
 
+@pytest.mark.slow
 def test_the_panel_has_its_title_before_its_picture(browser: Any, tmp_path: Path) -> None:
     file = save(tmp_path / "a.jsonl", record("t/1", "look", env_id="AgentGym/TextCraft-v0"))
     with serving(file) as place, page_of(browser, "about:blank") as page:

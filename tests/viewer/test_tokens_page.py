@@ -15,6 +15,8 @@ from agentgym_envs.trajectory import TrajectoryWriter
 from tests.viewer.showing import chromium, page_of, serving
 from tests.viewer.token_episodes import CODEC, episode
 
+pytestmark = pytest.mark.slow  # test_pages.py has what daily use sees of the browser
+
 HOSTILE = "<script>document.title='bad'</script>\u202e\u0000\t 👩‍🚀 到<img src=x onerror=alert(1)>"
 SHOWN = """() => [...document.querySelectorAll(".segment")].map((segment) => [...segment.querySelectorAll(".tok")]
     .map((token) => [Number(token.dataset.mask), token.classList.contains("prompt")]))"""
@@ -75,7 +77,7 @@ def to_tokens(page: Any) -> None:
     page.locator(".tokens").wait_for()
 
 
-@pytest.mark.parametrize("number", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
+@pytest.mark.parametrize("number", [0, 1, 2])
 def test_the_mask_that_is_shown_is_the_one_recorded(
     number: int, open_tokens: Any, episodes: list[list[TokenTrajectory]]
 ) -> None:
@@ -129,7 +131,6 @@ def test_heat_counts_and_rewards(open_tokens: Any, episodes: list[list[TokenTraj
         page.locator(".run.answer", has_text="take·the·key").last.wait_for(timeout=60_000)
 
 
-@pytest.mark.slow
 def test_each_token_is_told_by_pointer_and_keys(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
     (segment,) = episodes[0]
     with open_tokens(0) as page:
@@ -157,7 +158,6 @@ def test_each_token_is_told_by_pointer_and_keys(open_tokens: Any, episodes: list
         assert cells[:3] == ['"o"', str(segment.ids[place]), "1"]
 
 
-@pytest.mark.slow
 def test_a_long_episode_is_drawn_whole_and_only_laid_out_where_it_is_seen(
     open_tokens: Any, episodes: list[list[TokenTrajectory]]
 ) -> None:
@@ -174,7 +174,6 @@ def test_a_long_episode_is_drawn_whole_and_only_laid_out_where_it_is_seen(
         assert page.evaluate("getComputedStyle(document.querySelector('.block')).contentVisibility") == "auto"
 
 
-@pytest.mark.slow
 def test_a_turn_that_is_chosen_is_brought_into_sight(open_tokens: Any) -> None:
     with open_tokens(3) as page:
         page.locator(".run.answer").first.wait_for()

@@ -12,6 +12,8 @@ import pytest
 from tests.viewer.records import record, save
 from tests.viewer.showing import page_of, serving
 
+pytestmark = pytest.mark.slow  # test_pages.py has what daily use sees of the browser
+
 LIMITS = {"TextCraft": (10, 20, 30), "BabyAI": (6, 13, 20)}
 STEPS = range(1, 31)
 
@@ -73,7 +75,6 @@ def test_the_limit_is_drawn_as_steps(browser: Any, run: Path) -> None:
         assert page.locator("[data-series=turns] .limit-name").count() == 1
 
 
-@pytest.mark.slow
 def test_environments_apart_and_together(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         assert len(moves(page, "success", "plain")) == 2 and len(moves(page, "success", "eval")) == 1
@@ -88,7 +89,6 @@ def test_environments_apart_and_together(browser: Any, run: Path) -> None:
         assert len(moves(page, "success", "plain")) == 1
 
 
-@pytest.mark.slow
 def test_series_are_chosen_and_smoothed(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         page.get_by_text("What is plotted").click()
@@ -101,7 +101,6 @@ def test_series_are_chosen_and_smoothed(browser: Any, run: Path) -> None:
         assert page.locator("[data-series=loss] .raw").count() == 0
 
 
-@pytest.mark.slow
 def test_values_are_told_and_lead_to_the_episodes(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         plot = page.get_by_role("slider", name="Success: step")
@@ -120,7 +119,6 @@ def test_values_are_told_and_lead_to_the_episodes(browser: Any, run: Path) -> No
         page.get_by_text("t/1").first.wait_for()
 
 
-@pytest.mark.slow
 def test_a_step_without_episodes_says_so(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         box = page.locator("[data-series=loss] .plot").bounding_box()
@@ -129,7 +127,6 @@ def test_a_step_without_episodes_says_so(browser: Any, run: Path) -> None:
         assert page.url.endswith("#/training")
 
 
-@pytest.mark.slow
 def test_a_run_that_is_written_is_followed(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         plot = page.get_by_role("slider", name="Loss: step")
@@ -141,7 +138,6 @@ def test_a_run_that_is_written_is_followed(browser: Any, run: Path) -> None:
         assert page.evaluate("document.activeElement.ariaLabel") == "Loss: step", "the focus stays"
 
 
-@pytest.mark.slow
 def test_runs_lie_over_each_other(browser: Any, tmp_path: Path) -> None:
     write_run(tmp_path / "runs" / "one", *map(row, STEPS))
     write_run(tmp_path / "runs" / "two <b>", *(row(step, 0.2) for step in STEPS))

@@ -13,7 +13,7 @@ import pytest
 
 from agentgym_envs.cli import main, serve, view
 from tests.cli.conftest import command, environment
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 from .records import record, save
 from .test_export import Page
@@ -154,6 +154,6 @@ def test_it_serves_until_it_is_stopped(tmp_path: Path, how: signal.Signals) -> N
         assert httpx.get(f"{found[1]}/api/summary", headers={"host": "evil.example"}).status_code == 421
     finally:
         os.kill(process.pid, how)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == {signal.SIGTERM: 0, signal.SIGINT: 130}[how]
     assert "Traceback" not in errors
