@@ -82,7 +82,9 @@ def visit(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any,
     ) -> tuple[Any, Any]:
         answers = []
 
-        async def serve_once(server: uvicorn.Server, sockets: list[Any]) -> None:
+        async def serve_once(server: uvicorn.Server, sockets: list[Any] | None = None) -> None:
+            if sockets is None:  # the sites behind the desk, which run in a thread as long as the process
+                return await serve(server)
             serving = asyncio.ensure_future(serve(server, sockets=sockets))
             while not server.started and not serving.done():
                 await asyncio.sleep(0.01)
