@@ -39,9 +39,10 @@ def make_session(stub: Any, base_config: Any, model_path: Path, tokenizer: Any) 
 
 @pytest.fixture
 def released() -> Iterator[None]:
+    """What hangs, hangs until the test is over, whatever an earlier test of this process left behind."""
+    RELEASE.clear()
     yield
     RELEASE.set()
-    RELEASE.clear()
 
 
 def columns(row: Any, step: int = 1, uid: str = "a") -> dict[str, Any]:
@@ -119,7 +120,7 @@ def test_a_session_that_nobody_has_closes_its_environments(
 
 
 def test_an_environment_that_hangs_ends_its_episode(make_session: Any, stub: Any, released: None) -> None:
-    session = make_session(env_seconds=6.0, env_retries=1)
+    session = make_session(env_seconds=3.0, env_retries=1)
     hang = [[UP, END], session.codec.encode_answer("hang")]
     row = columns(stub.count(env="Toy/Slow-v0"))
     (episode,) = play(session, stub.StubServer(hang, UPS), row)
