@@ -70,6 +70,13 @@ def test_an_id_of_ones_own_may_be_registered_twice() -> None:
     assert "Toy/Wrong-v0" not in gym.registry
 
 
+def test_an_id_that_is_registered_anew_means_the_new_class() -> None:
+    agentgym_envs.register("Toy/Anew-v0", "tests.toy:CountEnv")
+    with pytest.warns(UserWarning, match="Overriding environment Toy/Anew-v0"):  # Gymnasium's
+        agentgym_envs.register("Toy/Anew-v0", "tests.toy_envs:TrickyEnv")
+    assert env_class("Toy/Anew-v0").__name__ == "TrickyEnv"
+
+
 def test_ids_are_unique() -> None:
     assert len(set(env_ids())) == len(env_ids()) > 0
 

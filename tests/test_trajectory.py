@@ -171,6 +171,16 @@ def test_a_torn_last_line_is_skipped_and_then_dropped(
     assert list(read_trajectories(path)) == [trajectory("first ä"), trajectory("third")]
 
 
+def test_a_large_file_loses_its_torn_line_alone(tmp_path: Path) -> None:
+    """The end of the last whole line is looked for from the end, in blocks of 64 KiB."""
+    path, count = tmp_path / "t.jsonl", 200_000 // len(LINES[0])
+    for torn in (LINES[1][:-5], b"x" * 150_000):
+        path.write_bytes(LINES[0] * count + torn)
+        with TrajectoryWriter(path) as writer:
+            writer.write(trajectory("third"))
+        assert list(read_trajectories(path)) == [trajectory("first ä")] * count + [trajectory("third")]
+
+
 def test_a_file_that_is_one_torn_line_is_emptied(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(LINES[0].split("ä".encode())[0] + b"\xc3")

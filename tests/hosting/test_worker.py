@@ -5,6 +5,7 @@ import gc
 import os
 import pickle
 import queue
+import random
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from agentgym_envs import register
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import EnvError, EpisodeOver, SessionLost, UsageError
 from agentgym_envs.hosting import Posted, TwinEnv, WorkerPool, WorkerProcess
+from agentgym_envs.textcraft.env import TextCraftEnv
 from tests.toy_envs import HERE
 from tests.waiting import SECONDS, until
 
@@ -302,3 +304,13 @@ def test_after_a_fork_the_workers_are_the_parents(pool: WorkerPool) -> None:
         os._exit(2)
     assert os.waitpid(pid, 0)[1] == 0
     assert twin.step("up")[0] == "1"
+
+
+def test_random_commands_there_draw_from_the_generator_here(pool: WorkerPool) -> None:
+    here, there = random.Random(7), random.Random(7)
+    env, twin = TextCraftEnv(), TwinEnv("AgentGym/TextCraft-v0", pool, {})
+    for one in (env, twin):
+        one.reset(seed=0)
+    commands = [(env.random_command(here), twin.random_command(there)) for _ in range(3)]
+    assert all(one == other for one, other in commands)
+    assert there.getstate() == here.getstate() != random.Random(7).getstate()

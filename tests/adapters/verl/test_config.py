@@ -95,6 +95,10 @@ def test_every_setting_is_in_the_file_with_its_default() -> None:
     assert read_settings(block) == Settings()
 
 
+def test_a_run_is_resumed_where_there_is_something_to_resume() -> None:
+    assert read("agentgym")["trainer"]["resume_mode"] == "auto"
+
+
 @pytest.mark.parametrize("scenario", choices("scenario"))
 def test_the_numbers_of_a_scenario_fit_each_other(scenario: str) -> None:
     paper = read(f"scenario/{scenario}")["paper"]
