@@ -20,6 +20,6 @@ def pytest_run(folder: Path, suite: str, *arguments: str, key: str = "4") -> sub
 
 def again(folder: Path, command: list[str] | str, key: str) -> subprocess.CompletedProcess[str]:
     """Run a command where the tests lie, with the plugins within reach."""
-    environment = {**os.environ, VARIABLE: key, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, VARIABLE: key, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
     shell = isinstance(command, str)
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, shell=shell)
