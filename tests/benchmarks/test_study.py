@@ -158,6 +158,7 @@ def test_gpu_commands_are_those_of_a_user(tmp_path: Path) -> None:
 
 @pytest.mark.train
 @pytest.mark.slow
+@pytest.mark.rotating
 def test_a_run_that_is_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     home = pieces.Job("textcraft", "start", 0).home(tmp_path / "stopped")
     assert pieces.piece(pieces.Job("textcraft", "start", 0), tmp_path / "stopped", Deadline(), TINY) == 0

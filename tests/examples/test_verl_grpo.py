@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
+@pytest.mark.rotating
 def test_verl_composes_the_configuration(tmp_path: Path) -> None:
     script = str(ROOT / "examples/verl_grpo.sh")
     path = os.pathsep.join([str(ROOT), str(ROOT / "adapters/trl"), str(ROOT / "adapters/verl")])
