@@ -84,7 +84,6 @@ def textcraft(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shown(browser: Any, address: str, where: str = "#/", **options: Any) -> Iterator[Any]:
     """A page that asks for nothing but the viewer's own files, and whose console stays empty."""
     with page_of(browser, "about:blank", **options) as page:
-        page.set_default_timeout(8_000)
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.on("dialog", lambda dialog: asked.append("a dialogue was opened"))
@@ -342,8 +341,18 @@ HOSTILE = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", HOSTILE)
-@pytest.mark.parametrize("exported", [False, True], ids=["served", "exported"])
+@pytest.mark.parametrize(
+    ("kind", "exported"),
+    [
+        ("markup", False),
+        ("markup", True),
+        *(
+            pytest.param(kind, exported, marks=pytest.mark.rotating)
+            for kind in ("long", "hidden", "many")
+            for exported in (False, True)
+        ),
+    ],
+)
 def test_hostile_text_is_text(browser: Any, tmp_path: Path, kind: str, exported: bool) -> None:
     text = HOSTILE[kind]
     made = record("t/1", text, goal=text, meta={"policy": text})
