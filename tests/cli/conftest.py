@@ -142,8 +142,8 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     """A run in the folder `out` that has played `HELD` of `TASKS` episodes and waits in the next."""
     (tmp_path / "holding.py").write_text(HOLDING)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    words = ("eval", "textcraft", "--policy", "holding:Guessing", "--tasks", TASKS, "--max-turns", 4)
-    words += ("--concurrency", 1, "--out")
+    policy, sizes = ("--policy", "holding:Guessing"), ("--tasks", TASKS, "--max-turns", 4, "--concurrency", 1)
+    words = ("eval", "textcraft", *policy, *sizes, "--out")
     variables = {**environment(), "HOLD_AT": str(HELD)}
     process = subprocess.Popen(
         command(*words, "out"), cwd=tmp_path, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -101,7 +101,7 @@ def ids(page: Any) -> list[int]:
 
 def until(page: Any, truth: str) -> None:
     """Wait for an expression to be true. (Playwright's own way makes code of text in the page, which it forbids.)"""
-    for _ in range(200):
+    for _ in range(1200):
         if page.evaluate(truth):
             return
         page.wait_for_timeout(50)
