@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.slow
 def test_a_server_treated_badly_stays_right_clean_and_small(tmp_path: Path) -> None:
     out = tmp_path / "soak.json"
-    words = ["--episodes", "300", "--isolated-episodes", "60", "--idle-seconds", "1", "--out", str(out)]
+    words = ["--episodes", "300", "--isolated-episodes", "60", "--idle-seconds", "3", "--out", str(out)]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.soak", *words],
         cwd=ROOT,

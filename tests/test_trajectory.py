@@ -204,6 +204,7 @@ for number in range(100):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a file size limit")
 def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"

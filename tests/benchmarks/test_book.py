@@ -295,6 +295,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 def test_a_side_that_takes_too_long_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "pid"
     (tmp_path / "small_side.py").write_text(SIDE.format(place=str(place)), encoding="utf-8")

@@ -123,6 +123,7 @@ def test_success_within_a_limit_is_read_off_a_longer_game() -> None:
     assert found["kinds"]["a"] == {"3": 0.5, "5": 1.0, "8": 1.0} and found["turns"] == 5.75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [TEXTCRAFT, BABYAI], ids=lambda settings: settings.scenario)
 def test_the_tasks_need_different_horizons(settings: Any) -> None:
     """The short limit suffices the oracle for most of the first kind, and for a part of the second."""

@@ -15,7 +15,7 @@ import gymnasium as gym
 import pytest
 
 from agentgym_envs.cli import main
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 ROOT = Path(__file__).parents[2]
 TOY = "Toy/CliCount-v0"
@@ -118,7 +118,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
                 text=True,
             )
         started.append(process)
-        until(lambda: says in shown.read_text() or process.poll() is not None)
+        until(lambda: says in shown.read_text() or process.poll() is not None, 3 * SECONDS)  # to serve all takes 6 s
         assert process.poll() is None, process.communicate()
         found = re.match(r"Serving at (http://\S+) until Ctrl-C\n", shown.read_text())
         assert found, shown.read_text()
@@ -142,8 +142,8 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     """A run in the folder `out` that has played `HELD` of `TASKS` episodes and waits in the next."""
     (tmp_path / "holding.py").write_text(HOLDING)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    policy, sizes = ("--policy", "holding:Guessing"), ("--tasks", TASKS, "--max-turns", 4, "--concurrency", 1)
-    words = ("eval", "textcraft", *policy, *sizes, "--out")
+    words: tuple[object, ...] = ("eval", "textcraft", "--policy", "holding:Guessing", "--tasks", TASKS)
+    words += ("--max-turns", 4, "--concurrency", 1, "--out")
     variables = {**environment(), "HOLD_AT": str(HELD)}
     process = subprocess.Popen(
         command(*words, "out"), cwd=tmp_path, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -203,7 +203,7 @@ class Player:
 def test_every_reply_is_the_same_byte_for_byte(reference: Any, book: RecipeBook) -> None:
     rng = random.Random(0)
     crafted = ended = refused = 0
-    for _ in range(400):
+    for _ in range(100):
         index = rng.randrange(len(book.goals))
         game = Game(index)
         reference.inventory, reference.goal = {}, "minecraft:" + book.items[book.goals[index]]
@@ -217,7 +217,7 @@ def test_every_reply_is_the_same_byte_for_byte(reference: Any, book: RecipeBook)
             ended += told["done"]
             if told["done"]:
                 break
-    assert min(crafted, refused) > 400 and ended > 60, "the comparison hardly compared anything"
+    assert min(crafted, refused) > 100 and ended > 15, "the comparison hardly compared anything"
 
 
 def test_ids_and_kinds_are_theirs(reference: Any, book: RecipeBook) -> None:

@@ -158,17 +158,18 @@ def test_large_actions_together_are_sent_in_parts(url):
     assert all("too long" in outcome["observation"] for outcome in outcomes)
 
 
-def test_slow_environments_do_not_hold_up_fast_ones(url):
+def test_slow_environments_do_not_hold_up_fast_ones(url, tmp_path):
     connection = ServerConnection(url)
     slow, fast = opened(connection, 12, SLOW), opened(connection, 12, SLOW)
     late: list[object] = []
     for session in slow:  # one request each, more than there are senders for quick work
-        connection.post([Posted(session, "step", {"action": "sleep 3"}, late.append)])
+        connection.post([Posted(session, "step", {"action": f"await {tmp_path}/go"}, late.append)])
         time.sleep(0.01)
     for turn in range(1, 4):
         rows = post_all(connection, [(s, "step", {"action": "up"}) for s in fast])
         assert [row["observation"] for row in rows] == [str(turn)] * 12
     assert not late
+    (tmp_path / "go").touch()
     until(lambda: len(late) == 12)
 
 

@@ -24,6 +24,7 @@ def port_of(url: str) -> int:
     return int(url.rpartition(":")[2])
 
 
+@pytest.mark.slow
 def test_a_network_that_drops_replies_steps_nothing_twice():
     local = gym.make(TEXTCRAFT)
     with background_server([TEXTCRAFT]) as url:
@@ -54,6 +55,7 @@ def test_a_network_that_drops_batches_steps_nothing_twice(env):
         assert proxy.cuts > 3
 
 
+@pytest.mark.slow
 def test_a_way_that_is_closed_for_good_ends_the_episode_and_not_the_run():
     open_way = threading.Event()
     with background_server(TOYS) as url, Proxy(port_of(url), lambda: 0 if open_way.is_set() else None) as way:
@@ -128,8 +130,8 @@ def test_a_server_that_freezes():
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with server_process(port) as process:
-        env = gym.make(COUNT, base_url=url, timeout=1.5, patience=0.2)
-        vec = make_vec(COUNT, 4, base_url=url, infos="list", timeout=120.0, step_seconds=2.0)
+        env = gym.make(COUNT, base_url=url, timeout=0.5, patience=0.2)
+        vec = make_vec(COUNT, 4, base_url=url, infos="list", timeout=120.0, step_seconds=1.0)
         env.reset(seed=0)
         vec.reset(seed=0)
         process.send_signal(signal.SIGSTOP)
@@ -148,11 +150,11 @@ def test_a_server_that_freezes():
 
 
 @pytest.mark.slow
-def test_workers_that_die_and_hang_seen_by_a_vector():
-    with background_server(TOYS, workers=3, call_seconds=8.0) as url:
+def test_workers_that_die_seen_by_a_vector():
+    with background_server(TOYS, workers=3) as url:
         vec = make_vec(SLOW, 3, base_url=url, infos="list")
         vec.reset(seed=0, options={"task": "count/9"})
-        ends = [info["stop_reason"] for info in vec.step(["die", "up", "hang"])[4]]
+        ends = [info["stop_reason"] for info in vec.step(["die", "up", "die"])[4]]
         assert ends == ["env_error", None, "env_error"]
         observations, *_ = vec.step(["up"] * 3)
         assert observations[1] == "2" and all(

@@ -9,6 +9,7 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 
 from agentgym_envs.errors import EpisodeOver, UsageError
 from agentgym_envs.hosting.host import Host
+from agentgym_envs.http.app import EnvServer
 from agentgym_envs.http.protocol import Limits
 from agentgym_envs.http.run import background_server
 from agentgym_envs.http.sessions import Sessions
@@ -80,24 +82,28 @@ def test_a_duplicate_that_comes_while_the_first_is_under_way(url, api):
     assert api.step(session, seq=4).json()["info"]["turn"] == 3
 
 
-def test_closing_while_a_call_is_under_way(url, api):
+def test_closing_while_a_call_is_under_way(url, api, tmp_path):
     session = api.begin(SLOW)
     with ThreadPoolExecutor(2) as threads:
-        running = threads.submit(lambda: Api(url).step(session, "sleep 2", seq=2))
-        time.sleep(0.7)  # for it to be under way
+        running = threads.submit(lambda: Api(url).step(session, f"await {tmp_path}/go", seq=2))
+        until((tmp_path / "go.begun").exists)
         queued = threads.submit(lambda: Api(url).step(session, "up", seq=3))
-        time.sleep(0.7)
+        time.sleep(0.2)  # for it to wait its turn
         assert api.http.delete(f"/v1/sessions/{session}").status_code == 204
+        (tmp_path / "go").touch()
         assert running.result().json()["observation"] == "slept"
         assert error(queued.result(), 404) == "SessionLost"
 
 
-def test_idle_sessions_are_freed_and_busy_ones_are_not():
+def test_idle_sessions_are_freed_and_busy_ones_are_not(tmp_path):
     with background_server(TOYS, idle_seconds=1.0, workers=1) as url:
         api = Api(url)
         idle, idle_in_worker, busy = api.begin(COUNT), api.begin(SLOW), api.begin(SLOW)
-        assert api.step(busy, "sleep 2.5", seq=2).json()["observation"] == "slept"
-        assert api.sessions() == 1
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(lambda: Api(url).step(busy, f"await {tmp_path}/go", seq=2).json()["observation"])
+            until(lambda: api.sessions() == 1)
+            (tmp_path / "go").touch()
+            assert waiting.result() == "slept"
         for session in (idle, idle_in_worker):
             assert error(api.step(session), 404) == "SessionLost"
         assert api.step(busy, seq=3).status_code == 200
@@ -108,7 +114,13 @@ def test_idle_sessions_are_freed_and_busy_ones_are_not():
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["killed", "dies", "hangs"])
 def test_a_worker_that_is_lost_takes_only_its_own_sessions(how):
-    with background_server(TOYS, workers=2, call_seconds=6.0 if how == "hangs" else 300.0, max_sessions=3) as url:
+    servers: list[EnvServer] = []
+
+    def keep(server: EnvServer) -> list[Any]:
+        servers.append(server)
+        return []
+
+    with background_server(TOYS, workers=2, max_sessions=3, mounts=[keep]) as url:
         api = Api(url)
         here, lost, other = api.begin(TRICKY), api.begin(SLOW), api.begin(SLOW)
         pid = int(api.step(lost, "who", seq=2).json()["observation"].split()[0])
@@ -116,6 +128,7 @@ def test_a_worker_that_is_lost_takes_only_its_own_sessions(how):
             os.kill(pid, signal.SIGKILL)
             until(lambda: not psutil.pid_exists(pid))
         action = {"killed": "up", "dies": "die", "hangs": "hang"}[how]
+        servers[0].sessions.call_seconds = 1.0 if how == "hangs" else 300.0
         results = api.batch(
             {"session": here, "verb": "step", "action": "up", "seq": 2},
             {"session": lost, "verb": "step", "action": action, "seq": 3},
@@ -124,6 +137,7 @@ def test_a_worker_that_is_lost_takes_only_its_own_sessions(how):
         assert [row.get("observation") for row in results] == ["1", None, "1"]
         assert results[1]["error"]["type"] == "SessionLost"
         assert error(api.step(lost, seq=4), 404) == "SessionLost"
+        servers[0].sessions.call_seconds = 300.0
         again = api.begin(SLOW)
         assert int(api.step(again, "who", seq=2).json()["observation"].split()[0]) != pid
         assert api.step(other, seq=3).json()["observation"] == "2"
@@ -150,12 +164,12 @@ def test_many_resets_of_one_session_leave_memory_flat():
                 await sessions.call(token, "reset", {"seed": 0}, next(seq))
             return psutil.Process().memory_info().rss
 
-        growth = -await reset(5_000) + await reset(100_000)
-        assert (len(sessions), sessions.get(token).seq) == (1, 105_000)
+        growth = -await reset(5_000) + await reset(50_000)
+        assert (len(sessions), sessions.get(token).seq) == (1, 55_000)
         await sessions.shut_down()
         return growth
 
-    assert asyncio.run(play()) < 4 * 2**20
+    assert asyncio.run(play()) < 2 * 2**20
 
 
 def test_many_resets_over_the_network_leave_memory_flat(api):
@@ -167,8 +181,8 @@ def test_many_resets_over_the_network_leave_memory_flat(api):
 
     reset(5_000)
     before = psutil.Process().memory_info().rss
-    reset(20_000)
-    assert psutil.Process().memory_info().rss - before < 8 * 2**20
+    reset(10_000)
+    assert psutil.Process().memory_info().rss - before < 4 * 2**20
     assert api.call(sessions[0], "status").json()["turn"] == 0
 
 
@@ -178,9 +192,10 @@ def test_many_clients_at_once(url):
         session = mine.begin(random.Random(number).choice([COUNT, SLOW]))
         return [mine.step(session, seq=seq).json()["observation"] for seq in range(2, 8)]
 
+    before = threading.active_count()  # other tests' servers may still have some
     with ThreadPoolExecutor(16) as threads:
         assert list(threads.map(play, range(32))) == [["1", "2", "3", "4", "5", "6"]] * 32
-    assert threading.active_count() < 100
+    assert threading.active_count() < before + 100
 
 
 class OneSession(RuleBasedStateMachine):

@@ -446,6 +446,7 @@ def test_episodes_are_played_again_from_their_info(count: int) -> None:
         assert other.reset(seed=info["seed"], options={"task": info["task_id"]}) == (seen, infos)
 
 
+@pytest.mark.slow
 def test_every_process_plays_the_same() -> None:
     code = "from tests.multiagent.teams import transcript_hash; print(transcript_hash())"
     environ = {**os.environ, "PYTHONHASHSEED": "random", "PYTHONPATH": str(ROOT)}

@@ -91,6 +91,7 @@ def test_no_double_quotation_mark_of_unicode_is_left() -> None:
             assert clean(f"a{chr(code)}b") == ("a'b", False), name
 
 
+@pytest.mark.slow
 def test_what_unicode_lets_a_display_ignore_is_not_there() -> None:
     """The property Default_Ignorable_Code_Point as another library knows it."""
     regex = pytest.importorskip("regex")

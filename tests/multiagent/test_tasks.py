@@ -75,8 +75,7 @@ def check_deal(book: RecipeBook, task: Task) -> None:
     prove(book, goal, deal)
 
 
-@pytest.mark.parametrize("agents", TEAMS)
-@pytest.mark.parametrize("worlds", ["real", "invented"])
+@pytest.mark.parametrize(("worlds", "agents"), [("real", 2), ("invented", 4)])
 def test_no_task_can_be_solved_without_telling_giving_and_everybody(book: RecipeBook, agents: int, worlds: Any) -> None:
     tasks = tasks_of(book, agents, worlds)
     for task in tasks[:: len(tasks) // 40]:

@@ -91,7 +91,7 @@ def test_only_one_that_knows_it_can_tell() -> None:
     assert crafter.told_in(TORCH) == third.told_in(TORCH) == knower.told_in(TORCH) != set()
 
 
-@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("count", [2, *(pytest.param(count, marks=pytest.mark.slow) for count in (3, 4))])
 def test_a_silent_team_never_wins_and_one_that_talks_always_does(count: int) -> None:
     env = told(count)
     for seed, task in enumerate(env.tasks.take(split="test")):

@@ -105,6 +105,7 @@ def test_pytest_leaves_out_the_other_slices(tmp_path: Path) -> None:
     assert "22 passed" in run(tmp_path, "all")
 
 
+@pytest.mark.slow
 def test_a_test_named_by_its_id_always_runs(tmp_path: Path) -> None:
     assert "1 passed" in run(tmp_path, "4", "test_small.py::test_swept[7]")
     assert "20 passed" in run(tmp_path, "4", "test_small.py::test_swept")

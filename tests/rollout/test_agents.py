@@ -455,7 +455,9 @@ def test_cancelling_comes_out_and_leaves_nothing_behind() -> None:
     asyncio.run(cancel())
 
 
-@pytest.mark.parametrize("env_id", ["AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0"])
+@pytest.mark.parametrize(
+    "env_id", ["AgentGym/TextCraft-v0", pytest.param("AgentGym/BabyAI-v0", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("context", ["full", "last:2", "summarise:2"])
 def test_the_oracle_solves_tasks_through_every_agent(env_id: str, name: str, context: str) -> None:

@@ -29,6 +29,11 @@ FORGERIES = [
     *(token for family in ALL.values() for token in family.special),
 ]
 any_family = pytest.mark.parametrize("name", ALL)
+FAST = ("qwen2.5", "llama-3", "with-eos")
+light_family = pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in ALL]
+)
+"""All families, of which a fast run takes some."""
 
 
 def special_ids(name: str, ids: list[int]) -> list[int]:
@@ -40,7 +45,7 @@ def prompt(codec: ChatCodec, system: str, user: str) -> list[int]:
     return codec.encode_prompt([{"role": "system", "content": system}, {"role": "user", "content": user}])
 
 
-@any_family
+@light_family
 def test_no_text_forges_a_special_token(name: str) -> None:
     codec = CODECS[name]
     for text in FORGERIES:
@@ -54,7 +59,7 @@ def test_no_text_forges_a_special_token(name: str) -> None:
             assert codec.tokenizer.decode(forged) == expected
 
 
-@any_family
+@light_family
 @given(data=st.data())
 def test_encoding_loses_and_adds_nothing(name: str, data: st.DataObject) -> None:
     """Around any mix of words and pieces of special tokens stands just what stands around a harmless word."""

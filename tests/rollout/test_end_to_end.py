@@ -36,7 +36,7 @@ def rollouts(tokenizer: Any, temperature: float) -> list[TokenTrajectory]:
     return asyncio.run(play_many(SPECS, craft, engine, make_codec(tokenizer), limits=LIMITS, sampling=sampling))
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("temperature", [pytest.param(0.0, marks=pytest.mark.slow), 1.0])
 def test_a_model_plays(tokenizer: Any, temperature: float) -> None:
     for tokens in rollouts(tokenizer, temperature):
         ids = tokens.prompt_ids + tokens.ids

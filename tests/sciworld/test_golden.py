@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agentgym_envs.sciworld.env import SciWorldEnv
 
 FILE = Path(__file__).parents[1] / "golden" / "sciworld.jsonl"
@@ -97,6 +99,7 @@ def play(
     return {"task": info["task_id"], "simplifications": simplifications, "observation": observation, "turns": turns}
 
 
+@pytest.mark.slow
 def test_golden_transcripts(make: Callable[..., SciWorldEnv]) -> None:
     if os.environ.get("WRITE_GOLDEN"):
         FILE.write_text("".join(json.dumps(play(make, *played)) + "\n" for played in PLAYED), encoding="utf-8")

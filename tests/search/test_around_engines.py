@@ -148,9 +148,20 @@ def test_the_least_recently_used_is_forgotten() -> None:
     assert names(cached.search(list("pqrst"), 1)[0]) == "p0", "a batch may be larger than the memory"
 
 
+class Joined(CachedRetriever):
+    """Counts who waits for what another is asking."""
+
+    joined = 0
+
+    def _sort_out(self, *arguments: Any) -> Any:
+        own, others = super()._sort_out(*arguments)
+        self.joined += bool(others)
+        return own, others
+
+
 def test_a_failure_reaches_all_who_wait_and_is_not_remembered() -> None:
     toy = Toy()
-    cached, errors = CachedRetriever(toy), list[str]()
+    cached, errors = Joined(toy), list[str]()
 
     def ask() -> None:
         try:
@@ -163,7 +174,7 @@ def test_a_failure_reaches_all_who_wait_and_is_not_remembered() -> None:
     threads = in_threads(ask)
     until(lambda: toy.asked)
     threads += in_threads(ask, ask)
-    time.sleep(0.05)
+    until(lambda: cached.joined == 2)
     toy.gate.set()
     for thread in threads:
         thread.join()
@@ -320,7 +331,7 @@ def test_a_caller_who_is_cancelled_leaves_the_batch() -> None:
 
     async def play() -> list[list[Hit]]:
         lost, stays = (asyncio.create_task(batching.asearch([name], 1)) for name in "ab")
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0)  # both ask; their time cannot be up yet
         lost.cancel()
         early = await stays
         toy.gate.clear()

@@ -220,13 +220,13 @@ def test_a_hanging_server_is_left_within_the_timeout(server: Server, search: Sea
     assert search(HttpRetriever(server.url, timeout=0.2), ["a"], 1) == [[hit("a0")]]
 
 
-@pytest.mark.parametrize("how", ["hang", "trickle"])
+@pytest.mark.parametrize("how", ["hang", pytest.param("trickle", marks=pytest.mark.slow)])
 def test_one_deadline_holds_for_all_attempts(server: Server, search: Search, how: str) -> None:
     server.otherwise = getattr(server, how)
     began = time.monotonic()
-    with pytest.raises(RetrieverError, match=r"within its 0\.2 s"):
-        search(HttpRetriever(server.url, timeout=0.08, deadline=0.2), ["a"], 1)
-    assert time.monotonic() - began < 2
+    with pytest.raises(RetrieverError, match=r"within its 1\.2 s"):
+        search(HttpRetriever(server.url, timeout=0.5, deadline=1.2), ["a"], 1)
+    assert time.monotonic() - began < 12
     assert 1 < len(server.requests) <= 3
 
 
@@ -341,7 +341,7 @@ def test_who_is_cancelled_harms_nobody(server: Server) -> None:
 
     began = time.monotonic()
     assert asyncio.run(play()) == [[hit("b0")]]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # the server hangs for longer
 
 
 def test_an_event_loop_goes_on_meanwhile(server: Server) -> None:

@@ -4,10 +4,6 @@ import gzip
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +13,11 @@ from hypothesis import strategies as st
 
 from agentgym_envs.errors import RetrieverError, UsageError
 from agentgym_envs.search.retrieval import building, index, jsonl, tantivy_engine, writing
-from agentgym_envs.search.retrieval.base import Passage
 from agentgym_envs.search.retrieval.building import extend_index, index_corpus, partial_of
 from agentgym_envs.search.retrieval.index import MANIFEST, build_index, open_index, read_manifest
 from agentgym_envs.search.retrieval.jsonl import Corpus
 from agentgym_envs.search.retrieval.passages import OFFSETS, TEXTS, PassageStore
 from tests.search.cities import CITIES, line, names, stop_at_engine, write
-from tests.waiting import SECONDS, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -424,135 +418,3 @@ def test_the_unfinished_index_of_another_corpus(corpus: Path, tmp_path: Path, mo
     with pytest.raises(UsageError, match=r"unfinished index of .*cities\.jsonl; finish it, or --overwrite"):
         index_corpus(other, folder)
     assert index_corpus(other, folder, overwrite=True)["passages"] == 9
-
-
-PROGRAM = """
-import sys
-from agentgym_envs.search.retrieval import building, tantivy_engine
-building.STATE_EVERY, tantivy_engine.COMMIT_EVERY = 5_000, 10_000
-from agentgym_envs.cli import main
-sys.exit(main(sys.argv[1:]))
-"""
-_WORDS = "amber basalt cedar delta ember fjord garnet harbor iris jade kelp lagoon marsh nectar onyx pearl"
-WORDS = _WORDS.split()
-
-
-def many(count: int) -> list[Passage]:
-    pick: Callable[[int, int], str] = lambda i, j: WORDS[(i * 31 + j * j * (i % 13 + 1)) % len(WORDS)]  # noqa: E731
-    return [Passage(f"p{i}", f'"{pick(i, 1)} {i}"\n{" ".join(pick(i, j) for j in range(20))}') for i in range(count)]
-
-
-def start(corpus: Path, folder: Path, **options: Any) -> subprocess.Popen[str]:
-    words = ["search", "index", str(corpus), "--out", str(folder)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *words], env=environment, stderr=subprocess.PIPE, text=True, **options
-    )
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, told = process.communicate(timeout=SECONDS)
-    return process.returncode, told
-
-
-def progress(folder: Path) -> tuple[int, int]:
-    """Passages that were read for good, and that were indexed for good."""
-    partial = partial_of(folder)
-    try:
-        read = json.loads((partial / building.STATE).read_text())["passages"]
-    except FileNotFoundError:
-        read = 0
-    return read, tantivy_engine.committed(partial / "tantivy.partial")
-
-
-def same(one: Path, other: Path, queries: Sequence[str]) -> None:
-    for name in (TEXTS, OFFSETS):
-        assert (one / name).read_bytes() == (other / name).read_bytes()
-    assert read_manifest(one)["sha256"] == read_manifest(other)["sha256"]
-    assert open_index(one).search(queries, 10) == open_index(other).search(queries, 10)
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A corpus, and the index that it gives without interruption."""
-    folder = tmp_path_factory.mktemp("large")
-    corpus = write(folder / "large.jsonl", map(line, many(30_000)))
-    index_corpus(corpus, folder / "whole")
-    return corpus, folder / "whole"
-
-
-QUERIES = [f"{one} {other} {number}" for number, (one, other) in enumerate(zip(WORDS, WORDS[3:], strict=False))]
-
-
-@pytest.mark.slow
-def test_killed_again_and_again_it_ends_as_if_nothing_had_been(large: tuple[Path, Path], tmp_path: Path) -> None:
-    corpus, whole = large
-    folder, kills, last = tmp_path / "out", 0, (0, 0)
-    while not folder.exists():
-        process = start(corpus, folder)
-        until(lambda: progress(folder) > last or folder.exists() or process.poll() is not None)  # noqa: B023
-        process.kill()
-        code, told = ended(process)
-        assert told == ""
-        kills += code == -signal.SIGKILL
-        if not folder.exists():
-            assert progress(folder) >= last, "what was safe was lost"
-            last = progress(folder)
-    assert kills >= 3
-    same(folder, whole, QUERIES)
-
-
-@pytest.mark.slow
-def test_ctrl_c_says_how_to_go_on(large: tuple[Path, Path], tmp_path: Path) -> None:
-    corpus, whole = large
-    for attempt in range(5):  # on a busy machine the work may be over before the signal comes
-        folder = tmp_path / f"out{attempt}"
-        process = start(corpus, folder)
-        until(lambda: progress(folder) > (0, 0) or process.poll() is not None)  # noqa: B023
-        process.send_signal(signal.SIGINT)
-        code, told = ended(process)
-        if code:
-            break
-    assert (code, told.count("\n")) == (130, 1)
-    assert f"kept in {partial_of(folder)}; the same command goes on from there" in told
-    assert ended(start(corpus, folder)) == (0, "")
-    same(folder, whole, QUERIES)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("read_before", [False, True])
-def test_a_full_disk_loses_nothing(large: tuple[Path, Path], tmp_path: Path, read_before: bool) -> None:
-    """No file may grow beyond 20 kB: too few for the passages, and where these are there already, for the engine."""
-    resource = pytest.importorskip("resource")
-    corpus, whole = large
-    folder = tmp_path / "out"
-    if read_before:
-        with pytest.raises(KeyboardInterrupt):
-            index_corpus(corpus, folder, report=stop_at_engine)
-
-    def small() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
-    code, told = ended(start(corpus, folder, preexec_fn=small))
-    assert (code, told.count("\n")) == (1, 1), told
-    assert "too large" in told and "the same command goes on" in told
-    assert not folder.exists()
-    assert ended(start(corpus, folder)) == (0, "")
-    same(folder, whole, QUERIES)
-
-
-@pytest.mark.slow
-def test_processes_that_make_the_same_index_at_once(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from agentgym_envs.search.retrieval.base import Passage\n"
-        "from agentgym_envs.search.retrieval.index import build_index, open_index\n"
-        "build_index([Passage(str(i), f'number {i}') for i in range(3000)], Path(sys.argv[1]), corpus='c')\n"
-        "print(open_index(sys.argv[1]).search(['number 7'], 1)[0][0].passage.id)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", code, str(tmp_path / "made")]
-    processes = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    assert [process.communicate(timeout=SECONDS)[0] for process in processes] == ["7\n"] * 4
-    assert [path.name for path in tmp_path.iterdir()] == ["made"]

@@ -254,6 +254,7 @@ def skeleton(goal: str, names: set[str]) -> str:
     return " ".join("X" if word.strip('?.,:"') in names or not word.islower() else word for word in goal.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_wordings_are_many(kind: str) -> None:
     tasks = QUESTIONS.take(min(600, sum(QUESTIONS.counts()[kind].values())), groups=[kind], seed=8)

@@ -230,6 +230,7 @@ def test_a_deep_link_opens_at_its_turn(browser: Any, address: str) -> None:
         assert status(page) == "End of 3 turns"
 
 
+@pytest.mark.slow
 def test_a_turn_tells_thought_action_reward_and_what_went_wrong(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/6") as page:
         turn = page.get_by_role("article", name="Turn 1")

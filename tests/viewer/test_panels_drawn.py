@@ -86,6 +86,7 @@ def draw(browser: Any) -> Iterator[Draw]:
     tab.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["textcraft", "textcraftcoop", "babyai", "sciworld", "search", "webarena"])
 def test_every_state_is_drawn_as_text_and_within_its_width(draw: Draw, kind: str) -> None:
     for index in range(len(episodes()[kind].turns) + 1):

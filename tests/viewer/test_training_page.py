@@ -61,6 +61,7 @@ def moves(page: Any, series: str, kind: str) -> list[str]:
     return [re.sub(r"[^MLHV]", "", path) for path in found]
 
 
+@pytest.mark.slow
 def test_the_limit_is_drawn_as_steps(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         limits = moves(page, "turns", "limit")
@@ -150,6 +151,7 @@ def test_runs_lie_over_each_other(browser: Any, tmp_path: Path) -> None:
         assert len(moves(page, "success", "plain")) == 2, "one run is always shown"
 
 
+@pytest.mark.slow
 def test_the_numbers_are_a_table(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         page.get_by_text("The numbers as a table").click()
@@ -159,6 +161,7 @@ def test_the_numbers_are_a_table(browser: Any, run: Path) -> None:
         assert texts[:4] == ["30", "TextCraft", "no", "1"] and "30" in texts[4:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone(scheme: str, browser: Any, run: Path) -> None:
     options = {"viewport": {"width": 390, "height": 800}, "color_scheme": scheme}

@@ -65,6 +65,7 @@ def test_an_episode_begins_on_its_site(env: WebArenaEnv, site: str) -> None:
     assert env.session.kept["episode"].failures == []
 
 
+@pytest.mark.slow
 def test_only_the_five_sites_can_be_visited(env: WebArenaEnv) -> None:
     env.reset(seed=0)
     for url in ("http://example.com/", "http://127.0.0.1/", "http://shop.test:8080/", "file:///etc/passwd"):
@@ -87,6 +88,7 @@ def test_episodes_end_with_their_environments(env: WebArenaEnv) -> None:
     assert len(episodes()) == before
 
 
+@pytest.mark.slow
 def test_the_oracle_finds_back_from_anywhere(env: WebArenaEnv) -> None:
     task = a_task("information")
     env.reset(options={"task": task.id})
@@ -144,6 +146,7 @@ def test_a_written_world_survives_pickling(env: WebArenaEnv) -> None:
     assert info["success"]
 
 
+@pytest.mark.slow
 def test_reasons_say_what_was_missing(env: WebArenaEnv) -> None:
     env.reset(options={"task": a_task("information").id})
     *_, info = env.step("stop [no idea]")

@@ -71,9 +71,21 @@ def test_a_page_that_breaks(make_agent: MakeAgent, way: str) -> None:
 
 def process_of(name: str) -> list[psutil.Process]:
     """The processes of this one that run a program of such a name."""
-    return [
-        p for p in psutil.Process().children(recursive=True) if name in p.name() and p.status() != psutil.STATUS_ZOMBIE
-    ]
+    return [p for p in psutil.Process().children(recursive=True) if _runs(p, name)]
+
+
+def _runs(process: psutil.Process, name: str) -> bool:
+    try:
+        return name in process.name() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it has ended since it was listed
+        return False
+
+
+def kill(name: str) -> None:
+    """End them; one may have ended with another."""
+    for process in process_of(name):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 @pytest.mark.parametrize("name", ["chrom", "node"])
@@ -81,8 +93,7 @@ def test_a_process_that_is_killed(make_agent: MakeAgent, hosts: HostRules, name:
     agents = [make_agent(), make_agent()]
     for agent in agents:
         agent.show("<button>Go</button>")
-    for process in process_of(name):
-        process.kill()
+    kill(name)
     for agent in agents:
         with pytest.raises(EnvError):
             for _ in range(20):
@@ -98,8 +109,7 @@ def test_a_process_that_is_killed(make_agent: MakeAgent, hosts: HostRules, name:
 def test_a_browser_that_dies_while_nobody_calls(make_agent: MakeAgent) -> None:
     agent = make_agent()
     agent.show("<p>Home</p>")
-    for process in process_of("chrom"):
-        process.kill()
+    kill("chrom")
     until(lambda: agent.session._broken.done())
     after = make_agent()
     after.show("<p>After</p>")

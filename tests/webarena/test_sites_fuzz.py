@@ -106,6 +106,7 @@ def test_every_form_goes_somewhere_and_every_change_has_a_form(visited: tuple[st
     assert paths.all("POST") - reached - LEFT_OUT == set(), "nobody can send these"
 
 
+@pytest.mark.slow
 def test_every_field_has_a_name_that_is_told(visited: tuple[str, Any, Episode]) -> None:
     """A field that people see has a label: by `for`, around it, or by aria-label."""
     name, answers, _ = visited

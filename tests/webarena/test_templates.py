@@ -36,7 +36,7 @@ _FIELD = re.compile(r"\{(\w+)")
 def _marked(names: list[str], few: int = len(SAMPLE)) -> list[Any]:
     """A few for daily use, a few more in every run, and the rest in turns."""
     slow, rotating = pytest.mark.slow, pytest.mark.rotating
-    often = {name: [slow] for name in SAMPLE} | dict.fromkeys(SAMPLE[:few], [])
+    often = {name: [slow] * (name not in SAMPLE[:few]) for name in SAMPLE}
     return [pytest.param(name, marks=often.get(name, [slow, rotating])) for name in names]
 
 

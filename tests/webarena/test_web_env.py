@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ from agentgym_envs.webarena.actions import Click, Stop, write
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session
+from agentgym_envs.webarena.browser.session import Session, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
+from agentgym_envs.webarena.browser.tab import Patience
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
 from agentgym_envs.webarena.web_env import WebEnv
@@ -50,6 +52,10 @@ class CounterEnv(WebEnv):
 
     def _browser_options(self) -> BrowserOptions:
         return BrowserOptions(hosts=HostRules.of(mapped={"count.test": local_sites().address}))
+
+    def _session_options(self, task: Task) -> SessionOptions:
+        """Waits longer until a page is at rest, as a busy machine needs."""
+        return replace(super()._session_options(task), patience=Patience(most=15.0))
 
     async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
         await session.goto("http://count.test/")

@@ -303,6 +303,7 @@ def copy_model(model: Path, to: Path) -> Path:
     return to
 
 
+@pytest.mark.slow
 def test_models_that_are_none(grpo: Any, model_path: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("weights")
@@ -319,6 +320,7 @@ def test_models_that_are_none(grpo: Any, model_path: Path, tmp_path: Path) -> No
     refused(grpo(model=broken), "does not load")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["missing", "torn"])
 def test_a_model_without_its_weights(damage: str, grpo: Any, sft: Any, model_path: Path, tmp_path: Path) -> None:
     broken = copy_model(model_path, tmp_path / "broken")

@@ -119,7 +119,7 @@ def test_a_session_that_nobody_has_closes_its_environments(
 
 
 def test_an_environment_that_hangs_ends_its_episode(make_session: Any, stub: Any, released: None) -> None:
-    session = make_session(env_seconds=1.0, env_retries=1)
+    session = make_session(env_seconds=6.0, env_retries=1)
     hang = [[UP, END], session.codec.encode_answer("hang")]
     row = columns(stub.count(env="Toy/Slow-v0"))
     (episode,) = play(session, stub.StubServer(hang, UPS), row)
@@ -127,7 +127,7 @@ def test_an_environment_that_hangs_ends_its_episode(make_session: Any, stub: Any
     began = time.monotonic()
     with pytest.raises(EnvError, match="count/3"):
         play(session, stub.StubServer(hang), row)
-    assert time.monotonic() - began < 40  # and not the 60 s of a hang
+    assert time.monotonic() - began < 55  # and not the 60 s of a hang
 
 
 class ShyEnv(CountEnv):

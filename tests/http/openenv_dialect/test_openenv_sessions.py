@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -18,18 +18,43 @@ from agentgym_envs.http.dialects.openenv import openenv_routes
 from agentgym_envs.http.protocol import Limits
 from agentgym_envs.http.run import background_server
 from tests.http.openenv_dialect.tools import COUNT, TASK, ask, ask_text, base, check_episode, held, raw, wait_until_held
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
 
 
-def worker() -> psutil.Process:
-    """The worker process of the only server here that has one."""
-    (process,) = [child for child in psutil.Process().children() if "worker" in " ".join(child.cmdline())]
-    return process
+@pytest.fixture(autouse=True)
+def earlier() -> set[int]:
+    """The workers of this process that were there before the test's server; other tests' may still be ending."""
+    return _workers()
 
 
-def test_a_worker_that_dies_ends_the_episode(openenv: Any, isolated: str) -> None:
+Find = Callable[[], psutil.Process]
+
+
+@pytest.fixture
+def worker(earlier: set[int], isolated: str) -> Find:
+    """Finds the worker process of the only server of a test that has one."""
+
+    def find() -> psutil.Process:
+        until(lambda: len(_workers() - earlier) == 1)
+        return psutil.Process(*(_workers() - earlier))
+
+    return find
+
+
+def _workers() -> set[int]:
+    return {child.pid for child in psutil.Process().children() if _is_worker(child)}
+
+
+def _is_worker(child: psutil.Process) -> bool:
+    try:
+        return any("worker_main" in part for part in child.cmdline())
+    except psutil.Error:  # it has just ended
+        return False
+
+
+def test_a_worker_that_dies_ends_the_episode(openenv: Any, isolated: str, worker: Find) -> None:
     with openenv(base_url=isolated).sync() as client:
         check_episode(client, "textcraft/7", 1)
         client.reset(task="textcraft/7", seed=1)
@@ -61,7 +86,7 @@ time.sleep(60)
     wait_until_held(toys, 0)
 
 
-def test_a_client_that_leaves_under_a_long_step_frees_its_session_at_once(isolated: str) -> None:
+def test_a_client_that_leaves_under_a_long_step_frees_its_session_at_once(isolated: str, worker: Find) -> None:
     with raw(isolated) as websocket:
         ask(websocket, "reset", task="textcraft/7")
         worker().suspend()
@@ -75,7 +100,7 @@ def test_a_client_that_leaves_under_a_long_step_frees_its_session_at_once(isolat
         assert ask(websocket, "reset")["type"] == "observation"
 
 
-def test_messages_that_come_under_a_long_step_wait(isolated: str) -> None:
+def test_messages_that_come_under_a_long_step_wait(isolated: str, worker: Find) -> None:
     with raw(isolated) as websocket:
         ask(websocket, "reset", task="textcraft/7")
         worker().suspend()

@@ -1,0 +1,155 @@
+"""An index is made by processes that are killed, interrupted, out of disk, or several at once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_envs.search.retrieval import building, tantivy_engine
+from agentgym_envs.search.retrieval.base import Passage
+from agentgym_envs.search.retrieval.building import index_corpus, partial_of
+from agentgym_envs.search.retrieval.index import open_index, read_manifest
+from agentgym_envs.search.retrieval.passages import OFFSETS, TEXTS
+from tests.search.cities import line, stop_at_engine, write
+from tests.waiting import SECONDS, until
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import sys
+from agentgym_envs.search.retrieval import building, tantivy_engine
+building.STATE_EVERY, tantivy_engine.COMMIT_EVERY = 5_000, 10_000
+from agentgym_envs.cli import main
+{meanwhile}
+sys.exit(main(sys.argv[1:]))
+"""
+WAITS_AFTER_A_STEP = """
+import time
+keep = building._keep
+def keep_and_wait(*arguments):
+    keep(*arguments)
+    time.sleep(600)
+building._keep = keep_and_wait
+"""
+_WORDS = "amber basalt cedar delta ember fjord garnet harbor iris jade kelp lagoon marsh nectar onyx pearl"
+WORDS = _WORDS.split()
+
+
+def many(count: int) -> list[Passage]:
+    pick: Callable[[int, int], str] = lambda i, j: WORDS[(i * 31 + j * j * (i % 13 + 1)) % len(WORDS)]  # noqa: E731
+    return [Passage(f"p{i}", f'"{pick(i, 1)} {i}"\n{" ".join(pick(i, j) for j in range(20))}') for i in range(count)]
+
+
+def start(corpus: Path, folder: Path, meanwhile: str = "", **options: Any) -> subprocess.Popen[str]:
+    words = ["search", "index", str(corpus), "--out", str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PROGRAM.format(meanwhile=meanwhile), *words]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, **options)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, told = process.communicate(timeout=SECONDS)
+    return process.returncode, told
+
+
+def progress(folder: Path) -> tuple[int, int]:
+    """Passages that were read for good, and that were indexed for good."""
+    partial = partial_of(folder)
+    try:
+        read = json.loads((partial / building.STATE).read_text())["passages"]
+    except FileNotFoundError:
+        read = 0
+    return read, tantivy_engine.committed(partial / "tantivy.partial")
+
+
+def same(one: Path, other: Path, queries: Sequence[str]) -> None:
+    for name in (TEXTS, OFFSETS):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    assert read_manifest(one)["sha256"] == read_manifest(other)["sha256"]
+    assert open_index(one).search(queries, 10) == open_index(other).search(queries, 10)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A corpus, and the index that it gives without interruption."""
+    folder = tmp_path_factory.mktemp("large")
+    corpus = write(folder / "large.jsonl", map(line, many(30_000)))
+    index_corpus(corpus, folder / "whole")
+    return corpus, folder / "whole"
+
+
+QUERIES = [f"{one} {other} {number}" for number, (one, other) in enumerate(zip(WORDS, WORDS[3:], strict=False))]
+
+
+def test_killed_again_and_again_it_ends_as_if_nothing_had_been(large: tuple[Path, Path], tmp_path: Path) -> None:
+    corpus, whole = large
+    folder, kills, last = tmp_path / "out", 0, (0, 0)
+    while not folder.exists():
+        process = start(corpus, folder)
+        until(lambda: progress(folder) > last or folder.exists() or process.poll() is not None)  # noqa: B023
+        process.kill()
+        code, told = ended(process)
+        assert told == ""
+        kills += code == -signal.SIGKILL
+        if not folder.exists():
+            assert progress(folder) >= last, "what was safe was lost"
+            last = progress(folder)
+    assert kills >= 3
+    same(folder, whole, QUERIES)
+
+
+def test_ctrl_c_says_how_to_go_on(large: tuple[Path, Path], tmp_path: Path) -> None:
+    corpus, whole = large
+    folder = tmp_path / "out"
+    process = start(corpus, folder, WAITS_AFTER_A_STEP)
+    until(lambda: progress(folder) > (0, 0) or process.poll() is not None)
+    process.send_signal(signal.SIGINT)
+    code, told = ended(process)
+    assert (code, told.count("\n")) == (130, 1)
+    assert f"kept in {partial_of(folder)}; the same command goes on from there" in told
+    assert ended(start(corpus, folder)) == (0, "")
+    same(folder, whole, QUERIES)
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_full_disk_loses_nothing(large: tuple[Path, Path], tmp_path: Path, read_before: bool) -> None:
+    """No file may grow beyond 20 kB: too few for the passages, and where these are there already, for the engine."""
+    resource = pytest.importorskip("resource")
+    corpus, whole = large
+    folder = tmp_path / "out"
+    if read_before:
+        with pytest.raises(KeyboardInterrupt):
+            index_corpus(corpus, folder, report=stop_at_engine)
+
+    def small() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    code, told = ended(start(corpus, folder, preexec_fn=small))
+    assert (code, told.count("\n")) == (1, 1), told
+    assert "too large" in told and "the same command goes on" in told
+    assert not folder.exists()
+    assert ended(start(corpus, folder)) == (0, "")
+    same(folder, whole, QUERIES)
+
+
+def test_processes_that_make_the_same_index_at_once(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from agentgym_envs.search.retrieval.base import Passage\n"
+        "from agentgym_envs.search.retrieval.index import build_index, open_index\n"
+        "build_index([Passage(str(i), f'number {i}') for i in range(3000)], Path(sys.argv[1]), corpus='c')\n"
+        "print(open_index(sys.argv[1]).search(['number 7'], 1)[0][0].passage.id)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", code, str(tmp_path / "made")]
+    processes = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [process.communicate(timeout=SECONDS)[0] for process in processes] == ["7\n"] * 4
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
