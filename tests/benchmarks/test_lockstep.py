@@ -14,6 +14,8 @@ from benchmarks.latencies import LEAST_TURNS, LONGEST, MOST_TURNS, TAILS, Record
 from benchmarks.lockstep import PAUSE, compare, play_ours, play_rounds
 from benchmarks.virtual_clock import run_virtual
 
+pytestmark = pytest.mark.slow  # of the benchmarks, daily use has the book's tests
+
 HAND = Recording(answers=[[1.0, 5.0], [4.0, 1.0, 1.0]], env=[[0.5, 0.0], [0.0, 0.5, 0.0]])
 """Episodes of 6.5 s each; rounds of 4.5, 5.5 and 1 s."""
 

@@ -16,6 +16,8 @@ from benchmarks.overhead import EPISODES, figures_of, parts_of
 from benchmarks.peer_sides.task import EPISODE, Task, timed
 from benchmarks.peers import PAIRS, SIDES, note
 
+pytestmark = pytest.mark.slow  # of the benchmarks, daily use has the book's tests
+
 STEP = {"step_time": 10.0, "time/generate": 5.0, "time/env": 0.5, "time/train": 4.0, "rollout/turns": 2.0}
 
 
@@ -65,7 +67,6 @@ def test_sides_are_collected_by_figure() -> None:
     assert {name for _, _, name, _ in PAIRS} == set(SIDES)
 
 
-@pytest.mark.slow
 @pytest.mark.rotating
 @pytest.mark.parametrize("side", ["gymnasium_side", "openenv_side", "ours"])
 def test_the_sides_that_are_here_run(side: str) -> None:
@@ -85,7 +86,6 @@ def test_the_tables_of_rounds_have_a_row_for_each_tail() -> None:
     assert line.startswith("| log-normal 1.0 | ")
 
 
-@pytest.mark.slow
 def test_the_clock_that_ticks_agrees_about_who_is_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.lockstep.CHECK_SIZE", 4)
     monkeypatch.setattr("benchmarks.lockstep.CHECK_SCALE", 0.01)
@@ -130,7 +130,6 @@ def test_one_core_stands_beside_two() -> None:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.rotating
 def test_two_bound_processes_play(tmp_path: Path) -> None:
     out = tmp_path / "cores.json"

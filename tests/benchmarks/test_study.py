@@ -20,6 +20,8 @@ from benchmarks.study.measuring import digest
 from benchmarks.study.settings import BABYAI, GPU, HORIZONS, TEXTCRAFT, choose
 from benchmarks.study.starts import draw
 
+pytestmark = pytest.mark.slow  # of the benchmarks, daily use has the book's tests
+
 TINY = {
     "budget": 900,
     "marks": 2,
@@ -70,7 +72,6 @@ def test_an_interval_over_seeds_is_students() -> None:
     assert page.verdict(figures.student([-5.0, -5.1, -4.9])) == "yes, lower"
 
 
-@pytest.mark.slow
 def test_a_scenario_that_is_not_run_anew_keeps_its_figures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     shutil.copy(DOCS / "study.md", tmp_path)
@@ -79,7 +80,6 @@ def test_a_scenario_that_is_not_run_anew_keeps_its_figures(tmp_path: Path) -> No
     assert "| ScalingInter − long | success at the end | +15 " in (tmp_path / "study.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_the_picture_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     plots.plot(tmp_path / "study.png", {"textcraft": scenario()})
@@ -194,7 +194,6 @@ def test_the_learning_rate_is_set_before_every_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.train
-@pytest.mark.slow
 @pytest.mark.rotating
 def test_the_gpu_part_runs_with_a_tiny_model(tmp_path: Path) -> None:
     from agentgym_trl.demonstrations import environment_corpus

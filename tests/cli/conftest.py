@@ -15,7 +15,7 @@ import gymnasium as gym
 import pytest
 
 from agentgym_envs.cli import main
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 ROOT = Path(__file__).parents[2]
 TOY = "Toy/CliCount-v0"
@@ -118,7 +118,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
                 text=True,
             )
         started.append(process)
-        until(lambda: says in shown.read_text() or process.poll() is not None)
+        until(lambda: says in shown.read_text() or process.poll() is not None, 3 * SECONDS)  # to serve all takes 6 s
         assert process.poll() is None, process.communicate()
         found = re.match(r"Serving at (http://\S+) until Ctrl-C\n", shown.read_text())
         assert found, shown.read_text()

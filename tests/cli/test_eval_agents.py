@@ -86,6 +86,7 @@ def test_an_agent_that_reflects_learns_from_its_first_try(run: Run, toy: str, se
     assert overall["turns"] == pytest.approx((2 + 3 + 9) / 3 + 1)  # the first tries' turns count
 
 
+@pytest.mark.slow
 def test_options_of_agents_that_mean_nothing_are_refused(refuses: Run, toy: str) -> None:
     def err(policy: str, *words: object) -> str:
         address = ("--base-url", "http://127.0.0.1:9/v1") if policy.startswith("openai") else ()
@@ -184,6 +185,7 @@ def flaky() -> Iterator[str]:
     del gym.registry["Toy/Flaky-v0"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("failures", "retries", "left", "replayed"), [(2, 2, 0, 2), (4, 1, 1, 3), (3, 0, 3, 0)])
 def test_what_the_environment_spoiled_is_played_again_and_then_counted_apart(
     run: Run, flaky: str, monkeypatch: pytest.MonkeyPatch, failures: int, retries: int, left: int, replayed: int

@@ -134,6 +134,7 @@ def test_its_chance_follows_from_the_seed_of_the_episode(run: Run, toy: str) -> 
     assert first == same != other
 
 
+@pytest.mark.slow
 def test_it_goes_on_compares_and_is_told_from_another(run: Run, refuses: Run, toy: str) -> None:
     words = ("eval", toy, "--split", "train", "--out")
     for name in ("Steady", "Guessing"):
@@ -160,6 +161,7 @@ def test_of_a_team_each_member_has_one(run: Run) -> None:
     assert [set(json.loads(action).values()) for action in record.actions] == [{"pass"}, {"pass"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "wrong"),
     [
@@ -187,6 +189,7 @@ def test_what_is_none_is_told_before_the_work(refuses: Run, toy: str, policy: st
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "wrong"),
     [

@@ -73,6 +73,7 @@ def test_items_by_the_id_maps() -> None:
         assert translate(odd, TEXTCRAFT, {}) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("env_id", "scenario"), [(TEXTCRAFT, "textcraft"), (BABYAI, "babyai"), (SCIWORLD, "sciworld")])
 def test_every_item_is_a_task(env_id: str, scenario: str) -> None:
     env = gym.make(env_id)
@@ -142,6 +143,7 @@ JSON: Any = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40) | JSON.map(json.dumps))
 def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     from agentgym_envs.errors import UsageError

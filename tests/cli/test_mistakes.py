@@ -18,16 +18,16 @@ def engine_without_model(model: str, *, chat_template: str | None) -> None:
     raise EngineError(f"there is no model {model}")
 
 
-@pytest.mark.parametrize("path", ["file/out", "."])
 @pytest.mark.parametrize(
-    "words",
+    ("words", "path"),
     [
-        "demos textcraft --tasks 1 --out",
-        "play textcraft --out",
-        "report run.jsonl --html",
-        "report run.jsonl --csv",
-        "report run.jsonl --markdown",
-        "view run.jsonl --export",
+        ("demos textcraft --tasks 1 --out", "file/out"),
+        ("demos textcraft --tasks 1 --out", "."),
+        ("play textcraft --out", "file/out"),
+        ("report run.jsonl --html", "."),
+        ("report run.jsonl --csv", "file/out"),
+        ("report run.jsonl --markdown", "file/out"),
+        ("view run.jsonl --export", "file/out"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_told_before_the_work(

@@ -120,6 +120,7 @@ def read_until(terminal: int, text: str) -> str:
 
 def interrupt(game: subprocess.Popen) -> bytes:
     """Ctrl-C, once more if need be: readline does not hear one that comes just before it begins to wait."""
+    time.sleep(0.3)
     for _ in range(12):
         game.send_signal(signal.SIGINT)
         try:

@@ -282,6 +282,7 @@ def test_episodes_without_a_result_make_a_report_all_the_same() -> None:
         to_csv(report)
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_text_comes_out_of_markup_as_it_went_in_but_for_hidden_characters(text: str) -> None:
     written = el("p", text, title=text)

@@ -72,6 +72,7 @@ def test_an_engine_is_added(run: Run, made: Path) -> None:
     assert "c17" in run("search", "query", made, "city 17", "--engine", "hybrid").out
 
 
+@pytest.mark.slow
 def test_what_cannot_be_is_one_line(refuses: Run, made: Path, corpus: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"id": 1, "contents": "x"}\n{"id": 2}\n')

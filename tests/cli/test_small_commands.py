@@ -166,6 +166,7 @@ class Rival:
         return Peer("rival 1.0", self.reset, self.step, ("up", "down", "up"), **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steady", [True, False])
 def test_bench_compares_what_plays_the_same(run: Run, toy: str, steady: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     rival, played = Rival(), dict[str, list[str]]()

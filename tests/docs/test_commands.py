@@ -24,6 +24,7 @@ WRITTEN: list[tuple[str, Words]] = [
     for words in commands(block)
 ]
 OURS = [(name, found) for name, words in WRITTEN if (found := our_words(words)) is not None]
+PROGRAM = typer.main.get_command(make_app())
 PLUGINS = {"train", "verl", "tiny-model"}
 
 
@@ -61,12 +62,12 @@ def parse(command: Any, words: list[str]) -> None:
 
 @pytest.mark.parametrize("words", CORE)
 def test_the_program_takes_it(words: list[str]) -> None:
-    parse(typer.main.get_command(make_app()), words)
+    parse(PROGRAM, words)
 
 
 def test_a_wrong_option_is_seen() -> None:
     with pytest.raises(Exception, match="no-such-option"):
-        parse(typer.main.get_command(make_app()), ["eval", "textcraft", "--no-such-option", "1"])
+        parse(PROGRAM, ["eval", "textcraft", "--no-such-option", "1"])
 
 
 @pytest.mark.train

@@ -20,7 +20,7 @@ from agentgym_envs.http.dialects.openenv import openenv_routes
 from agentgym_envs.http.run import background_server
 from tests.docs.snippets import PAGES, blocks
 
-FAST = {"docs/index.md", "docs/textcraft.md", "docs/serving.md"}
+FAST = {"docs/index.md", "docs/textcraft.md"}
 SERVED = ("AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0")
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:80\d\d")
 _MODEL_SERVER = "http://localhost:8000"

@@ -14,6 +14,7 @@ import pytest
 from agentgym_envs.viewer.api import Viewer
 from agentgym_envs.viewer.server import make_server
 from agentgym_envs.webarena.browser.chromium import find_chromium
+from tests.waiting import SECONDS
 
 NAMED = {"button", "link", "textbox", "searchbox", "combobox", "spinbutton", "slider", "tab", "region", "dialog"}
 """Roles of what must have a name for those who cannot see it."""
@@ -61,6 +62,7 @@ def serving(*paths: Path) -> Iterator[str]:
 def page_of(browser: Any, address: str, **options: Any) -> Iterator[Any]:
     """A page at an address; what its scripts complain of is an error at the end."""
     page = browser.new_page(**{"viewport": {"width": 1200, "height": 900}, **options})
+    page.set_default_timeout(1000 * SECONDS)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: said.append(str(error)))

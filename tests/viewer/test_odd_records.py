@@ -62,6 +62,7 @@ def line_of(case: str | tuple[str, int]) -> str:
     return json.dumps(row).replace(f'"{place}"}}', f"{nested(depth)}}}").replace('"meta",', f"{nested(depth)},")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [*ODD, *DEEP], ids=str)
 def test_a_record_of_an_odd_shape_is_shown_or_refused_in_words(case: str | tuple[str, int], tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
@@ -97,6 +98,7 @@ def test_a_row_and_its_turns_are_of_one_episode(tmp_path: Path, monkeypatch: pyt
     assert row["task"] == "b"
 
 
+@pytest.mark.slow
 def test_panels_that_take_long_keep_nobody_else_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads are few, and a panel that is being made holds one."""
     save(tmp_path / "t.jsonl", *(record(str(number)) for number in range(60)))

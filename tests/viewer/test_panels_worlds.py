@@ -11,7 +11,13 @@ from agentgym_envs.sciworld.rooms import ROOMS
 from agentgym_envs.viewer.panels import babyai, panels_of, sciworld
 from tests.viewer.panel_episodes import LOOK, episode, play, states_of
 
-LEVELS = ["GoToRedBallGrey", "PutNextLocal", "OpenTwoDoors", "KeyInBox", "GoToImpUnlock", "SynthLoc"]
+LEVELS = [
+    "KeyInBox",
+    *(
+        pytest.param(level, marks=pytest.mark.slow)
+        for level in ("GoToRedBallGrey", "PutNextLocal", "OpenTwoDoors", "GoToImpUnlock", "SynthLoc")
+    ),
+]
 
 
 def drawn(env: Any) -> dict[str, Any]:
