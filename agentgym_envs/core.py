@@ -21,7 +21,7 @@ from agentgym_envs.task import Task, TaskSet, check_selection
 MAX_ACTION_CHARS = 16_384
 MAX_OBSERVATION_CHARS = 262_144
 ENV_FAILED = "The environment failed. This episode is over."
-TRANSPORT_OPTIONS = frozenset({"render_mode", "base_url", "token", "dialect", "timeout", "patience"})
+TRANSPORT_OPTIONS = frozenset({"render_mode", "base_url", "token", "dialect", "timeout", "connect_timeout"})
 """Arguments of `gym.make` that say how an environment is reached or shown; no record of an episode holds them."""
 RESET_OPTIONS = frozenset({"task", "split", "group"})
 
@@ -350,11 +350,11 @@ class TextEnv(gym.Env[str, str], ABC):
         self._turn += 1
         self._actions.append(action[: MAX_ACTION_CHARS + 1])  # of one that is too long, enough to be so when replayed
 
-    def _choose(self, options: Mapping[str, Any], ticket: int) -> Task:
+    def _choose(self, options: Mapping[str, Any], key: int) -> Task:
         if not isinstance(options, Mapping):
             raise UsageError(f"the options of reset are a dict, got {options!r:.80}")
         if not options:
-            return self.tasks.draw(ticket, split=self.split, groups=self.groups)
+            return self.tasks.draw(key, split=self.split, groups=self.groups)
         if unknown := sorted(set(options) - RESET_OPTIONS):
             raise UsageError(f"reset knows the options {sorted(RESET_OPTIONS)}, not {unknown}")
         if wrong := {k: v for k, v in options.items() if not isinstance(v, str) and (k, v) != ("split", None)}:
@@ -362,7 +362,7 @@ class TextEnv(gym.Env[str, str], ABC):
         if "task" in options:
             return self._named(options)
         groups = (options["group"],) if "group" in options else self.groups
-        return self.tasks.draw(ticket, split=options.get("split", self.split), groups=groups)
+        return self.tasks.draw(key, split=options.get("split", self.split), groups=groups)
 
     def _named(self, options: Mapping[str, Any]) -> Task:
         """The task that is named. Raises UsageError if it is not of the group or split that is named besides."""

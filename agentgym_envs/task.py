@@ -47,8 +47,8 @@ class TaskSet(ABC):
         """The task of that id. Raises UnknownTask."""
 
     @abstractmethod
-    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The task that the number `ticket` (>= 0) stands for: pure, so that a seed always draws the same task."""
+    def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """The task that the number `key` (>= 0) stands for: pure, so that a seed always draws the same task."""
 
     @abstractmethod
     def take(
@@ -112,10 +112,10 @@ class TaskTable(TaskSet):
                 f"for example {self.tasks[0].id!r})"
             ) from None
 
-    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The task at place `ticket` modulo the number of tasks of that split and those groups."""
+    def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """The task at place `key` modulo the number of tasks of that split and those groups."""
         candidates = self._select(split, groups)
-        return candidates[ticket % len(candidates)]
+        return candidates[key % len(candidates)]
 
     def take(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
@@ -214,13 +214,13 @@ def canonical_hash(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def scramble(ticket: int) -> int:
-    """The SplitMix64 step: neighbouring tickets fall on worlds and goals that have nothing to do with each other.
+def scramble(key: int) -> int:
+    """The SplitMix64 step: neighbouring keys fall on worlds and goals that have nothing to do with each other.
 
     Source: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
     """
     mask = 2**64 - 1
-    value = (ticket + 0x9E3779B97F4A7C15) & mask
+    value = (key + 0x9E3779B97F4A7C15) & mask
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & mask
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & mask
     return value ^ (value >> 31)

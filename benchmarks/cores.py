@@ -131,11 +131,11 @@ def grow(name: str, bench: Bench, levels: Sequence[int]) -> dict[str, Any]:
     through = line({count: memory[count] for count in sorted(memory)[:-1]})
     told = through["fixed"] + levels[-1] * through["episode"]
     cpu = {
-        verb: {
-            level: sum(v for part, v in one[verb].items() if part != "wall")
+        method: {
+            level: sum(v for part, v in one[method].items() if part != "wall")
             for level, one in zip(levels, found, strict=True)
         }
-        for verb in ("reset", "step")
+        for method in ("reset", "step")
     }
     off = 100 * abs(memory[levels[-1]] / told - 1)
     return {"MiB": memory, "MiB by the model": told, "off, %": off, "CPU s": cpu, "episodes": levels[-1]}

@@ -31,9 +31,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.book.text import gaps
-from benchmarks.book.venvs import ROOT, Venv, cache_folder, lacking, thread_limits
 from benchmarks.common import machine
+from benchmarks.report.text import gaps
+from benchmarks.report.venvs import ROOT, Venv, cache_folder, lacking, thread_limits
 
 SIDES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "gymnasium": ("benchmarks.peer_sides.gymnasium_side", ("gymnasium==1.4.0", "psutil")),

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agentgym_envs import make_vec
-from agentgym_envs.hosting import TwinEnv, WorkerPool
+from agentgym_envs.hosting import RemoteEnv, WorkerPool
 from agentgym_envs.vector import TextVectorEnv
 from agentgym_verl.ray_hosts import RayPool
 from benchmarks.common import machine, run
@@ -41,9 +41,9 @@ def measure(repeats: int) -> dict[str, Any]:
         starts = [start_of_host() for _ in range(repeats)]
         with closing(WorkerPool(1)) as local, closing(RayPool(1, 1, "near", cpus=0)) as there:
             makers: dict[str, Callable[[int], TextVectorEnv]] = {
-                LOCAL: lambda size: make_vec(ENV_ID, size, opener=local),
+                LOCAL: lambda size: make_vec(ENV_ID, size, provider=local),
                 HTTP: lambda size: make_vec(ENV_ID, size, base_url=server.url),
-                RAY: lambda size: make_vec(ENV_ID, size, opener=there),
+                RAY: lambda size: make_vec(ENV_ID, size, provider=there),
             }
             rows = {str(size): row(makers, size, repeats) for size in SIZES}
     return {"machine": machine(), "repeats": repeats, "start": summary(starts), "steps": rows}
@@ -67,7 +67,7 @@ def start_of_host() -> dict[str, float]:
 
 def opening(pool: RayPool) -> float:
     began = time.perf_counter()
-    TwinEnv(ENV_ID, pool, {})
+    RemoteEnv(ENV_ID, pool, {})
     return time.perf_counter() - began
 
 

@@ -25,11 +25,11 @@ import psutil
 
 from agentgym_envs.core import TextEnv, text_env
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.hosting.twin import TwinEnv
+from agentgym_envs.hosting.remote_env import RemoteEnv
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.rollout.play import EpisodeSpec, Limits, play_many_text
 from agentgym_envs.trajectory import Message, Trajectory
-from agentgym_envs.vector import Lane, TextVectorEnv
+from agentgym_envs.vector import EnvRunner, TextVectorEnv
 from benchmarks.soak import serving
 
 Order = dict[str, Any]
@@ -111,19 +111,19 @@ def opened(order: Order) -> Iterator[tuple[MakeEnv, psutil.Process | None]]:
     env_id, options = order["env"], order.get("options", {})
     if order["place"] == "served":
         with serving([env_id], tuple(order["flags"])) as (server, url):
-            yield partial(gym.make, env_id, base_url=url, patience=60), server
+            yield partial(gym.make, env_id, base_url=url, connect_timeout=60), server
             server.terminate()
             server.wait(60)
     elif order["place"] == "workers":
         pool = WorkerPool(order["workers"])
-        yield lambda: TwinEnv(env_id, pool, options), None
+        yield lambda: RemoteEnv(env_id, pool, options), None
         pool.close()
     else:
         yield partial(gym.make, env_id, **options), None
 
 
 class Crowd:
-    """Episodes that are open at the same time. Each group of lanes is called together."""
+    """Episodes that are open at the same time. Each group of runners is called together."""
 
     def __init__(self, make: MakeEnv, scripts: Sequence[Script]) -> None:
         self._make, self._deal = make, itertools.cycle(scripts)
@@ -136,7 +136,7 @@ class Crowd:
         while self.size < size:
             count = min(BATCH, size - self.size)
             envs = TextVectorEnv(
-                [Lane(self._make) for _ in range(count)], autoreset_mode="Disabled", infos="list", step_seconds=240
+                [EnvRunner(self._make) for _ in range(count)], autoreset_mode="Disabled", infos="list", step_seconds=240
             )
             added.append((envs, list(itertools.islice(self._deal, count))))
             self.size += count

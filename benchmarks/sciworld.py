@@ -68,12 +68,12 @@ class Sizes(NamedTuple):
     """At most so many of each gold path."""
     starts: int = 3
     """How often a machine is started cold."""
-    lanes: int = 32
+    runners: int = 32
     lane_steps: int = 50
     episodes: int = 2000
 
 
-QUICK = Sizes(tasks=2, commands=3, starts=1, lanes=9, lane_steps=2, episodes=8)
+QUICK = Sizes(tasks=2, commands=3, starts=1, runners=9, lane_steps=2, episodes=8)
 
 
 class Usage(NamedTuple):
@@ -184,12 +184,12 @@ def memory_since(before: int) -> float:
 def vector_figures(sizes: Sizes, paths: Paths) -> dict[str, float]:
     """Many environments on two machines, and one alone at the same commands."""
     options: dict[str, Any] = {"backend": "thread", "jvms": 2, "autoreset_mode": "Disabled", "infos": "list"}
-    tasks = list(itertools.islice(itertools.cycle(paths), sizes.lanes))
+    tasks = list(itertools.islice(itertools.cycle(paths), sizes.runners))
     before = python_memory()
-    envs = agentgym_envs.make_vec(ENV_ID, sizes.lanes, **options)
+    envs = agentgym_envs.make_vec(ENV_ID, sizes.runners, **options)
     play(envs, tasks, paths, sizes.lane_steps)
-    figures = {"environments": float(sizes.lanes)}
-    figures["steps/s"] = sizes.lanes * sizes.lane_steps / play(envs, tasks, paths, sizes.lane_steps)
+    figures = {"environments": float(sizes.runners)}
+    figures["steps/s"] = sizes.runners * sizes.lane_steps / play(envs, tasks, paths, sizes.lane_steps)
     figures |= {"Java machines": float(len(java_machines())), "MB": memory_since(before)}
     envs.close()
     shut_down()
@@ -210,10 +210,10 @@ def play(envs: TextVectorEnv, tasks: Sequence[str], paths: Paths, steps: int) ->
     begun = time.perf_counter()
     ready = list(range(len(tasks)))
     while ready:
-        asked = {lane: next(plans[lane], None) for lane in ready}
-        if over := [lane for lane, command in asked.items() if command == ""]:
+        asked = {runner: next(plans[runner], None) for runner in ready}
+        if over := [runner for runner, command in asked.items() if command == ""]:
             envs.async_reset(seed=seeds, options=options, env_ids=over)
-        going = {lane: command for lane, command in asked.items() if command}
+        going = {runner: command for runner, command in asked.items() if command}
         envs.send(list(going.values()), env_ids=going)
         ready = [info["env_id"] for info in envs.recv(min_num=1)[-1]]
     return time.perf_counter() - begun

@@ -37,7 +37,7 @@ import agentgym_envs  # noqa: F401 (registers the ids)
 from agentgym_envs.search.corpus.embedded import embedded_passages
 from agentgym_envs.search.questions.sets import open_questions
 from agentgym_envs.search.retrieval.base import Retriever
-from agentgym_envs.search.retrieval.open import open_retriever
+from agentgym_envs.search.retrieval.factory import open_retriever
 from agentgym_envs.search.retrieval.words import STOP_WORDS
 from benchmarks.common import machine, run, verdict
 from benchmarks.serving import Served, serving
@@ -63,7 +63,7 @@ import sys
 from agentgym_envs.http.app import create_app
 from agentgym_envs.http.retrieve import retrieve_routes
 from agentgym_envs.http.run import make_server
-from agentgym_envs.search.retrieval.open import open_retriever
+from agentgym_envs.search.retrieval.factory import open_retriever
 routes = retrieve_routes(open_retriever({engine!r}, None))
 make_server(create_app([], mounts=[routes]), "127.0.0.1", int(sys.argv[1])).run()
 """
@@ -71,7 +71,7 @@ SERVE_AS_SEARCH_R1 = """
 import sys, uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
-from agentgym_envs.search.retrieval.open import open_retriever
+from agentgym_envs.search.retrieval.factory import open_retriever
 
 class Request(BaseModel):
     queries: list[str]

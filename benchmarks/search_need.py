@@ -28,10 +28,10 @@ import agentgym_envs
 from agentgym_envs.search.corpus.embedded import embedded_index
 from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id, element_id
 from agentgym_envs.search.corpus.values import accepted
+from agentgym_envs.search.questions.aggregate_questions import ask_twin
 from agentgym_envs.search.questions.embedded import EmbeddedQuestions, table_of
-from agentgym_envs.search.questions.kinds import AIRPORT, ELEMENT
-from agentgym_envs.search.questions.sums import ask_twin
-from agentgym_envs.search.questions.world import ATTRIBUTES, graph
+from agentgym_envs.search.questions.fact_arrays import ATTRIBUTES, graph
+from agentgym_envs.search.questions.question_types import AIRPORT, ELEMENT
 from agentgym_envs.search.retrieval.base import Hit
 from agentgym_envs.search.retrieval.index import open_index
 from agentgym_envs.search.scoring import em

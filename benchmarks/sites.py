@@ -33,8 +33,8 @@ from agentgym_envs.errors import NoOracle
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.env import WebArenaEnv, next_command
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
-from agentgym_envs.webarena.sites.kit.app import make_app
-from agentgym_envs.webarena.sites.kit.site import HOSTS
+from agentgym_envs.webarena.sites.framework.app import make_app
+from agentgym_envs.webarena.sites.framework.site import HOSTS
 from agentgym_envs.webarena.sites.world import opened, world
 from agentgym_envs.webarena.tasks.table import load
 from benchmarks.common import machine

@@ -96,8 +96,8 @@ class Raw:
 
     def ask(self, session: str, body: dict[str, Any], **options: Any) -> httpx.Response:
         """Reset, or a step if the body has an action."""
-        verb = "step" if "action" in body else "reset"
-        return self.http.post(f"/v1/sessions/{session}/{verb}", json=body, **options)
+        method = "step" if "action" in body else "reset"
+        return self.http.post(f"/v1/sessions/{session}/{method}", json=body, **options)
 
     def play(self, session: str, script: Script, steps: int) -> int:
         """Reset and take so many steps of a script; returns the turns told."""
@@ -132,16 +132,16 @@ def batches(url: str, scripts: list[Script], count: int, rng: random.Random, led
 
 
 def play_batches(env_id: str, url: str, scripts: list[Script], count: int, rng: random.Random, ledger: Ledger) -> None:
-    lanes = min(LANES, count)
+    runners = min(LANES, count)
     envs = agentgym_envs.make_vec(
-        env_id, lanes, base_url=url, patience=120, autoreset_mode="Disabled", infos="list", step_seconds=60
+        env_id, runners, base_url=url, connect_timeout=120, autoreset_mode="Disabled", infos="list", step_seconds=60
     )
     playing: dict[int, tuple[Script, int]] = {}
     begun = 0
     while True:
-        fresh = [lane for lane in range(lanes) if lane not in playing][: count - begun]
+        fresh = [runner for runner in range(runners) if runner not in playing][: count - begun]
         begun += len(fresh)
-        playing |= {lane: (rng.choice(scripts), -1) for lane in fresh}
+        playing |= {runner: (rng.choice(scripts), -1) for runner in fresh}
         if not playing:
             break
         send_all(envs, playing, fresh)
@@ -158,16 +158,16 @@ def play_batches(env_id: str, url: str, scripts: list[Script], count: int, rng: 
 
 
 def send_all(envs: Any, playing: dict[int, tuple[Script, int]], fresh: list[int]) -> None:
-    seeds = [playing[lane][0].seed if lane in playing else None for lane in range(envs.num_envs)]
-    options = [{"task": playing[lane][0].task} if lane in playing else None for lane in range(envs.num_envs)]
+    seeds = [playing[runner][0].seed if runner in playing else None for runner in range(envs.num_envs)]
+    options = [{"task": playing[runner][0].task} if runner in playing else None for runner in range(envs.num_envs)]
     if fresh:
         envs.async_reset(seed=seeds, options=options, env_ids=fresh)
-    going = [lane for lane in playing if lane not in fresh]
-    envs.send([playing[lane][0].actions[playing[lane][1]] for lane in going], env_ids=going)
+    going = [runner for runner in playing if runner not in fresh]
+    envs.send([playing[runner][0].actions[playing[runner][1]] for runner in going], env_ids=going)
 
 
 def steady(url: str, scripts: list[Script], count: int, rng: random.Random, ledger: Ledger) -> None:
-    envs = {script.env: gym.make(script.env, base_url=url, patience=120) for script in scripts}
+    envs = {script.env: gym.make(script.env, base_url=url, connect_timeout=120) for script in scripts}
     for _ in range(count):
         script = rng.choice(scripts)
         env = envs[script.env]
@@ -323,9 +323,9 @@ def hangs(url: str, scripts: list[Script], count: int, rng: random.Random, ledge
 @contextlib.contextmanager
 def half_sent(url: str, session: str, body: dict[str, Any], share: float) -> Iterator[socket.socket]:
     """A connection on which that share of a request was sent."""
-    verb = "step" if "action" in body else "reset"
+    method = "step" if "action" in body else "reset"
     content = json.dumps(body)
-    head = f"POST /v1/sessions/{session}/{verb} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
+    head = f"POST /v1/sessions/{session}/{method} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
     address = urlsplit(url)
     with socket.create_connection((address.hostname, address.port)) as connection:
         connection.sendall(f"{head}{content}".encode()[: int(share * len(head + content))])

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agentgym_envs.spaces import Utf8Text
-from agentgym_envs.vector import Lane, TextVectorEnv, make_vec
+from agentgym_envs.vector import EnvRunner, TextVectorEnv, make_vec
 from benchmarks.common import machine, run
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
@@ -86,8 +86,8 @@ def measure(repeats: int) -> dict[str, Any]:
 def bare_row(size: int, staggered: bool, repeats: int) -> Row:
     make = partial(BareEnv, staggered)
     fleet: dict[str, VectorEnv] = {
-        "arrays": TextVectorEnv([Lane(make, "inline") for _ in range(size)]),
-        "list": TextVectorEnv([Lane(make, "inline") for _ in range(size)], infos="list"),
+        "arrays": TextVectorEnv([EnvRunner(make, "inline") for _ in range(size)]),
+        "list": TextVectorEnv([EnvRunner(make, "inline") for _ in range(size)], infos="list"),
         "SyncVectorEnv": SyncVectorEnv([make] * size),
         "AsyncVectorEnv": AsyncVectorEnv([make] * size, shared_memory=False),
     }

@@ -9,12 +9,12 @@ from urllib.parse import parse_qs
 import numpy as np
 
 from agentgym_envs.task import Task, TaskTable
+from agentgym_envs.webarena.base_env import WebEnv
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import Session
 from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.evaluators.base import Verdict
-from agentgym_envs.webarena.web_env import WebEnv
 
 HOST = "shop.test"
 SIZES = {145: 7, 400: 27, 1700: 127}

@@ -11,7 +11,7 @@ from agentgym_envs.webarena.browser.pool import shut_down
 from agentgym_envs.webarena.browser.session import Session, SessionOptions
 from agentgym_envs.webarena.env import browser_options
 from agentgym_envs.webarena.sites.episodes import HEADER, episodes
-from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World, world
 
 SIZE = (1280, 800)

@@ -392,9 +392,9 @@ def tasks_are_sound(make: Make) -> None:
             kept = json.loads(json.dumps(dict(task.data))) == dict(task.data)
             assert kept, f"the data of {task.id} must be JSON: no tuples, no sets, names as keys"
         for split in {task.split for task in tasks} | {"train", "test"}:  # validation may be a part of train
-            drawn = [env.tasks.draw(ticket, split=split) for ticket in range(50)]
+            drawn = [env.tasks.draw(key, split=split) for key in range(50)]
             assert {task.split for task in drawn} == {split}
-            assert drawn == [env.tasks.draw(ticket, split=split) for ticket in range(50)]
+            assert drawn == [env.tasks.draw(key, split=split) for key in range(50)]
         for group in dict.fromkeys(task.group for task in tasks):
             assert env.reset(seed=0, options={"group": group})[1]["task_id"]
             assert env.task is not None and env.task.group == group

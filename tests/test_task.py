@@ -45,19 +45,19 @@ def test_a_table_may_not_be_empty_or_repeat_an_id() -> None:
 
 
 @given(st.integers(0, 2**63), st.sampled_from([None, *SPLITS]))
-def test_draw_is_a_pure_function_of_ticket_and_selection(ticket: int, split: str | None) -> None:
+def test_draw_is_a_pure_function_of_ticket_and_selection(key: int, split: str | None) -> None:
     other = TaskTable("count", 1, TASKS)
-    drawn = TABLE.draw(ticket, split=split)
-    assert drawn == other.draw(ticket, split=split)
+    drawn = TABLE.draw(key, split=split)
+    assert drawn == other.draw(key, split=split)
     assert split in (None, drawn.split)
 
 
 def test_the_ticket_is_a_place_in_the_selection() -> None:
-    assert [TABLE.draw(ticket, split="train").id for ticket in range(4)] == ["count/2", "count/3", "count/9", "count/2"]
+    assert [TABLE.draw(key, split="train").id for key in range(4)] == ["count/2", "count/3", "count/9", "count/2"]
 
 
 def test_draw_reaches_every_task_of_the_selection_and_no_other() -> None:
-    drawn = {TABLE.draw(ticket, split="train", groups=["small"]).id for ticket in range(10)}
+    drawn = {TABLE.draw(key, split="train", groups=["small"]).id for key in range(10)}
     assert drawn == {"count/2", "count/3"}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import chain
 
-from agentgym_envs.babyai.scene import Scene, kind
+from agentgym_envs.babyai.text_view import Scene, kind
 from agentgym_envs.babyai.view import places
 from agentgym_envs.babyai.world import Thing, World
 

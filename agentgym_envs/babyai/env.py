@@ -12,8 +12,8 @@ from agentgym_envs.babyai.commands import Verb, parse
 from agentgym_envs.babyai.drawing import draw_svg, draw_text
 from agentgym_envs.babyai.levels import blank_level, choose_levels
 from agentgym_envs.babyai.oracle import solve
-from agentgym_envs.babyai.scene import ACTIONS, NUMBERINGS, Actions, Names, Numbering, Scene
 from agentgym_envs.babyai.tasks import BabyTasks
+from agentgym_envs.babyai.text_view import ACTIONS, NUMBERINGS, Actions, Names, Numbering, Scene
 from agentgym_envs.babyai.world import Action, World, make_world
 from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import InvalidAction, UsageError

@@ -7,10 +7,10 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from agentgym_envs.babyai.commands import Order, Verb, parse
+from agentgym_envs.babyai.infeasibility import hopeless
+from agentgym_envs.babyai.pathfinding import Route, pose_of, strides
 from agentgym_envs.babyai.planner import Clause, Decision, Prices, Stuck
-from agentgym_envs.babyai.reach import hopeless
-from agentgym_envs.babyai.routes import Route, pose_of, strides
-from agentgym_envs.babyai.scene import PRIMITIVES, Actions, Names, Scene
+from agentgym_envs.babyai.text_view import PRIMITIVES, Actions, Names, Scene
 from agentgym_envs.babyai.world import Action, Outcome, Thing, World
 from agentgym_envs.errors import NoOracle
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentgym_envs.babyai.routes import FAR, Ground, Route, Search, pose_of, spots, strides
+from agentgym_envs.babyai.pathfinding import FAR, Ground, Route, Search, pose_of, spots, strides
 from agentgym_envs.babyai.world import DESCRIPTIONS, Action, Thing, World
 
 Clause = Any

@@ -9,8 +9,8 @@ from functools import lru_cache
 from itertools import count as counting
 from typing import cast
 
+from agentgym_envs.babyai.infeasibility import hopeless
 from agentgym_envs.babyai.levels import GROUP_OF, GROUPS, LEVELS, MINIGRID, similar_levels
-from agentgym_envs.babyai.reach import hopeless
 from agentgym_envs.babyai.world import World, generated_world
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import Split, Task, TaskSet, canonical_hash, check_selection, plain_number, scramble
@@ -50,10 +50,10 @@ class BabyTasks(TaskSet):
             raise UnknownTask(f"there is no task {task_id!r:.120}; ids are {form}{wrong}")
         return _describe(generated_world(level, seed))
 
-    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The level and seed that a hash of `ticket` picks; the next seed, where that task cannot be solved."""
+    def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """The level and seed that a hash of `key` picks; the next seed, where that task cannot be solved."""
         levels, seeds = self._select(split, groups)
-        place, number = divmod(scramble(ticket), len(seeds))
+        place, number = divmod(scramble(key), len(seeds))
         level = levels[place % len(levels)]
         following = (seeds[(number + step) % len(seeds)] for step in counting())
         return next(_solvable(level, following))
@@ -82,7 +82,7 @@ class BabyTasks(TaskSet):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the levels and their groups, the splits, minigrid's version and what some tickets draw."""
+        """SHA-256 of the levels and their groups, the splits, minigrid's version and what some keys draw."""
         return _digest(self.levels)
 
     def _select(self, split: str | None, groups: Sequence[str] | None) -> tuple[list[str], range]:
@@ -96,7 +96,7 @@ def _digest(levels: tuple[str, ...]) -> str:
     tasks = BabyTasks(levels)
     groups = [[level, GROUP_OF[level]] for level in levels]
     splits = [[split, seeds.start, seeds.stop] for split, seeds in SEEDS.items()]
-    drawn = [asdict(tasks.draw(ticket, split=split)) for ticket in range(4) for split in SEEDS]
+    drawn = [asdict(tasks.draw(key, split=split)) for key in range(4) for split in SEEDS]
     return canonical_hash([tasks.name, tasks.version, MINIGRID, groups, splits, drawn])
 
 

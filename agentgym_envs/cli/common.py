@@ -20,7 +20,7 @@ from gymnasium.envs.registration import load_env_creator
 from agentgym_envs.cli import completion
 from agentgym_envs.core import TRANSPORT_OPTIONS
 from agentgym_envs.errors import EnvError, UsageError
-from agentgym_envs.hosting import host
+from agentgym_envs.hosting import session_host
 from agentgym_envs.registration import env_class, env_ids
 from agentgym_envs.task import SPLITS, Task, TaskSet
 from agentgym_envs.trajectory import strict_json
@@ -162,7 +162,7 @@ def make_env_factory(env_id: str, arguments: Mapping[str, Any]) -> Callable[[], 
     creator, kwargs = _creator(env_id)
     if "base_url" not in arguments:
         _check_arguments(env_id, creator, {**kwargs, **arguments})
-    return lambda: host.make_env(env_id, arguments)
+    return lambda: session_host.make_env(env_id, arguments)
 
 
 def check_writable(option: str, path: Path) -> None:

@@ -28,8 +28,8 @@ from agentgym_envs.cli.common import (
 from agentgym_envs.cli.solve import Group, TaskId, reset_options
 from agentgym_envs.core import Snapshot, StopReason, text_env
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.multiagent.form import read_texts, write_command
 from agentgym_envs.multiagent.joint import is_team
+from agentgym_envs.multiagent.joint_format import read_texts, write_command
 from agentgym_envs.registration import entry_point_of
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
 from agentgym_envs.wrappers import make_trajectory

@@ -172,8 +172,8 @@ def data_command(folder: Folder, source: Source = "flashrag", as_json: Json = Fa
 
 def open_or_embedded(index: Path | None, engine: str) -> tuple[Retriever, dict[str, Any]]:
     """A retriever over an index or the embedded corpus, and what is known of it: engine, corpus, passages, sha256."""
+    from agentgym_envs.search.retrieval.factory import HYBRID, open_retriever
     from agentgym_envs.search.retrieval.index import ENGINES, read_manifest
-    from agentgym_envs.search.retrieval.open import HYBRID, open_retriever
 
     if engine not in (*ENGINES, HYBRID):
         raise UsageError(f"there is no engine {engine!r}; choose one of {', '.join((*ENGINES, HYBRID))}")

@@ -30,7 +30,7 @@ def opening(console: Console, env_id: str, task: Task, observation: str, note: s
 
 def readable(observation: str, *, team: bool) -> str:
     """An observation as a person reads it: of a team, what each agent sees under its name."""
-    from agentgym_envs.multiagent.form import read_texts
+    from agentgym_envs.multiagent.joint_format import read_texts
 
     seen = read_texts(observation) if team else None
     return observation if seen is None else "\n\n".join(f"[{agent}]\n{text}" for agent, text in seen.items())

@@ -35,7 +35,7 @@ def sites_command(
         raise UsageError("--task says which world it is in: give --task or --world")
     made = _desk(task, 1 if world is None else world)
     with serve.listen(serve.find_place("127.0.0.1", port, None, None, False)) as listener:
-        from agentgym_envs.webarena.desk.app import DeskApp, make_server
+        from agentgym_envs.webarena.inspector.app import DeskApp, make_server
 
         app = DeskApp(made, listener.getsockname()[1])
         stdout().print(f"[bold]The desk is at {app.origin}[/] until Ctrl-C", soft_wrap=True)
@@ -50,11 +50,11 @@ def _desk(task_id: str | None, seed: int) -> Any:
     from agentgym_envs.webarena.browser.chromium import check_packages
 
     check_packages()
-    from agentgym_envs.webarena.desk.desk import Desk
     from agentgym_envs.webarena.env import browser_options
+    from agentgym_envs.webarena.inspector.session import InspectorSession
     from agentgym_envs.webarena.tasks.table import load
 
-    made = Desk(load(), browser_options(None), seed)
+    made = InspectorSession(load(), browser_options(None), seed)
     if task_id is not None:
         made.begin(load().get(task_id))
     return made

@@ -3,11 +3,11 @@
 Metrics are defined here and nowhere else; `docs/metrics.md` has the formulas.
 """
 
+from agentgym_envs.evaluate.agentgym_rl_reported import REPORTED, ROW_TASKS, TEST_TASKS, Reported
+from agentgym_envs.evaluate.agentgym_rl_table import SCENARIOS, SUITE, SuiteRow, SuiteScenario, SuiteTable, suite_table
 from agentgym_envs.evaluate.compare import VALUES, ComparedRow, Comparison, PairedDifference, compare, paired_difference
 from agentgym_envs.evaluate.estimates import Z95, Estimate, interval, wilson
 from agentgym_envs.evaluate.metrics import Evaluation, Metrics, evaluate
-from agentgym_envs.evaluate.reported import REPORTED, ROW_TASKS, TEST_TASKS, Reported
-from agentgym_envs.evaluate.suite import SCENARIOS, SUITE, SuiteRow, SuiteScenario, SuiteTable, suite_table
 
 __all__ = [  # noqa: RUF022 (in the order of code points, as everywhere in the package)
     "ComparedRow",

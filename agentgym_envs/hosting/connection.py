@@ -16,11 +16,11 @@ Done = Callable[[Any], None]
 """Takes the reply of a call, or the exception it ended in. Called once, on any thread, and must not block."""
 
 
-class Posted(NamedTuple):
+class PendingCall(NamedTuple):
     """A call whose reply is taken by `done` later."""
 
     session: str
-    verb: str
+    method: str
     arguments: Mapping[str, Any]
     done: Done
 
@@ -32,21 +32,21 @@ class Connection(ABC):
     more: the place died, was restarted, or dropped a session that was idle for too long.
     """
 
-    def call(self, session: str, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """Carry out a verb of `agentgym_envs.hosting.host` and wait for its reply (JSON)."""
-        return self.ask(session, verb, arguments)
+    def call(self, session: str, method: str, arguments: Mapping[str, Any]) -> Any:
+        """Carry out a method of `agentgym_envs.hosting.session_host` and wait for its reply (JSON)."""
+        return self.ask(session, method, arguments)
 
-    def ask(self, session: str, verb: str, arguments: Mapping[str, Any], seconds: float | None = None) -> Any:
+    def ask(self, session: str, method: str, arguments: Mapping[str, Any], seconds: float | None = None) -> Any:
         """Post one call and wait for its reply. Raises what it ended in, and queue.Empty after `seconds`."""
         answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.post([Posted(session, verb, arguments, answer.put)])
+        self.post([PendingCall(session, method, arguments, answer.put)])
         reply = answer.get(timeout=seconds)
         if isinstance(reply, BaseException):
             raise reply
         return reply
 
     @abstractmethod
-    def post(self, calls: Sequence[Posted]) -> None:
+    def post(self, calls: Sequence[PendingCall]) -> None:
         """Carry out calls of different sessions together; returns at once."""
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Connection(ABC):
         self.close_session(session)
 
 
-def hand_over(done: Done, reply: Any) -> None:
+def deliver(done: Done, reply: Any) -> None:
     """Give a reply. One that cannot be taken, as where an event loop is closed by now, must not cost others theirs."""
     try:
         done(reply)
@@ -74,7 +74,7 @@ def check_seconds(name: str, value: Any, *, or_zero: bool = False) -> None:
         raise UsageError(f"{name} must be a number of seconds {least}, got {value!r}")
 
 
-class Opened(NamedTuple):
+class RemoteSession(NamedTuple):
     """A new session: where it is, its name there, and what `describe_env` says of the environment."""
 
     connection: Connection
@@ -82,8 +82,8 @@ class Opened(NamedTuple):
     description: Mapping[str, Any]
 
 
-class Opener(Protocol):
+class EnvProvider(Protocol):
     """Finds a place for a new environment."""
 
-    def open(self, env_id: str, options: Mapping[str, Any]) -> Opened:
+    def open(self, env_id: str, options: Mapping[str, Any]) -> RemoteSession:
         """Make an environment. Raises what making it here would raise, and EnvError if no place can be reached."""

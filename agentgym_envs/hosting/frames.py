@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 Call = tuple[int, str, str, Mapping[str, Any]]
-"""Number, session, verb, arguments."""
+"""Number, session, method, arguments."""
 Reply = tuple[int, Any, dict[str, str] | None]
 """Number, value, error."""
 GRACE_SECONDS = 5.0

@@ -21,10 +21,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym_envs.errors import EnvError, SessionLost, UsageError
-from agentgym_envs.hosting.connection import Connection, Done, Opened, Posted, hand_over
+from agentgym_envs.hosting.by_reference import PicklesByReference
+from agentgym_envs.hosting.connection import Connection, Done, PendingCall, RemoteSession, deliver
 from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, receive, send
-from agentgym_envs.hosting.host import error_from_json
-from agentgym_envs.hosting.named import Named
+from agentgym_envs.hosting.session_host import error_from_json
 from agentgym_envs.registration import entry_point_of
 
 _log = logging.getLogger(__name__)
@@ -75,25 +75,25 @@ class WorkerProcess(Connection):
             self.sessions.discard(session)
             raise
 
-    def post(self, calls: Sequence[Posted]) -> None:
+    def post(self, calls: Sequence[PendingCall]) -> None:
         """See `Connection.post`."""
         frame: list[Call] = []
         with self._lock:
             lost = self._dead
-            for session, verb, arguments, done in () if lost else calls:
+            for session, method, arguments, done in () if lost else calls:
                 number = next(self._numbers)
                 self._waiting[number] = done
-                frame.append((number, session, verb, arguments))
+                frame.append((number, session, method, arguments))
         if lost:
             for call in calls:
-                hand_over(call.done, SessionLost("the worker process is gone"))
+                deliver(call.done, SessionLost("the worker process is gone"))
         else:
             self._outbox.put(frame)
 
     def close_session(self, session: str) -> None:
         """See `Connection.close_session`."""
         self._closing.add(session)
-        self.post([Posted(session, "close", {}, lambda _: self._forget(session))])
+        self.post([PendingCall(session, "close", {}, lambda _: self._forget(session))])
 
     @property
     def load(self) -> int:
@@ -149,7 +149,7 @@ class WorkerProcess(Connection):
                 for number, value, error in replies:
                     with self._lock:
                         done = self._waiting.pop(number)
-                    hand_over(done, value if error is None else error_from_json(error))
+                    deliver(done, value if error is None else error_from_json(error))
                     del done, value  # or this thread would keep alive what it last worked for
         except Exception:
             _log.exception("a reply of a worker process could not be taken")
@@ -167,14 +167,14 @@ class WorkerProcess(Connection):
         if code and self.sessions:
             _log.warning("a worker process ended (exit status %d) with %d environments", code, len(self.sessions))
         for done in waiting.values():
-            hand_over(done, SessionLost(f"the worker process ended (exit status {code})"))
+            deliver(done, SessionLost(f"the worker process ended (exit status {code})"))
 
     def _after_fork(self) -> None:
         """In the child: the process is the parent's, and the threads that speak with it are not here."""
         self._lock, self._dead, self._waiting = threading.Lock(), True, {}
 
 
-class WorkerPool(Named):
+class WorkerPool(PicklesByReference):
     """Workers, each session on the one with the fewest; a worker that died is replaced at the next opening."""
 
     def __init__(self, size: int) -> None:
@@ -189,15 +189,15 @@ class WorkerPool(Named):
         _pools.add(self)
         self._end = weakref.finalize(self, _end_all, self._workers)  # also if it is forgotten, and at exit
 
-    def open(self, env_id: str, options: Mapping[str, Any], seconds: float | None = None) -> Opened:
+    def open(self, env_id: str, options: Mapping[str, Any], seconds: float | None = None) -> RemoteSession:
         """See `Opener.open`; after `seconds` without success, the worker that hangs is ended."""
         session = f"s{next(self._names)}"
         worker = self._pick(session)
         try:
-            return Opened(worker, session, worker.open(session, env_id, options, seconds))
+            return RemoteSession(worker, session, worker.open(session, env_id, options, seconds))
         except SessionLost:  # its process may have ended for another's sake, before anyone could know
             worker = self._pick(session)
-            return Opened(worker, session, worker.open(session, env_id, options, seconds))
+            return RemoteSession(worker, session, worker.open(session, env_id, options, seconds))
 
     @property
     def workers(self) -> list[WorkerProcess]:

@@ -12,7 +12,7 @@ from typing import IO
 import gymnasium as gym
 
 from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, Reply, receive, send
-from agentgym_envs.hosting.host import FAILURES, Host, error_to_json
+from agentgym_envs.hosting.session_host import FAILURES, SessionHost, error_to_json
 from agentgym_envs.registration import register
 
 
@@ -20,7 +20,7 @@ class _Server:
     """The loop of a worker process."""
 
     def __init__(self, replies: IO[bytes]) -> None:
-        self._host, self._replies, self._lock = Host(), replies, threading.Lock()
+        self._host, self._replies, self._lock = SessionHost(), replies, threading.Lock()
         self._threads: dict[str, queue.SimpleQueue[Call]] = {}
 
     def run(self, frames: queue.SimpleQueue[list[Call] | None]) -> None:
@@ -37,8 +37,8 @@ class _Server:
         self._host.close_all()
 
     def _needs_thread(self, call: Call) -> bool:
-        _, session, verb, _ = call
-        return verb == "open" or session in self._threads
+        _, session, method, _ = call
+        return method == "open" or session in self._threads
 
     def _in_thread(self, call: Call) -> None:
         """Opening takes long, and an environment that waits must not hold up the others."""
@@ -60,17 +60,17 @@ class _Server:
                 return
 
     def _answer(self, call: Call) -> Reply:
-        number, session, verb, arguments = call
+        number, session, method, arguments = call
         try:
-            if verb == "open":
+            if method == "open":
                 env_id, entry_point = arguments["env_id"], arguments["entry_point"]
                 if entry_point is not None and env_id not in gym.registry:
                     register(env_id, entry_point)  # the parent's own, whose module nothing here has imported
                 return number, self._host.open(session, env_id, arguments["options"]), None
-            if verb == "close":
+            if method == "close":
                 self._host.close(session)
                 return number, None, None
-            return number, self._host.call(session, verb, arguments), None
+            return number, self._host.call(session, method, arguments), None
         except FAILURES as error:
             return number, None, error_to_json(error)
 

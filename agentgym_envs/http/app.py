@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from agentgym_envs.errors import AgentGymError, EnvError, ServerFull, SessionLost, TooLarge, Unauthorized, UsageError
-from agentgym_envs.hosting.host import VERBS, error_to_json
+from agentgym_envs.hosting.session_host import METHODS, error_to_json
 from agentgym_envs.http import protocol
 from agentgym_envs.http.metrics import Metrics
 from agentgym_envs.http.openapi import openapi
@@ -50,7 +50,7 @@ class EnvServer:
         one = f"{PREFIX}/sessions/{{session}}"
         return [
             Route(f"{one}/fork", self.fork, methods=["POST"]),
-            Route(f"{one}/{{verb}}", self.call, methods=["POST"]),
+            Route(f"{one}/{{method}}", self.call, methods=["POST"]),
             Route(one, self.close, methods=["DELETE"]),
             Route(one, self.status, methods=["GET"]),
             Route(f"{PREFIX}/sessions", self.create, methods=["POST"]),
@@ -68,17 +68,17 @@ class EnvServer:
         return await self._created(request, await self.sessions.open(body.env, body.options))
 
     async def call(self, request: Request) -> Response:
-        """Carry out a verb."""
-        verb = request.path_params["verb"]
-        if verb not in VERBS:
-            raise HTTPException(404, f"there is no verb {verb!r}; there are {', '.join(VERBS)}")
+        """Carry out a method."""
+        method = request.path_params["method"]
+        if method not in METHODS:
+            raise HTTPException(404, f"there is no method {method!r}; there are {', '.join(METHODS)}")
         body = protocol.read(await self.body(request), Call)
-        arguments = protocol.arguments_of(body, verb)
+        arguments = protocol.arguments_of(body, method)
         if len(arguments.get("actions", ())) > self.sessions.limits.restore_actions:
             raise TooLarge(f"a snapshot may hold {self.sessions.limits.restore_actions} actions")
         began = time.perf_counter()
-        reply = await self.sessions.call(request.path_params["session"], verb, arguments, body.seq)
-        self.metrics.called(verb, time.perf_counter() - began)
+        reply = await self.sessions.call(request.path_params["session"], method, arguments, body.seq)
+        self.metrics.called(method, time.perf_counter() - began)
         return _json(reply)
 
     async def batch(self, request: Request) -> Response:
@@ -185,15 +185,15 @@ class EnvServer:
             session = self.sessions.get(call.session)
             if session.worker is not None:
                 return None
-            arguments = protocol.arguments_of(call, call.verb)
-            return _told(self.sessions.call_here(session, call.verb, arguments, call.seq))
+            arguments = protocol.arguments_of(call, call.method)
+            return _told(self.sessions.call_here(session, call.method, arguments, call.seq))
         except AgentGymError as error:
             return _told(error)
 
     async def _there(self, place: int, call: BatchCall) -> tuple[int, Any]:
         try:
-            arguments = protocol.arguments_of(call, call.verb)
-            return place, await self.sessions.call(call.session, call.verb, arguments, call.seq)
+            arguments = protocol.arguments_of(call, call.method)
+            return place, await self.sessions.call(call.session, call.method, arguments, call.seq)
         except AgentGymError as error:
             return place, _told(error)
 

@@ -17,9 +17,9 @@ import httpx
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import AgentGymError, EnvError, ServerFull, SessionLost, UsageError
-from agentgym_envs.hosting.connection import Connection, Opened, Posted, check_seconds, hand_over
-from agentgym_envs.hosting.host import error_from_json
-from agentgym_envs.hosting.twin import TwinEnv
+from agentgym_envs.hosting.connection import Connection, PendingCall, RemoteSession, check_seconds, deliver
+from agentgym_envs.hosting.remote_env import RemoteEnv
+from agentgym_envs.hosting.session_host import error_from_json
 from agentgym_envs.http.dialects.agentgym.client import agentgym_env
 from agentgym_envs.http.senders import BATCH, Senders, Sending
 from agentgym_envs.http.transports import Transports
@@ -52,33 +52,33 @@ class ServerConnection(Connection):
         self._start()
         _connections.add(self)
 
-    def open(self, env_id: str, options: Mapping[str, Any]) -> tuple[Opened, Mapping[str, Any]]:
+    def open(self, env_id: str, options: Mapping[str, Any]) -> tuple[RemoteSession, Mapping[str, Any]]:
         """A new session, and the server's load. Raises ServerFull, SessionLost if it cannot be reached, ..."""
         body = {"env": env_id, "options": dict(options)}
         reply = _value(self._request("POST", f"{PREFIX}/sessions", body, tries=1))
         try:
-            opened = Opened(self, str(reply["session"]), reply["description"])
+            opened = RemoteSession(self, str(reply["session"]), reply["description"])
             load = reply["load"]
         except (KeyError, TypeError):
             raise SessionLost(f"{self.url} does not answer as a server of ours") from None
         self._numbers[opened.session] = 0
         return opened, load
 
-    def call(self, session: str, verb: str, arguments: Mapping[str, Any]) -> Any:
+    def call(self, session: str, method: str, arguments: Mapping[str, Any]) -> Any:
         """See `Connection.call`."""
         self._check(session)
         body = {key: value for key, value in arguments.items() if value is not None}
-        if verb in _CHANGES:
+        if method in _CHANGES:
             body["seq"] = self._numbers[session] + 1
         try:
-            reply = self._request("POST", f"{PREFIX}/sessions/{session}/{verb}", body)
+            reply = self._request("POST", f"{PREFIX}/sessions/{session}/{method}", body)
         except SessionLost:
             self._numbers.pop(session, None)
             raise
-        self._note(session, verb, reply)
+        self._note(session, method, reply)
         return _value(reply)
 
-    def post(self, calls: Sequence[Posted]) -> None:
+    def post(self, calls: Sequence[PendingCall]) -> None:
         """See `Connection.post`."""
         held = [call.session in self._numbers for call in calls]  # once: another thread may lose one meanwhile
         sendings = [self._sendable(call) for call, holds in zip(calls, held, strict=True) if holds]
@@ -142,21 +142,21 @@ class ServerConnection(Connection):
         if session not in self._numbers:
             raise _lost()
 
-    def _sendable(self, call: Posted) -> Sending:
-        body = {"session": call.session, "verb": call.verb, "seq": self._numbers.get(call.session, 0) + 1}
+    def _sendable(self, call: PendingCall) -> Sending:
+        body = {"session": call.session, "method": call.method, "seq": self._numbers.get(call.session, 0) + 1}
         for key, value in call.arguments.items():
             if value is not None:
                 body[key] = value
         return Sending(call, body)
 
-    def _note(self, session: str, verb: str, reply: Any) -> None:
+    def _note(self, session: str, method: str, reply: Any) -> None:
         """If the call was carried out, the next has another number; if the session is lost, there is no next."""
         if type(reply) is _Failure:
             if isinstance(reply.error, SessionLost):
                 self._numbers.pop(session, None)
             if reply.type in NOT_CARRIED_OUT:
                 return
-        if verb in _CHANGES and session in self._numbers:
+        if method in _CHANGES and session in self._numbers:
             self._numbers[session] += 1
 
     def _request(self, method: str, path: str, body: Any, tries: int = _TRIES) -> Any:
@@ -220,25 +220,25 @@ class ServerConnection(Connection):
         call = sending.call
         if type(result) is dict and "error" in result and "observation" not in result:
             result = _failure(result["error"])
-        self._note(call.session, call.verb, result)
-        hand_over(call.done, result.error if type(result) is _Failure else result)
+        self._note(call.session, call.method, result)
+        deliver(call.done, result.error if type(result) is _Failure else result)
 
 
 class ServerPool:
     """Servers that serve the same environments. A new session goes to the one with the least load."""
 
-    def __init__(self, urls: Sequence[str], token: str | None, timeout: float, patience: float) -> None:
-        """`patience` is how many seconds are spent on finding a server that has room."""
-        self._settings = (tuple(urls), token, timeout, patience)
-        self._patience = patience
+    def __init__(self, urls: Sequence[str], token: str | None, timeout: float, connect_timeout: float) -> None:
+        """`connect_timeout` is how many seconds are spent on finding a server that has room."""
+        self._settings = (tuple(urls), token, timeout, connect_timeout)
+        self._connect_timeout = connect_timeout
         self._servers = [_Server(ServerConnection(url, token, timeout)) for url in dict.fromkeys(urls)]
 
     def __reduce__(self) -> Any:
         return server_pool, self._settings
 
-    def open(self, env_id: str, options: Mapping[str, Any]) -> Opened:
+    def open(self, env_id: str, options: Mapping[str, Any]) -> RemoteSession:
         """See `Opener.open`: tries one server after the other until one takes the session."""
-        end = time.monotonic() + self._patience
+        end = time.monotonic() + self._connect_timeout
         problems: dict[str, str] = {}
         pause = _BACKOFF_SECONDS
         while True:
@@ -274,7 +274,7 @@ class _Server:
         """The share of the server's sessions that are taken, as far as is known: others may have come or gone."""
         return (self._others + self.connection.sessions + self._opening) / self._room
 
-    def open(self, env_id: str, options: Mapping[str, Any]) -> Opened:
+    def open(self, env_id: str, options: Mapping[str, Any]) -> RemoteSession:
         self._opening += 1  # the threads that open beside this one go elsewhere
         try:
             opened, load = self.connection.open(env_id, options)
@@ -300,13 +300,13 @@ class _Failure(NamedTuple):
     error: AgentGymError
 
 
-def server_pool(urls: Sequence[str], token: str | None, timeout: float, patience: float) -> ServerPool:
+def server_pool(urls: Sequence[str], token: str | None, timeout: float, connect_timeout: float) -> ServerPool:
     """The pool of these servers; one for all environments of a process, so that they share connections."""
-    key = (os.getpid(), tuple(urls), token, timeout, patience)
+    key = (os.getpid(), tuple(urls), token, timeout, connect_timeout)
     with _pools_lock:
         pool = _pools.get(key)
         if pool is None:
-            pool = _pools[key] = ServerPool(urls, token, timeout, patience)
+            pool = _pools[key] = ServerPool(urls, token, timeout, connect_timeout)
         return pool
 
 
@@ -317,7 +317,7 @@ def remote_env(
     token: str | None = None,
     dialect: str | None = None,
     timeout: float = 120.0,
-    patience: float = 10.0,
+    connect_timeout: float = 10.0,
     **options: Any,
 ) -> TextEnv:
     """The environment of that id on a server; what `gym.make(env_id, base_url=...)` calls.
@@ -328,7 +328,7 @@ def remote_env(
         token: the server's token; by default that of the environment variable AGENTGYM_TOKEN.
         dialect: "agentgym" for a server of AgentGym itself; None is this suite's own protocol.
         timeout: seconds that a server may be silent before a request is sent again.
-        patience: seconds to look for a server with room before that is an error.
+        connect_timeout: seconds to look for a server with room before that is an error.
         **options: arguments of the environment.
 
     Raises:
@@ -342,17 +342,17 @@ def remote_env(
     if token is not None and not is_token(token):
         raise UsageError("the token (token=... or AGENTGYM_TOKEN) must be one word of ASCII letters, digits and signs")
     check_seconds("timeout", timeout)
-    check_seconds("patience", patience, or_zero=True)
+    check_seconds("connect_timeout", connect_timeout, or_zero=True)
     if dialect == "agentgym":
-        return agentgym_env(env_id, urls, token=token, timeout=timeout, patience=patience, **options)
+        return agentgym_env(env_id, urls, token=token, timeout=timeout, connect_timeout=connect_timeout, **options)
     if dialect is not None:
         raise UsageError(f"dialect must be 'agentgym' or None, got {dialect!r}")
     try:
         json.dumps(options)
     except (TypeError, ValueError):
         raise UsageError(f"a remote environment takes options that are JSON, got {options!r:.200}") from None
-    pool = server_pool(urls, token, timeout, patience)
-    return TwinEnv(env_id, pool, options)
+    pool = server_pool(urls, token, timeout, connect_timeout)
+    return RemoteEnv(env_id, pool, options)
 
 
 _pools: weakref.WeakValueDictionary[tuple[Any, ...], ServerPool] = weakref.WeakValueDictionary()

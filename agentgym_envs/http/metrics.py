@@ -17,9 +17,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-        self._calls = Counter("agentgym_calls", "Calls carried out", ["verb"], registry=registry)
+        self._calls = Counter("agentgym_calls", "Calls carried out", ["method"], registry=registry)
         self._requests = Histogram(
-            "agentgym_request_seconds", "Time to carry out a request", ["verb"], buckets=_SECONDS, registry=registry
+            "agentgym_request_seconds", "Time to carry out a request", ["method"], buckets=_SECONDS, registry=registry
         )
         self._reaped = Counter("agentgym_reaped_sessions", "Sessions closed for idleness", ["env"], registry=registry)
         self._sessions = Gauge("agentgym_sessions", "Sessions that are open", ["env"], registry=registry)
@@ -27,11 +27,11 @@ class Metrics:
         self._workers = Gauge("agentgym_workers", "Worker processes that live", registry=registry)
         self._counted: dict[str, tuple[Counter, Histogram]] = {}  # looking labels up takes longer than counting
 
-    def called(self, verb: str, seconds: float, count: int = 1) -> None:
+    def called(self, method: str, seconds: float, count: int = 1) -> None:
         """A request was carried out that held `count` calls."""
-        counted = self._counted.get(verb)
+        counted = self._counted.get(method)
         if counted is None:
-            counted = self._counted[verb] = (self._calls.labels(verb), self._requests.labels(verb))
+            counted = self._counted[method] = (self._calls.labels(method), self._requests.labels(method))
         counted[0].inc(count)
         counted[1].observe(seconds)
 

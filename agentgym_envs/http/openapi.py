@@ -13,7 +13,7 @@ import msgspec
 
 from agentgym_envs import errors
 from agentgym_envs.errors import AgentGymError
-from agentgym_envs.hosting.host import VERBS, Host, error_to_json
+from agentgym_envs.hosting.session_host import METHODS, SessionHost, error_to_json
 from agentgym_envs.http import protocol
 from agentgym_envs.http.protocol import REQUIRED, BadRequest, Batch, BatchCall, Call, CreateSession
 from agentgym_envs.http.wire import NDJSON, PREFIX
@@ -196,7 +196,7 @@ FIELDS = {
     "env": "An id that the server serves.",
     "options": "Which task: `task`, or `split` and `group`, from which the seed draws one.",
     "session": "The session's token.",
-    "verb": "What to do there.",
+    "method": "What to do there.",
     "calls": "Calls of different sessions.",
     "stream": "Reply with a line of JSON for each call, `index` and `result`, as they come, if some take time.",
     "seq": "One more than that of the last numbered call; the first is 1. A call that is sent again is not done again.",
@@ -206,7 +206,7 @@ FIELDS = {
     "actions": "What was done in the episode, in order.",
     "rng": "The state of Python's random.Random: [version, numbers, gauss].",
     "id": "A task's id.",
-    "ticket": "A number that stands for a task.",
+    "key": "A number that stands for a task.",
     "count": "How many tasks; null is all.",
     "split": "train, validation or test; null is all.",
     "groups": "Names of groups of tasks; null is all.",
@@ -241,8 +241,8 @@ ROWS = (
         (errors.UsageError, errors.ServerFull, errors.MissingExtra, errors.EnvError),
     ),
     *(
-        Row("post", f"{_ONE}/{verb}", "Sessions", summary, Call, reply, 200, (errors.SessionLost, *kinds))
-        for verb, (summary, reply, kinds) in _VERB_ROWS.items()
+        Row("post", f"{_ONE}/{method}", "Sessions", summary, Call, reply, 200, (errors.SessionLost, *kinds))
+        for method, (summary, reply, kinds) in _VERB_ROWS.items()
     ),
     Row(
         "post",
@@ -274,7 +274,7 @@ def openapi() -> dict[str, Any]:
     schemas, components = _schemas()
     for row in ROWS:
         paths.setdefault(row.path, {})[row.method] = _operation(row, schemas, components, examples)
-    del components[Call.__name__]  # each verb shows its own part of it
+    del components[Call.__name__]  # each method shows its own part of it
     return {
         "openapi": "3.1.0",
         "info": {"title": "AgentGym Envs", "version": PREFIX.strip("/v"), "description": _INTRODUCTION},
@@ -310,16 +310,16 @@ class Example(NamedTuple):
 @cache
 def make_examples() -> dict[tuple[str, str], Example]:
     """An example by method and path, played by TextCraft as a client of the server would see it."""
-    host = Host()
+    host = SessionHost()
     description = host.open(SESSION, ENV, OPTIONS)
     created = {"session": SESSION, "description": description, "load": {"sessions": 1, "max_sessions": 1024}}
     served = {"id": ENV, "hosted": "server", "options": sorted(env_class(ENV).remote_options), **description}
     found = {("post", f"{PREFIX}/sessions"): Example({"env": ENV, "options": OPTIONS}, created)}
-    for verb in VERBS:
-        if verb != "random_command":  # the state of a generator is 625 numbers
-            found["post", f"{_ONE}/{verb}"] = _play(host, verb)
+    for method in METHODS:
+        if method != "random_command":  # the state of a generator is 625 numbers
+            found["post", f"{_ONE}/{method}"] = _play(host, method)
     status = host.call(SESSION, "status", {})
-    step = {"session": SESSION, "verb": "step", "seq": 4, "action": "inventory"}
+    step = {"session": SESSION, "method": "step", "seq": 4, "action": "inventory"}
     stepped = host.call(SESSION, "step", {"action": "inventory"})
     host.close(SESSION)
     return found | {
@@ -336,14 +336,14 @@ _BODIES: dict[str, dict[str, Any]] = {
     "step": {"seq": 2, "action": _ACTION},
     "restore": {"seq": 3, "task_id": _TASK, "seed": 0, "actions": [_ACTION]},
     "task": {"id": _TASK},
-    "draw": {"ticket": 7, "split": "train"},
+    "draw": {"key": 7, "split": "train"},
     "take": {"count": 1, "split": "test", "seed": 0},
 }
 
 
-def _play(host: Host, verb: str) -> Example:
-    body = _BODIES.get(verb, {})
-    return Example(body, host.call(SESSION, verb, {name: value for name, value in body.items() if name != "seq"}))
+def _play(host: SessionHost, method: str) -> Example:
+    body = _BODIES.get(method, {})
+    return Example(body, host.call(SESSION, method, {name: value for name, value in body.items() if name != "seq"}))
 
 
 def _schemas() -> tuple[dict[Any, Any], dict[str, Any]]:
@@ -384,13 +384,13 @@ def _name_of(row: Row) -> str:
 
 
 def _of_verb(row: Row, components: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of `Call` that a verb uses."""
-    verb = row.path.rpartition("/")[2]
-    names = (*(("seq",) if verb in _CHANGES else ()), *protocol.ARGUMENTS[verb])
+    """The part of `Call` that a method uses."""
+    method = row.path.rpartition("/")[2]
+    names = (*(("seq",) if method in _CHANGES else ()), *protocol.ARGUMENTS[method])
     known = components[Call.__name__]["properties"]
     fields = {name: {**known[name]["anyOf"][0], "description": FIELDS[name]} for name in names}
     schema: dict[str, Any] = {"type": "object", "properties": fields}
-    return schema | ({"required": list(REQUIRED[verb])} if verb in REQUIRED else {})
+    return schema | ({"required": list(REQUIRED[method])} if method in REQUIRED else {})
 
 
 def _json(schema: Any) -> dict[str, Any]:

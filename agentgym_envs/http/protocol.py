@@ -3,7 +3,7 @@
 | request | body | reply |
 |---|---|---|
 | `POST /v1/sessions` | `CreateSession` | 201 `{"session", "description", "load"}` |
-| `POST /v1/sessions/{session}/{verb}` | `Call` | the verb's reply |
+| `POST /v1/sessions/{session}/{method}` | `Call` | the method's reply |
 | `POST /v1/sessions/{session}/fork` | | 201, as for a new session, in the same state |
 | `GET /v1/sessions/{session}` | | how the episode stands |
 | `DELETE /v1/sessions/{session}` | | 204, also if it is gone already |
@@ -58,7 +58,7 @@ class CreateSession(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Call(msgspec.Struct, forbid_unknown_fields=True):
-    """Arguments of a verb. Each verb uses its own: reset `seed` and `options`, step `action`, and so on."""
+    """Arguments of a method. Each method uses its own: reset `seed` and `options`, step `action`, and so on."""
 
     seq: _Seq | None = None
     seed: _Seed | None = None
@@ -68,7 +68,7 @@ class Call(msgspec.Struct, forbid_unknown_fields=True):
     actions: list[str] | None = None
     rng: list[Any] | None = None
     id: str | None = None
-    ticket: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    key: Annotated[int, msgspec.Meta(ge=0)] | None = None
     count: Annotated[int, msgspec.Meta(ge=0, le=MAX_TAKEN)] | None = None
     split: str | None = None
     groups: list[str] | None = None
@@ -78,7 +78,7 @@ class BatchCall(Call, forbid_unknown_fields=True, kw_only=True):
     """A reset or step of one session."""
 
     session: _Name
-    verb: Literal["reset", "step"]
+    method: Literal["reset", "step"]
 
 
 class Batch(msgspec.Struct, forbid_unknown_fields=True):
@@ -98,18 +98,18 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "random_command": ("rng",),
     "render": (),
     "task": ("id",),
-    "draw": ("ticket", "split", "groups"),
+    "draw": ("key", "split", "groups"),
     "take": ("count", "split", "groups", "seed"),
 }
-"""What each verb takes."""
+"""What each method takes."""
 REQUIRED: dict[str, tuple[str, ...]] = {
     "step": ("action",),
     "restore": ("task_id", "seed", "actions"),
     "random_command": ("rng",),
     "task": ("id",),
-    "draw": ("ticket",),
+    "draw": ("key",),
 }
-"""What a verb cannot do without."""
+"""What a method cannot do without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +189,12 @@ def read(data: bytes, form: type[_Body]) -> _Body:
         raise Malformed(f"the body is not a {form.__name__}: {error}") from None
 
 
-def arguments_of(call: Call, verb: str) -> dict[str, Any]:
-    """The arguments of a verb that were given. Raises Malformed if it needs one more."""
-    given = {name: value for name in ARGUMENTS[verb] if (value := getattr(call, name)) is not None}
-    for name in REQUIRED.get(verb, ()):
+def arguments_of(call: Call, method: str) -> dict[str, Any]:
+    """The arguments of a method that were given. Raises Malformed if it needs one more."""
+    given = {name: value for name in ARGUMENTS[method] if (value := getattr(call, name)) is not None}
+    for name in REQUIRED.get(method, ()):
         if name not in given:
-            raise Malformed(f"{verb!r} needs {name!r}")
+            raise Malformed(f"{method!r} needs {name!r}")
     if call.options is not None:
         check_depth(call.options)
     if call.rng is not None:

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from agentgym_envs.hosting.connection import Posted
+from agentgym_envs.hosting.connection import PendingCall
 
 BATCH = 256
 _SENDERS, _WAITING_SENDERS = 4, 64
@@ -18,7 +18,7 @@ _SENDERS, _WAITING_SENDERS = 4, 64
 class Sending(NamedTuple):
     """A posted call, and what it is in a batch."""
 
-    call: Posted
+    call: PendingCall
     body: dict[str, Any]
 
 

@@ -19,8 +19,8 @@ import gymnasium as gym
 
 from agentgym_envs.core import MAX_ACTION_CHARS, TextEnv
 from agentgym_envs.errors import AgentGymError, OutOfOrder, ServerFull, SessionLost, TooLarge, UsageError
-from agentgym_envs.hosting.connection import Connection, Opened, Posted, check_seconds
-from agentgym_envs.hosting.host import Host
+from agentgym_envs.hosting.connection import Connection, PendingCall, RemoteSession, check_seconds
+from agentgym_envs.hosting.session_host import SessionHost
 from agentgym_envs.hosting.worker import WorkerPool, WorkerProcess
 from agentgym_envs.http.protocol import Limits, check_depth
 from agentgym_envs.http.wire import dump
@@ -57,24 +57,24 @@ class Session:
         """Whether the process that held the environment is gone."""
         return self.worker is not None and not self.worker.alive
 
-    def remembered(self, seq: int | None, verb: str, arguments: Mapping[str, Any]) -> bool:
+    def remembered(self, seq: int | None, method: str, arguments: Mapping[str, Any]) -> bool:
         """Whether this call was carried out already. Raises OutOfOrder if it is neither that nor the next."""
         if seq is None or seq == self.seq + 1:
             return False
-        if seq == self.seq and self.last == _fingerprint(verb, arguments):
+        if seq == self.seq and self.last == _fingerprint(method, arguments):
             return True
         raise OutOfOrder(f"the next call of this session has the sequence number {self.seq + 1}, not {seq}")
 
-    def remember(self, seq: int | None, verb: str, arguments: Mapping[str, Any], outcome: Any) -> None:
+    def remember(self, seq: int | None, method: str, arguments: Mapping[str, Any], outcome: Any) -> None:
         """Keep the outcome of a call until the next."""
         if seq is not None:
-            self.seq, self.last, self.outcome = seq, _fingerprint(verb, arguments), outcome
+            self.seq, self.last, self.outcome = seq, _fingerprint(method, arguments), outcome
 
-    def spend(self, verb: str, arguments: Mapping[str, Any], most: int) -> None:
+    def spend(self, method: str, arguments: Mapping[str, Any], most: int) -> None:
         """Count what an episode's actions hold, for they are kept until the next begins. Raises TooLarge."""
-        if verb in ("reset", "restore"):
+        if method in ("reset", "restore"):
             self.spent = 0
-        elif verb == "step":
+        elif method == "step":
             self.spent += _ACTION_BYTES + min(len(arguments["action"]), MAX_ACTION_CHARS)
             if self.spent > most:
                 raise TooLarge(f"the actions of an episode may hold {most} bytes in all; reset the session")
@@ -114,13 +114,13 @@ class Sessions:
         self.limits = limits or Limits()
         self.on_reaped: Callable[[Session], None] = lambda session: None
         self._isolate, self.workers = isolate, workers or 1
-        self._host, self._pool = Host(), WorkerPool(self.workers)
+        self._host, self._pool = SessionHost(), WorkerPool(self.workers)
         self._table: dict[str, Session] = {}
         self._described: dict[str, Mapping[str, Any]] = {}
         self._openers = ThreadPoolExecutor(_OPENERS, thread_name_prefix="agentgym-open")
         self._takers = ThreadPoolExecutor(_TAKERS, thread_name_prefix="agentgym-take")
         self._opening = 0
-        self._outboxes: dict[Connection, list[Posted]] = {}
+        self._outboxes: dict[Connection, list[PendingCall]] = {}
 
     def __len__(self) -> int:
         return len(self._table) + self._opening
@@ -175,42 +175,42 @@ class Sessions:
         except KeyError:
             raise SessionLost("this server has no such session (any more)") from None
 
-    async def call(self, token: str, verb: str, arguments: Mapping[str, Any], seq: int | None = None) -> Any:
-        """Carry out a verb, or answer from memory if it was. Raises what it raised, or OutOfOrder."""
+    async def call(self, token: str, method: str, arguments: Mapping[str, Any], seq: int | None = None) -> Any:
+        """Carry out a method, or answer from memory if it was. Raises what it raised, or OutOfOrder."""
         session = self.get(token)
-        if verb == "take" and session.worker is None:
+        if method == "take" and session.worker is None:
             return _result(await self._take_here(session, arguments, seq))
         if session.worker is None:
-            return _result(self.call_here(session, verb, arguments, seq))
+            return _result(self.call_here(session, method, arguments, seq))
         async with session.lock:
             if session.closed:
                 raise SessionLost("this session was closed")
-            if session.remembered(seq, verb, arguments):
+            if session.remembered(seq, method, arguments):
                 return _result(session.outcome)
-            session.spend(verb, arguments, self.limits.episode_bytes)
+            session.spend(method, arguments, self.limits.episode_bytes)
             try:
-                outcome = await self._ask_worker(session, session.worker, verb, arguments)
+                outcome = await self._ask_worker(session, session.worker, method, arguments)
             except asyncio.CancelledError:
                 self.close(token)  # nobody will ever know whether the call was carried out
                 raise
-            session.remember(seq, verb, arguments, outcome)
+            session.remember(seq, method, arguments, outcome)
             return _result(outcome)
 
-    def call_here(self, session: Session, verb: str, arguments: Mapping[str, Any], seq: int | None) -> Any:
+    def call_here(self, session: Session, method: str, arguments: Mapping[str, Any], seq: int | None) -> Any:
         """The outcome, as a value or an exception, of a call of an environment in the server's own process."""
         try:
-            if session.remembered(seq, verb, arguments):
+            if session.remembered(seq, method, arguments):
                 return session.outcome
-            session.spend(verb, arguments, self.limits.episode_bytes)
+            session.spend(method, arguments, self.limits.episode_bytes)
         except (OutOfOrder, TooLarge) as error:
             return error
         session.used = time.monotonic()
         outcome: Any
         try:
-            outcome = self._host.call(session.name, verb, arguments)
+            outcome = self._host.call(session.name, method, arguments)
         except AgentGymError as error:
             outcome = error
-        session.remember(seq, verb, arguments, outcome)
+        session.remember(seq, method, arguments, outcome)
         return outcome
 
     async def _take_here(self, session: Session, arguments: Mapping[str, Any], seq: int | None) -> Any:
@@ -298,7 +298,7 @@ class Sessions:
         assert isinstance(opened.connection, WorkerProcess)
         return Session(token, env_id, options, opened.session, opened.connection, opened.description, time.monotonic())
 
-    async def _open_in_worker(self, env_id: str, options: dict[str, Any]) -> Opened:
+    async def _open_in_worker(self, env_id: str, options: dict[str, Any]) -> RemoteSession:
         """Make an environment in a worker; one that is ready when nobody waits any more is closed again."""
         opening = self._openers.submit(self._pool.open, self.full_ids[env_id], options, self.call_seconds)
         waiter = asyncio.wrap_future(opening)
@@ -309,7 +309,7 @@ class Sessions:
             raise
 
     async def _ask_worker(
-        self, session: Session, worker: WorkerProcess, verb: str, arguments: Mapping[str, Any]
+        self, session: Session, worker: WorkerProcess, method: str, arguments: Mapping[str, Any]
     ) -> Any:
         """The outcome of a call in a worker process, as a value or an exception."""
         loop = asyncio.get_running_loop()
@@ -319,7 +319,7 @@ class Sessions:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(lambda: None if future.done() else future.set_result(outcome))
 
-        self._post(loop, worker, Posted(session.name, verb, arguments, done))
+        self._post(loop, worker, PendingCall(session.name, method, arguments, done))
         try:
             outcome = await asyncio.wait_for(future, self.call_seconds)
         except TimeoutError:
@@ -330,7 +330,7 @@ class Sessions:
             self.close(session.token)
         return outcome
 
-    def _post(self, loop: AbstractEventLoop, worker: Connection, call: Posted) -> None:
+    def _post(self, loop: AbstractEventLoop, worker: Connection, call: PendingCall) -> None:
         """Post at the end of this turn of the loop, so that the calls of a batch go to a worker together."""
         if not self._outboxes:
             loop.call_soon(self._flush)
@@ -373,7 +373,7 @@ def _arguments_of(kind: type[TextEnv]) -> set[str]:
     return names - {"self"}
 
 
-def _close_late(waiter: Future[Opened]) -> None:
+def _close_late(waiter: Future[RemoteSession]) -> None:
     if not waiter.cancelled() and waiter.exception() is None:
         opened = waiter.result()
         opened.connection.close_session(opened.session)
@@ -385,8 +385,8 @@ def _result(outcome: Any) -> Any:
     return outcome
 
 
-def _fingerprint(verb: str, arguments: Mapping[str, Any]) -> Any:
+def _fingerprint(method: str, arguments: Mapping[str, Any]) -> Any:
     """What tells a call from another; small, for every session keeps one."""
-    if verb == "step" and len(arguments["action"]) <= MAX_ACTION_CHARS:
+    if method == "step" and len(arguments["action"]) <= MAX_ACTION_CHARS:
         return arguments["action"]
-    return hashlib.blake2b(dump([verb, arguments]), digest_size=16).digest()
+    return hashlib.blake2b(dump([method, arguments]), digest_size=16).digest()

@@ -11,13 +11,13 @@ from typing import Any
 from agentgym_envs.core import MAX_OBSERVATION_CHARS
 from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError, missing_extra
 from agentgym_envs.grammar import ActionGrammar
+from agentgym_envs.multiagent.allocation import add_distractors
 from agentgym_envs.multiagent.credit import Credit
-from agentgym_envs.multiagent.deal import add_distractors
-from agentgym_envs.multiagent.form import write_texts
+from agentgym_envs.multiagent.joint_format import write_texts
 from agentgym_envs.multiagent.options import known_options
 from agentgym_envs.multiagent.planner import Team, plan_rounds
-from agentgym_envs.multiagent.seat import Gift, Message, Reply, Seat, check_agents
 from agentgym_envs.multiagent.tasks import MAX_AGENTS, deal_of
+from agentgym_envs.multiagent.team_member import Gift, Message, Reply, TeamMember, check_agents
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet
 from agentgym_envs.textcraft.names import Worlds
@@ -150,7 +150,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
             raise UsageError(f"told_only is True or False, got {told_only!r:.80}")
         self.possible_agents = [f"crafter_{place}" for place in range(count)]
         self._seats = [
-            Seat(
+            TeamMember(
                 self.possible_agents,
                 place,
                 grammar=grammar,
@@ -328,7 +328,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         for seat in self._seats:
             seat.close()
 
-    def _seat(self, agent: str) -> Seat:
+    def _seat(self, agent: str) -> TeamMember:
         if agent not in self._by_agent:
             raise UsageError(f"there is no agent {agent!r:.80}; the agents are {', '.join(self.possible_agents)}")
         return self._by_agent[agent]
@@ -367,11 +367,11 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
             if seat.known is not None:
                 seat.known.update(*told)
 
-    def _reached(self, seat: Seat, reply: Reply) -> bool:
+    def _reached(self, seat: TeamMember, reply: Reply) -> bool:
         """Whether that agent has reached the goal, which another may craft without doing so."""
         return reply.transition.terminated and seat.agent == seat.crafter
 
-    def _rewards(self, replies: Sequence[Reply], ender: Seat | None) -> list[float]:
+    def _rewards(self, replies: Sequence[Reply], ender: TeamMember | None) -> list[float]:
         team = float(ender is not None)
         if self._credit is None:
             return [team] * len(replies)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentgym_envs.textcraft.book import RecipeBook
 from agentgym_envs.textcraft.oracle import make_plan
+from agentgym_envs.textcraft.recipes import RecipeBook
 
 
 class Credit:

@@ -13,7 +13,7 @@ import numpy as np
 from agentgym_envs.core import StopReason, TextEnv, Transition
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.grammar import ActionGrammar
-from agentgym_envs.multiagent.form import read_actions, write_command, write_texts
+from agentgym_envs.multiagent.joint_format import read_actions, write_command, write_texts
 from agentgym_envs.registration import env_class
 from agentgym_envs.task import Task
 

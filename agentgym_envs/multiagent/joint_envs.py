@@ -10,7 +10,7 @@ from typing import Any
 from agentgym_envs.core import TRANSPORT_OPTIONS, TextEnv, text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.grammar import ActionGrammar
-from agentgym_envs.hosting.host import make_env
+from agentgym_envs.hosting.session_host import make_env
 from agentgym_envs.multiagent.joint import JointEnv, Standing, check_agent
 from agentgym_envs.multiagent.tasks import check_groups
 from agentgym_envs.registration import env_class

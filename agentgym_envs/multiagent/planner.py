@@ -13,12 +13,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agentgym_envs.multiagent.deal import Deal
-from agentgym_envs.multiagent.speech import clean
-from agentgym_envs.textcraft.book import MAX_AMOUNT, RecipeBook
+from agentgym_envs.multiagent.allocation import Deal
+from agentgym_envs.multiagent.messages import clean
 from agentgym_envs.textcraft.names import Names, real_names
 from agentgym_envs.textcraft.oracle import commands, make_plan
 from agentgym_envs.textcraft.parsing import Craft, parse
+from agentgym_envs.textcraft.recipes import MAX_AMOUNT, RecipeBook
 
 
 class Team(NamedTuple):

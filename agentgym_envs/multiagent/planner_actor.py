@@ -11,10 +11,10 @@ import gymnasium as gym
 from agentgym_envs.core import MAX_ACTION_CHARS, MAX_OBSERVATION_CHARS, TextEnv, text_env
 from agentgym_envs.errors import EpisodeOver, UsageError, missing_extra
 from agentgym_envs.grammar import ActionGrammar
-from agentgym_envs.multiagent.form import write_texts
 from agentgym_envs.multiagent.joint import JointEnv, check_agent, is_team
+from agentgym_envs.multiagent.joint_format import write_texts
+from agentgym_envs.multiagent.messages import clean, quote
 from agentgym_envs.multiagent.options import known_options
-from agentgym_envs.multiagent.speech import clean, quote
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet
 
@@ -40,19 +40,19 @@ _ACTOR_RULES = """\
 Before each of your actions a planner, which sees what you see, tells you what it would do."""
 
 
-def planner_actor(env: str | gym.Env[str, str], **options: Any) -> PlannerActorEnv:
+def planner_actor(env: str | gym.Env[str, str], **options: Any) -> PlannerActorAECEnv:
     """An environment of the suite, or one that `gym.make(env, **options)` makes, for a planner and an actor.
 
     Raises UsageError for one that is no `TextEnv`, or is a team already.
     """
     if isinstance(env, str):
-        return PlannerActorEnv(gym.make(env, **options))
+        return PlannerActorAECEnv(gym.make(env, **options))
     if options:
         raise UsageError(f"{sorted(options)} are for gym.make, but an environment was given that is made already")
-    return PlannerActorEnv(env)
+    return PlannerActorAECEnv(env)
 
 
-class PlannerActorEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo is not typed
+class PlannerActorAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo is not typed
     """The planner speaks, then the actor acts, and so on.
 
     ## Action Space

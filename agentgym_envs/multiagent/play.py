@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EnvError, UsageError
-from agentgym_envs.multiagent.form import read_texts, write_action
-from agentgym_envs.multiagent.streams import split, team_prompts
+from agentgym_envs.multiagent.agent_trajectories import split, team_prompts
+from agentgym_envs.multiagent.joint_format import read_texts, write_action
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Policy, Sampling, TokenTrajectory
 from agentgym_envs.rollout.engines import BatchEngine, Engine
 from agentgym_envs.rollout.play import TokenPlayer, finish_all, run_episode, run_many
-from agentgym_envs.rollout.policies import Answer, NotingPolicy, PolicyFactory
+from agentgym_envs.rollout.policies import Answer, PolicyFactory, PolicyWithInfo
 from agentgym_envs.trajectory import Message, Trajectory, prompt_messages
-from agentgym_envs.vector.lanes import Env, Lane, LanePool, MakeEnvs
+from agentgym_envs.vector.runner import Env, EnvPool, EnvRunner, MakeEnvs
 
 _T = TypeVar("_T")
 Engines = Engine | Mapping[str, Engine]
@@ -51,13 +51,13 @@ async def play_team(
     turns. Failures are as in `rollout.play`. Raises UsageError if `env` is no team, or an agent has no engine.
     """
     crowd = _Crowd(engines)
-    with closing(Lane.over(env)) as lane, crowd.of_one():
-        return await _play(lane, engines, codec, spec, limits, sampling, crowd)
+    with closing(EnvRunner.over(env)) as runner, crowd.of_one():
+        return await _play(runner, engines, codec, spec, limits, sampling, crowd)
 
 
 async def play_many_teams(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | LanePool,
+    envs: MakeEnvs | EnvPool,
     engines: Engines,
     codec: ChatCodec,
     *,
@@ -69,15 +69,15 @@ async def play_many_teams(
     """Play many episodes of teams, `concurrency` at a time, as `rollout.play_many` does; in the order of `specs`."""
     crowd = _Crowd(engines)
 
-    async def one(lane: Lane, spec: EpisodeSpec) -> TeamEpisode:
-        return await _play(lane, engines, codec, spec, limits, sampling, crowd)
+    async def one(runner: EnvRunner, spec: EpisodeSpec) -> TeamEpisode:
+        return await _play(runner, engines, codec, spec, limits, sampling, crowd)
 
     return await run_many(specs, envs, one, concurrency, on_done, crowd)
 
 
 async def play_many_teams_text(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | LanePool,
+    envs: MakeEnvs | EnvPool,
     policies: PolicyFactory | Mapping[str, PolicyFactory],
     *,
     limits: Limits,
@@ -90,22 +90,22 @@ async def play_many_teams_text(
     oracle does, is played by `rollout.play_many_text`.
     """
 
-    async def one(lane: Lane, spec: EpisodeSpec) -> Trajectory:
-        prompts = _prompts(lane)
+    async def one(runner: EnvRunner, spec: EpisodeSpec) -> Trajectory:
+        prompts = _prompts(runner)
         chosen = {agent: _of(policies, agent, "policy") for agent in prompts}
-        members = {agent: _TextMember(lane, text, chosen[agent]()) for agent, text in prompts.items()}
+        members = {agent: _TextMember(runner, text, chosen[agent]()) for agent, text in prompts.items()}
 
         async def act(observation: str) -> Answer:
             seen = _seen(observation)
             return _joint(seen, await _together({agent: members[agent].act(text) for agent, text in seen.items()}))
 
-        return await run_episode(lane, act, spec, spec.within(limits))
+        return await run_episode(runner, act, spec, spec.within(limits))
 
     return await run_many(specs, envs, one, concurrency, on_done, None)
 
 
 async def _play(
-    lane: Lane,
+    runner: EnvRunner,
     engines: Engines,
     codec: ChatCodec,
     spec: EpisodeSpec,
@@ -115,11 +115,11 @@ async def _play(
 ) -> TeamEpisode:
     limits = spec.within(limits)
     sampling = sampling or Sampling(limits.max_turn_tokens)
-    prompts = _prompts(lane)
+    prompts = _prompts(runner)
     chosen = {agent: _of(engines, agent, "engine") for agent in prompts}
     members = {agent: TokenPlayer(prompts[agent], chosen[agent], codec, limits, sampling) for agent in prompts}
     team = _Team(members, _Presence(crowd, chosen))
-    trajectory = await run_episode(lane, team.act, spec, limits)
+    trajectory = await run_episode(runner, team.act, spec, limits)
     return TeamEpisode(trajectory, team.streams(trajectory))
 
 
@@ -148,8 +148,8 @@ class _Team:
 class _TextMember:
     """One agent's conversation with a policy."""
 
-    def __init__(self, lane: Lane, instructions: str, policy: Policy | NotingPolicy) -> None:
-        self._lane, self._instructions, self._policy = lane, instructions, policy
+    def __init__(self, runner: EnvRunner, instructions: str, policy: Policy | PolicyWithInfo) -> None:
+        self._runner, self._instructions, self._policy = runner, instructions, policy
         self._messages: list[Message] = []
 
     async def act(self, observation: str) -> Answer:
@@ -158,7 +158,7 @@ class _TextMember:
             self._messages.append({"role": "user", "content": observation})
         else:
             self._messages = prompt_messages(self._instructions, observation)
-        said = await self._policy.act(text_env(self._lane.last_env), self._messages)
+        said = await self._policy.act(text_env(self._runner.last_env), self._messages)
         answer = said if isinstance(said, Answer) else Answer(said)
         self._messages.append({"role": "assistant", "content": answer.text})
         return answer
@@ -244,9 +244,9 @@ def _told(on_end: Callable[[str], None], agent: str, task: asyncio.Task[Any]) ->
     on_end(agent)
 
 
-def _prompts(lane: Lane) -> dict[str, str]:
+def _prompts(runner: EnvRunner) -> dict[str, str]:
     """The system texts of the team's agents. Raises UsageError for what cannot be played as a team."""
-    env = text_env(lane.last_env)
+    env = text_env(runner.last_env)
     prompts = team_prompts(env.instructions)
     if env.grammar.name != "bare":
         raise UsageError(
@@ -294,4 +294,4 @@ def _rewarded(stream: TokenTrajectory) -> TokenTrajectory:
     for end, turn in zip(ends, view.turns, strict=True):
         rewards[end] = turn.reward
     unknown = not view.final_observation  # what the agent would have read next
-    return replace(stream, rewards=rewards, next_ids=[] if unknown else stream.next_ids)
+    return replace(stream, rewards=rewards, bootstrap_ids=[] if unknown else stream.bootstrap_ids)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_envs.errors import UnknownTask, UsageError
-from agentgym_envs.multiagent.deal import Deal, make_deal, max_agents
+from agentgym_envs.multiagent.allocation import Deal, make_deal, max_agents
 from agentgym_envs.multiagent.planner import Team, plan_rounds
 from agentgym_envs.task import SPLITS, Task, TaskSet, TaskTable, canonical_hash, plain_number
-from agentgym_envs.textcraft.book import RecipeBook
 from agentgym_envs.textcraft.names import Worlds, make_names
+from agentgym_envs.textcraft.recipes import RecipeBook
 from agentgym_envs.textcraft.tasks import (
     WORLDS_PER_SPLIT,
     CraftTasks,

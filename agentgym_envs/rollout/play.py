@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 from agentgym_envs.core import StopReason, lost_task, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
-from agentgym_envs.hosting.twin import Ask
+from agentgym_envs.hosting.remote_env import Request
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Generation, Sampling, episode_number
-from agentgym_envs.rollout.policies import Answer, NotingPolicy, Policy, PolicyFactory
+from agentgym_envs.rollout.policies import Answer, Policy, PolicyFactory, PolicyWithInfo
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
-from agentgym_envs.vector.lanes import Env, Lane, LanePool, MakeEnvs
+from agentgym_envs.vector.runner import Env, EnvPool, EnvRunner, MakeEnvs
 from agentgym_envs.wrappers import make_trajectory
 
 _T = TypeVar("_T")
@@ -82,12 +82,12 @@ async def play(
     `sampling` says how to sample (its `max_tokens` is bounded by `limits`). The machine's failures end the episode
     as `env_error`; failures of the engine and of the caller are raised. `env` is not closed.
     """
-    with closing(Lane.over(env)) as lane:
-        return await play_on(lane, engine, codec, spec, limits=limits, sampling=sampling)
+    with closing(EnvRunner.over(env)) as runner:
+        return await play_on(runner, engine, codec, spec, limits=limits, sampling=sampling)
 
 
 async def play_on(
-    lane: Lane,
+    runner: EnvRunner,
     engine: Engine,
     codec: ChatCodec,
     spec: EpisodeSpec,
@@ -95,23 +95,23 @@ async def play_on(
     limits: Limits,
     sampling: Sampling | None = None,
 ) -> TokenTrajectory:
-    """`play` on a lane: for those who keep lanes of their own, in a `LanePool`."""
+    """`play` on a runner: for those who keep runners of their own, in a `EnvPool`."""
     limits = spec.within(limits)
-    instructions = text_env(lane.last_env).instructions
+    instructions = text_env(runner.last_env).instructions
     player = TokenPlayer(instructions, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
-    trajectory = await run_episode(lane, player.act, spec, limits, player.reward)
+    trajectory = await run_episode(runner, player.act, spec, limits, player.reward)
     return player.finish(trajectory)
 
 
-async def play_text(env: Env, policy: Policy | NotingPolicy, spec: EpisodeSpec, *, limits: Limits) -> Trajectory:
+async def play_text(env: Env, policy: Policy | PolicyWithInfo, spec: EpisodeSpec, *, limits: Limits) -> Trajectory:
     """Play one episode with a policy that reads and writes text. `env` is not closed."""
-    with closing(Lane.over(env)) as lane:
-        return await _play_text(lane, policy, spec, limits)
+    with closing(EnvRunner.over(env)) as runner:
+        return await _play_text(runner, policy, spec, limits)
 
 
 async def play_many(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | LanePool,
+    envs: MakeEnvs | EnvPool,
     engine: Engine,
     codec: ChatCodec,
     *,
@@ -124,11 +124,11 @@ async def play_many(
 
     Environments are used again; one that failed is made anew. There are never more than `concurrency`, or twice as many
     if there are several kinds: those of a kind that is not needed at the moment are kept for a while. They are closed
-    at the end, unless `envs` is a `LanePool`, which its owner closes.
+    at the end, unless `envs` is a `EnvPool`, which its owner closes.
     """
 
-    async def one(lane: Lane, spec: EpisodeSpec) -> TokenTrajectory:
-        return await play_on(lane, engine, codec, spec, limits=limits, sampling=sampling)
+    async def one(runner: EnvRunner, spec: EpisodeSpec) -> TokenTrajectory:
+        return await play_on(runner, engine, codec, spec, limits=limits, sampling=sampling)
 
     batch = engine if isinstance(engine, BatchEngine) else None
     return await run_many(specs, envs, one, concurrency, on_done, batch)
@@ -136,7 +136,7 @@ async def play_many(
 
 async def play_many_text(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | LanePool,
+    envs: MakeEnvs | EnvPool,
     make_policy: PolicyFactory,
     *,
     limits: Limits,
@@ -145,8 +145,8 @@ async def play_many_text(
 ) -> list[Trajectory]:
     """Play many episodes with text policies, as `play_many` does with an engine."""
 
-    async def one(lane: Lane, spec: EpisodeSpec) -> Trajectory:
-        return await _play_text(lane, make_policy(), spec, limits)
+    async def one(runner: EnvRunner, spec: EpisodeSpec) -> Trajectory:
+        return await _play_text(runner, make_policy(), spec, limits)
 
     return await run_many(specs, envs, one, concurrency, on_done, None)
 
@@ -173,11 +173,13 @@ def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
     return outcome[0]
 
 
-async def _play_text(lane: Lane, policy: Policy | NotingPolicy, spec: EpisodeSpec, limits: Limits) -> Trajectory:
+async def _play_text(
+    runner: EnvRunner, policy: Policy | PolicyWithInfo, spec: EpisodeSpec, limits: Limits
+) -> Trajectory:
     messages = list[Message]()
 
     async def act(observation: str) -> Answer:
-        env = text_env(lane.last_env)
+        env = text_env(runner.last_env)
         if messages:
             messages.append({"role": "user", "content": observation})
         else:
@@ -187,7 +189,7 @@ async def _play_text(lane: Lane, policy: Policy | NotingPolicy, spec: EpisodeSpe
         messages.append({"role": "assistant", "content": answer.text})
         return answer
 
-    return await run_episode(lane, act, spec, spec.within(limits))
+    return await run_episode(runner, act, spec, spec.within(limits))
 
 
 class TokenPlayer:
@@ -259,11 +261,11 @@ async def sample_answer(
 
 
 async def run_episode(
-    lane: Lane, act: Act, spec: EpisodeSpec, limits: Limits, on_reward: Callable[[float], None] | None = None
+    runner: EnvRunner, act: Act, spec: EpisodeSpec, limits: Limits, on_reward: Callable[[float], None] | None = None
 ) -> Trajectory:
     """The loop that every episode of the suite runs in. `on_reward` hears the reward of each answer."""
     turns: list[Turn] = []
-    observation, info, lost = await _reset(lane, spec, limits)
+    observation, info, lost = await _reset(runner, spec, limits)
     meta = {"max_turns": limits.max_turns, "state_key": info.get("state_key"), **spec.meta}
     while (stop := info["stop_reason"]) is None:
         if len(turns) >= limits.max_turns:
@@ -272,32 +274,32 @@ async def run_episode(
         try:
             answer = await act(observation)
         except EnvError as error:  # a policy may ask the environment, as an oracle does
-            observation, _, _, _, info = lane.failed(Ask("step"), error)
+            observation, _, _, _, info = runner.failed(Request("step"), error)
             continue
         if answer is None:
             stop = StopReason.TOKEN_LIMIT.value
             break
         seen = observation
-        observation, reward, _, _, info = await _ask(lane, Ask("step", answer.text), limits)
+        observation, reward, _, _, info = await _ask(runner, Request("step", answer.text), limits)
         turns.append(Turn(seen, answer.text, float(reward), {**info, **answer.notes}))
         if on_reward:
             on_reward(float(reward))
     fields = {"stop_reason": stop, "error": info.get("error"), "meta": meta, **lost}
-    return make_trajectory(lane.last_env, tuple(turns), observation, info, **fields)
+    return make_trajectory(runner.last_env, tuple(turns), observation, info, **fields)
 
 
-async def _reset(lane: Lane, spec: EpisodeSpec, limits: Limits) -> tuple[str, dict[str, Any], dict[str, Any]]:
+async def _reset(runner: EnvRunner, spec: EpisodeSpec, limits: Limits) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Observation, info, and what the record must say of an episode that the environment does not know of.
 
     A failure is data if the episode is known, or if it is declared as one of the machine. Any other is most likely a
     mistake in making or resetting the environment, which no episode would survive: it is raised.
     """
-    known = lane.error
-    observation, info = await _ask(lane, Ask("reset", **spec.reset_arguments), limits)
-    if lane.error is known or _begun(lane.last_env):
+    known = runner.error
+    observation, info = await _ask(runner, Request("reset", **spec.reset_arguments), limits)
+    if runner.error is known or _begun(runner.last_env):
         return observation, info, {}
-    if lane.error is not None and not isinstance(lane.error, EnvError | TimeoutError):
-        raise lane.error
+    if runner.error is not None and not isinstance(runner.error, EnvError | TimeoutError):
+        raise runner.error
     return observation, info, {"task": lost_task(spec.task), "seed": spec.seed}
 
 
@@ -308,8 +310,8 @@ def _begun(env: Env) -> bool:
     return base.task is not None and status["turn"] == 0 and status["stop_reason"] is None
 
 
-async def _ask(lane: Lane, ask: Ask, limits: Limits) -> Any:
-    result = await lane.ask(ask, limits.env_seconds)
+async def _ask(runner: EnvRunner, ask: Request, limits: Limits) -> Any:
+    result = await runner.ask(ask, limits.env_seconds)
     if isinstance(result, Exception):
         raise result
     return result
@@ -317,8 +319,8 @@ async def _ask(lane: Lane, ask: Ask, limits: Limits) -> Any:
 
 async def run_many(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | LanePool,
-    one: Callable[[Lane, EpisodeSpec], Awaitable[_T]],
+    envs: MakeEnvs | EnvPool,
+    one: Callable[[EnvRunner, EpisodeSpec], Awaitable[_T]],
     concurrency: int,
     on_done: Callable[[_T], None] | None,
     batch: Announced | None,
@@ -326,15 +328,15 @@ async def run_many(
     """Have `one` play every spec, `concurrency` at a time, as `play_many` says; `batch` is told of the workers."""
     if concurrency < 1:
         raise UsageError(f"concurrency must be at least 1, got {concurrency}")
-    pool = envs if isinstance(envs, LanePool) else LanePool(envs, concurrency)
+    pool = envs if isinstance(envs, EnvPool) else EnvPool(envs, concurrency)
     queue = iter(enumerate(specs))
     results: dict[int, _T] = {}
 
     async def worker() -> None:
         for number, spec in queue:
             episode_number.set(number)
-            async with pool.lease(spec.env) as lane:
-                results[number] = await one(lane, spec)
+            async with pool.lease(spec.env) as runner:
+                results[number] = await one(runner, spec)
             if on_done:
                 on_done(results[number])
             await asyncio.sleep(0)  # a policy that never waits would let nobody hear of Ctrl-C until all is played

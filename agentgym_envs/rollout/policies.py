@@ -32,14 +32,14 @@ class Policy(Protocol):
         """The next action, in the environment's grammar. `messages` is the conversation so far."""
 
 
-class NotingPolicy(Protocol):
+class PolicyWithInfo(Protocol):
     """A policy that tells something of each action."""
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> Answer:
         """The next action, as `Policy.act` gives it, with the notes."""
 
 
-PolicyFactory = Callable[[], Policy | NotingPolicy]
+PolicyFactory = Callable[[], Policy | PolicyWithInfo]
 
 
 class OraclePolicy:

@@ -17,8 +17,8 @@ class TokenTrajectory:
     `assistant_mask` is 1 exactly on the tokens that the policy sampled. `rewards` holds the reward of a turn on the
     last token of its answer and 0 elsewhere. `logprobs` are those of the engine, 0.0 where the mask is 0, or None if
     the engine gives none. The last token belongs to an answer. T is 0 only if the episode failed before its first
-    answer. `next_ids` is what the policy would have read next if the episode was cut (by a limit), else empty: with
-    it the value of the state after the cut can be asked for.
+    answer. `bootstrap_ids` are what the policy would have read next if a limit truncated the episode, else empty; they
+    give the value of the state after the truncation.
     """
 
     trajectory: Trajectory
@@ -27,7 +27,7 @@ class TokenTrajectory:
     assistant_mask: list[int]
     rewards: list[float]
     logprobs: list[float] | None = None
-    next_ids: list[int] = field(default_factory=list)
+    bootstrap_ids: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         lengths = {len(self.ids), len(self.assistant_mask), len(self.rewards)}

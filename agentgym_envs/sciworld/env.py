@@ -17,8 +17,8 @@ from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.sciworld.commands import tidy
 from agentgym_envs.sciworld.java import check_java_path, check_packages
 from agentgym_envs.sciworld.oracle import solve
+from agentgym_envs.sciworld.plan_check import Problem
 from agentgym_envs.sciworld.pool import JvmOptions, Lease, lease
-from agentgym_envs.sciworld.scratch import Problem
 from agentgym_envs.sciworld.simulation import UNKNOWN, Outcome, Simulation, check_simplifications
 from agentgym_envs.sciworld.tasks import Dev, check_simulator, choose_kinds, sci_tasks
 from agentgym_envs.task import Task

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from agentgym_envs.errors import EnvError, NoOracle
 from agentgym_envs.sciworld.jvm import Jvm
+from agentgym_envs.sciworld.plan_check import Problem, Scratch, Step
 from agentgym_envs.sciworld.rooms import walk, way
-from agentgym_envs.sciworld.scratch import Problem, Scratch, Step
 from agentgym_envs.sciworld.simulation import UNKNOWN
 from agentgym_envs.sciworld.tasks import table
 

@@ -146,10 +146,10 @@ class SciTasks(TaskTable):
             raise UnknownTask(f"there is no task {task_id!r:.120}; {parts[1]} has the variations 0 to {most}")
         return variations[place]
 
-    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """A task by one part of a hash of `ticket`, a variation by the other."""
+    def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """A task by one part of a hash of `key`, a variation by the other."""
         candidates = self._by_group(split, groups)
-        rest, place = divmod(scramble(ticket), len(candidates))
+        rest, place = divmod(scramble(key), len(candidates))
         return candidates[place][rest % len(candidates[place])]
 
     def take(

@@ -18,7 +18,7 @@ from agentgym_envs.search.actions import Action, SearchTags, SearchTools, cut_se
 from agentgym_envs.search.formats import find_format
 from agentgym_envs.search.questions.sets import open_questions
 from agentgym_envs.search.retrieval.base import Hit, Retriever
-from agentgym_envs.search.retrieval.open import check_retriever, is_url, open_retriever
+from agentgym_envs.search.retrieval.factory import check_retriever, is_url, open_retriever
 from agentgym_envs.task import Task, TaskSet
 
 METRICS: dict[str, Callable[[str, Sequence[str]], float]] = {

@@ -14,10 +14,10 @@ from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
-from agentgym_envs.textcraft.book import load_book
 from agentgym_envs.textcraft.names import WORLDS, Names, Worlds, real_names
 from agentgym_envs.textcraft.oracle import commands, make_plan
 from agentgym_envs.textcraft.parsing import Craft, Get, echo, parse
+from agentgym_envs.textcraft.recipes import load_book
 from agentgym_envs.textcraft.tasks import CraftTasks, make_tasks
 
 _RULES = """\
@@ -167,8 +167,8 @@ class TextCraftEnv(TextEnv):
         using = ", ".join(f"{amount} {say(ref)}" for ref, amount in parts)
         return f"craft {recipe.makes} {say(recipe.item)} using {using}"
 
-    def _choose(self, options: Mapping[str, Any], ticket: int) -> Task:
-        task = super()._choose(options, ticket)
+    def _choose(self, options: Mapping[str, Any], key: int) -> Task:
+        task = super()._choose(options, key)
         if self._fixed is None or "task" in options:
             return task
         return self.tasks.with_goal(task, self._fixed)

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from agentgym_envs.textcraft.book import RecipeBook
+from agentgym_envs.textcraft.recipes import RecipeBook
 
 Worlds = Literal["real", "fictional", "invented"]
 WORLDS: tuple[Worlds, ...] = get_args(Worlds)

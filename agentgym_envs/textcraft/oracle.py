@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import heappop, heappush
 
-from agentgym_envs.textcraft.book import MAX_AMOUNT, Recipe, RecipeBook
+from agentgym_envs.textcraft.recipes import MAX_AMOUNT, Recipe, RecipeBook
 
 Choices = Mapping[int, int]
 """For an item, the recipe to make it by; for a tag, the member to make for it."""

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from agentgym_envs.errors import InvalidAction
-from agentgym_envs.textcraft.book import MAX_AMOUNT
+from agentgym_envs.textcraft.recipes import MAX_AMOUNT
 
 _ECHO_CHARS = 120
 _LOOKS_LIKE_AMOUNT = re.compile(r"[-+]?\d")

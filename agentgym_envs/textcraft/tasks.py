@@ -22,9 +22,9 @@ from agentgym_envs.task import (
     plain_number,
     scramble,
 )
-from agentgym_envs.textcraft.book import RecipeBook
 from agentgym_envs.textcraft.names import Names, Worlds, make_names, real_names
 from agentgym_envs.textcraft.oracle import make_plan
+from agentgym_envs.textcraft.recipes import RecipeBook
 
 FROZEN = Path(__file__).with_name("data") / "tasks.jsonl"
 WORLDS_PER_SPLIT = 1_000_000
@@ -87,11 +87,11 @@ class FictionalTasks(TaskSet):
             )
         return self._task(world, goal)
 
-    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The world and goal that a hash of `ticket` picks; without a split, from all worlds."""
+    def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """The world and goal that a hash of `key` picks; without a split, from all worlds."""
         goals = self._goals(split, groups)
         first, count = _world_range(split)
-        world, place = divmod(scramble(ticket), len(goals))
+        world, place = divmod(scramble(key), len(goals))
         return self._task(first + world % count, goals[place])
 
     def take(
@@ -122,7 +122,7 @@ class FictionalTasks(TaskSet):
         """SHA-256 of the real tasks and of what decides the worlds, the names in some of them included."""
         sample = [make_names(self.book, self.worlds, world) for world in (0, WORLDS_PER_SPLIT, 2 * WORLDS_PER_SPLIT)]
         spoken = [[names.say(ref) for ref in range(len(self.book.ways))] for names in sample]
-        drawn = [self.draw(ticket, split=split).id for ticket in range(8) for split in SPLITS]
+        drawn = [self.draw(key, split=split).id for key in range(8) for split in SPLITS]
         return canonical_hash([self.name, self.version, self.base.digest, WORLDS_PER_SPLIT, spoken, drawn])
 
     def names(self, task: Task) -> Names:

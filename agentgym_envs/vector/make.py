@@ -14,11 +14,11 @@ from gymnasium.vector import AutoresetMode
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import UsageError
-from agentgym_envs.hosting.connection import Opener, check_seconds
-from agentgym_envs.hosting.twin import TwinEnv
+from agentgym_envs.hosting.connection import EnvProvider, check_seconds
+from agentgym_envs.hosting.remote_env import RemoteEnv
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import env_class
-from agentgym_envs.vector.lanes import Env, Lane, MakeEnv, Mode
+from agentgym_envs.vector.runner import Env, EnvRunner, MakeEnv, Mode
 from agentgym_envs.vector.vector_env import Infos, TextVectorEnv, check_choices
 
 Backend = Literal["inline", "thread", "process", "remote", "async"]
@@ -34,7 +34,7 @@ def make_vec(
     *,
     backend: Backend | None = None,
     num_workers: int | None = None,
-    opener: Opener | None = None,
+    provider: EnvProvider | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     infos: Infos = "arrays",
     step_seconds: float | None = None,
@@ -53,7 +53,7 @@ def make_vec(
             that are `native_async`. By default what suits the environment: "remote" with `base_url`.
         num_workers: how many processes the backend "process" has. By default one an environment, so that one that
             crashes takes no other with it.
-        opener: a place of your own where they run, instead of a backend: a `WorkerPool` that several share, or a
+        provider: a place of your own where they run, instead of a backend: a `WorkerPool` that several share, or a
             `RayPool` (`agentgym_verl.ray_hosts`). It stays open when the vector environment is closed.
         autoreset_mode: "NextStep", "SameStep" or "Disabled".
         infos: "arrays" (Gymnasium's form) or "list" (a dict an environment).
@@ -69,19 +69,19 @@ def make_vec(
     _check_numbers(num_envs, num_workers, step_seconds)
     check_choices(infos, autoreset_mode)
     spec = _spec_of(id, kwargs)
-    chosen = _choose(spec.id, backend, num_workers, opener, kwargs)
-    own = chosen == "process" and opener is None
+    chosen = _choose(spec.id, backend, num_workers, provider, kwargs)
+    own = chosen == "process" and provider is None
     pool = WorkerPool(num_workers or num_envs) if own else None
-    make = _wrapped(_maker(id, opener or pool, kwargs), wrappers)
+    make = _wrapped(_maker(id, provider or pool, kwargs), wrappers)
     mode = None if wrappers and chosen != "inline" else _MODES.get(chosen)
     on_close = pool.close if pool else _nothing
     try:
-        lanes = _make_lanes(make, num_envs, mode, parallel=chosen in ("process", "remote"))
+        runners = _make_lanes(make, num_envs, mode, parallel=chosen in ("process", "remote"))
     except BaseException:
         on_close()
         raise
     made = TextVectorEnv(
-        lanes, autoreset_mode=autoreset_mode, infos=infos, step_seconds=step_seconds, on_close=on_close
+        runners, autoreset_mode=autoreset_mode, infos=infos, step_seconds=step_seconds, on_close=on_close
     )
     made.spec = spec
     return made
@@ -96,12 +96,14 @@ def _check_numbers(num_envs: Any, num_workers: Any, step_seconds: Any) -> None:
 
 
 def _choose(
-    env_id: str, backend: Backend | None, num_workers: int | None, opener: Opener | None, kwargs: dict[str, Any]
+    env_id: str, backend: Backend | None, num_workers: int | None, provider: EnvProvider | None, kwargs: dict[str, Any]
 ) -> Backend:
     """Where the environments run. Raises UsageError for arguments that exclude each other."""
-    if opener is not None:
+    if provider is not None:
         if backend is not None or num_workers is not None or "base_url" in kwargs:
-            raise UsageError("opener says where the environments run: no backend, num_workers or base_url goes with it")
+            raise UsageError(
+                "provider says where the environments run: no backend, num_workers or base_url goes with it"
+            )
         return "process"
     chosen = backend or _backend_for(env_class(env_id), kwargs)
     if chosen not in BACKENDS:
@@ -133,9 +135,9 @@ def _spec_of(id: str, kwargs: dict[str, Any]) -> EnvSpec:
     return spec
 
 
-def _maker(env_id: str, opener: Opener | None, kwargs: dict[str, Any]) -> MakeEnv:
-    if opener is not None:
-        return lambda: TwinEnv(env_id, opener, kwargs)
+def _maker(env_id: str, provider: EnvProvider | None, kwargs: dict[str, Any]) -> MakeEnv:
+    if provider is not None:
+        return lambda: RemoteEnv(env_id, provider, kwargs)
     return lambda: gym.make(env_id, **kwargs)
 
 
@@ -149,27 +151,27 @@ def _wrapped(make: MakeEnv, wrappers: Sequence[Wrap]) -> MakeEnv:
     return made if wrappers else make
 
 
-def _make_lanes(make: MakeEnv, count: int, mode: Mode | None, parallel: bool) -> list[Lane]:
+def _make_lanes(make: MakeEnv, count: int, mode: Mode | None, parallel: bool) -> list[EnvRunner]:
     """Lanes, several at a time where making one means to wait. None is left open if one cannot be made."""
     if not parallel:
-        return _all_or_none([lambda: Lane(make, mode)] * count)
+        return _all_or_none([lambda: EnvRunner(make, mode)] * count)
     with ThreadPoolExecutor(min(count, _PARALLEL_OPENINGS)) as threads:
-        futures = [threads.submit(Lane, make, mode) for _ in range(count)]
+        futures = [threads.submit(EnvRunner, make, mode) for _ in range(count)]
     return _all_or_none([future.result for future in futures])
 
 
-def _all_or_none(makers: Sequence[Callable[[], Lane]]) -> list[Lane]:
-    lanes, errors = list[Lane](), list[Exception]()
+def _all_or_none(makers: Sequence[Callable[[], EnvRunner]]) -> list[EnvRunner]:
+    runners, errors = list[EnvRunner](), list[Exception]()
     for make in makers:
         try:
-            lanes.append(make())
+            runners.append(make())
         except Exception as error:
             errors.append(error)
     if errors:
-        for lane in lanes:
-            lane.close()
+        for runner in runners:
+            runner.close()
         raise errors[0]
-    return lanes
+    return runners
 
 
 def _nothing() -> None:

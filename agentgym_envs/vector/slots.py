@@ -1,11 +1,11 @@
-"""One place of a vector environment: its lane, what was asked of it, and what is there to be handed over."""
+"""One place of a vector environment: its runner, what was asked of it, and what is there to be handed over."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from agentgym_envs.hosting.twin import Ask
-from agentgym_envs.vector.lanes import Lane, Result
+from agentgym_envs.hosting.remote_env import Request
+from agentgym_envs.vector.runner import EnvRunner, Result
 
 Row = tuple[str, float, bool, bool, dict[str, Any]]
 """Observation, reward, terminated, truncated, info."""
@@ -19,12 +19,12 @@ class Slot:
     failed: the failure is then handed over as the next step, for a reset cannot be truncated.
     """
 
-    __slots__ = ("ask", "deadline", "final", "inline", "lane", "number", "observation", "row", "state", "stuck_row")
+    __slots__ = ("ask", "deadline", "final", "inline", "number", "observation", "row", "runner", "state", "stuck_row")
 
-    def __init__(self, lane: Lane) -> None:
-        self.lane, self.inline = lane, lane.inline
+    def __init__(self, runner: EnvRunner) -> None:
+        self.runner, self.inline = runner, runner.inline
         self.state: State = "none"
-        self.ask: Ask | None = None  # what is under way
+        self.ask: Request | None = None  # what is under way
         self.number = 0  # of that call: an answer to an earlier one, which was given up, is not for us
         self.deadline: float | None = None
         self.row: Row | None = None  # what is ready
@@ -55,7 +55,7 @@ class Slot:
             self.row = (observation, final[1], final[2], final[3], {**ended, **info})
         return False
 
-    def hand_over(self) -> Row:
+    def deliver(self) -> Row:
         """What is ready."""
         row, self.row = self.row, None
         assert row is not None

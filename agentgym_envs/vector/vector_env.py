@@ -1,4 +1,4 @@
-"""`TextVectorEnv`: Gymnasium's vector API over lanes, with EnvPool's `send` and `recv`."""
+"""`TextVectorEnv`: Gymnasium's vector API over runners, with EnvPool's `send` and `recv`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from agentgym_envs.errors import EpisodeOver, UsageError
-from agentgym_envs.hosting.twin import Ask
+from agentgym_envs.hosting.remote_env import Request
 from agentgym_envs.vector.infos import columns
-from agentgym_envs.vector.lanes import Lane, Result, ToPost, close_all, post_all
+from agentgym_envs.vector.runner import EnvRunner, Result, ToPost, close_all, submit
 from agentgym_envs.vector.slots import Slot
 
 Infos = Literal["arrays", "list"]
 Batch = tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Any]
-Call = str | Ask | None
+Call = str | Request | None
 """An action, a reset, or nothing where a reset has failed."""
 Options = Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None
-_AUTORESET = Ask("reset")
+_AUTORESET = Request("reset")
 
 
 class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
@@ -42,37 +42,37 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
 
     def __init__(
         self,
-        lanes: Sequence[Lane],
+        runners: Sequence[EnvRunner],
         *,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         infos: Infos = "arrays",
         step_seconds: float | None = None,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        """See `make_vec`, which makes the lanes too.
+        """See `make_vec`, which makes the runners too.
 
         Args:
-            lanes: the environments; they must agree in their spaces.
+            runners: the environments; they must agree in their spaces.
             autoreset_mode: when an episode that ended is followed by the next.
             infos: "arrays" is Gymnasium's dict of arrays; "list" is a list of dicts, one an environment.
             step_seconds: how long a step or reset may take; None is for ever. Inline environments have no limit.
             on_close: called after the environments are closed.
 
         Raises:
-            UsageError: no lanes, or spaces that differ.
+            UsageError: no runners, or spaces that differ.
         """
-        if not lanes:
+        if not runners:
             raise UsageError("a vector environment needs at least one environment")
         self.autoreset_mode = check_choices(infos, autoreset_mode)
-        self._slots = tuple(Slot(lane) for lane in lanes)
+        self._slots = tuple(Slot(runner) for runner in runners)
         self._infos, self._seconds = infos, step_seconds
-        self._shut = weakref.finalize(self, _shut, tuple(lanes), on_close)  # also if it is forgotten, and at exit
-        self.num_envs = len(lanes)
+        self._shut = weakref.finalize(self, _shut, tuple(runners), on_close)  # also if it is forgotten, and at exit
+        self.num_envs = len(runners)
         self._same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
-        first = lanes[0].env
+        first = runners[0].env
         self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = first.render_mode
-        self.single_observation_space, self.single_action_space = _common_spaces(lanes)
+        self.single_observation_space, self.single_action_space = _common_spaces(runners)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._everywhere = list(range(self.num_envs))
@@ -84,7 +84,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
     def envs(self) -> tuple[gym.Env[str, str], ...]:
         """The environments, or their twins."""
         self._check_open()
-        return tuple(slot.lane.env for slot in self._slots)
+        return tuple(slot.runner.env for slot in self._slots)
 
     def reset(
         self,
@@ -107,7 +107,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         places = self._begin_reset(seed, options, None)
         self._wait(self.num_envs)
         self._raise_wrong()
-        infos = {place: self._slots[place].hand_over()[4] for place in places}
+        infos = {place: self._slots[place].deliver()[4] for place in places}
         observations = tuple(slot.observation for slot in self._slots)
         if self._infos == "list":
             return observations, list(infos.values())
@@ -172,12 +172,12 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
     def render(self) -> tuple[Any, ...]:
         """What each environment renders."""
         self._places(None)
-        return tuple(slot.lane.env.render() for slot in self._slots)
+        return tuple(slot.runner.env.render() for slot in self._slots)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of every environment, or read an attribute; no step may be under way."""
         self._places(None)
-        found = [slot.lane.env.get_wrapper_attr(name) for slot in self._slots]
+        found = [slot.runner.env.get_wrapper_attr(name) for slot in self._slots]
         return tuple(value(*args, **kwargs) if callable(value) else value for value in found)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
@@ -191,7 +191,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         if len(each) != self.num_envs:
             raise UsageError(f"{self.num_envs} environments need as many values, got {len(each)}")
         for slot, value in zip(self._slots, each, strict=True):
-            slot.lane.env.set_wrapper_attr(name, value)
+            slot.runner.env.set_wrapper_attr(name, value)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close every environment; calls under way are given up."""
@@ -225,7 +225,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         places = self._places(env_ids if mask is None else np.flatnonzero(mask))
         for place in places:
             self._slots[place].row = self._slots[place].final = None
-        self._begin(places, [Ask("reset", seed=seeds[place], options=rows[place]) for place in places])
+        self._begin(places, [Request("reset", seed=seeds[place], options=rows[place]) for place in places])
         return places
 
     def _call_for(self, place: int, action: str) -> Call:
@@ -253,17 +253,19 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
                 assert slot.stuck_row is not None
                 self._accept(place, slot, slot.stuck_row)
             elif slot.inline:
-                self._accept(place, slot, slot.lane.step(call) if isinstance(call, str) else slot.lane.attempt(call))
-            elif posted := self._begin_aside(place, slot, Ask("step", call) if isinstance(call, str) else call):
+                self._accept(
+                    place, slot, slot.runner.step(call) if isinstance(call, str) else slot.runner.attempt(call)
+                )
+            elif posted := self._begin_aside(place, slot, Request("step", call) if isinstance(call, str) else call):
                 to_post.append(posted)
-        post_all(to_post)
+        submit(to_post)
 
-    def _begin_aside(self, place: int, slot: Slot, ask: Ask) -> ToPost | None:
+    def _begin_aside(self, place: int, slot: Slot, ask: Request) -> ToPost | None:
         slot.ask, slot.number = ask, slot.number + 1
         self._under_way += 1
         if self._seconds is not None:
             slot.deadline = time.monotonic() + self._seconds
-        return slot.lane.begin(ask, partial(self._arrive, place, slot.number))
+        return slot.runner.begin(ask, partial(self._arrive, place, slot.number))
 
     def _arrive(self, place: int, number: int, result: Result) -> None:
         self._arrivals.put((place, number, result))
@@ -310,7 +312,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         now = time.monotonic()
         for place, slot in enumerate(self._slots):
             if slot.ask is not None and slot.deadline is not None and slot.deadline <= now:
-                self._take(place, slot.number, slot.lane.give_up(slot.ask, self._seconds))
+                self._take(place, slot.number, slot.runner.give_up(slot.ask, self._seconds))
 
     def _raise_wrong(self) -> None:
         if self._wrong:
@@ -320,7 +322,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
 
     def _pack(self, places: Sequence[int]) -> Batch:
         self._raise_wrong()
-        rows = [self._slots[place].hand_over() for place in places]
+        rows = [self._slots[place].deliver() for place in places]
         observations, rewards, terminations, truncations, infos = zip(*rows, strict=True) if rows else ((),) * 5
         return (
             observations,
@@ -331,8 +333,8 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         )
 
 
-def _shut(lanes: Sequence[Lane], on_close: Callable[[], None]) -> None:
-    close_all(lanes)
+def _shut(runners: Sequence[EnvRunner], on_close: Callable[[], None]) -> None:
+    close_all(runners)
     on_close()
 
 
@@ -347,8 +349,8 @@ def check_choices(infos: Any, autoreset_mode: Any) -> AutoresetMode:
         raise UsageError(f"autoreset_mode must be one of {modes}, got {autoreset_mode!r}") from None
 
 
-def _common_spaces(lanes: Sequence[Lane]) -> tuple[gym.Space[str], gym.Space[str]]:
-    spaces = [(lane.env.observation_space, lane.env.action_space) for lane in lanes]
+def _common_spaces(runners: Sequence[EnvRunner]) -> tuple[gym.Space[str], gym.Space[str]]:
+    spaces = [(runner.env.observation_space, runner.env.action_space) for runner in runners]
     if differing := [place for place, pair in enumerate(spaces) if pair != spaces[0]]:
         raise UsageError(f"environments {differing} have other spaces than environment 0")
     return spaces[0]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.grammar import ActionGrammar, BareGrammar
-from agentgym_envs.multiagent.form import own_info, read_actions, read_members, read_seen, read_texts
+from agentgym_envs.multiagent.joint_format import own_info, read_actions, read_members, read_seen, read_texts
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer.answers import agent_grammar_of, grammar_of, read_answer
 

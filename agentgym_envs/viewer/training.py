@@ -15,7 +15,7 @@ from agentgym_envs.viewer.sources import AGENTGYM_RL
 
 MAIN = ("success", "score", "reward", "turns", "max_turns")
 """Series that every row may have; the others are named as they were logged."""
-_OF_ENVS = (*MAIN, "invalid_actions", "cut_answers")
+_OF_ENVS = (*MAIN, "invalid_actions", "truncated_answers")
 # `rollout/stop/success` is the share of episodes that ended so, not the success of an environment.
 _PLAYED = re.compile(rf"rollout/(?!stop/)(?:(?P<env>.+)/)?(?P<name>{'|'.join(_OF_ENVS)})")
 _SUMMARY = re.compile(r"train_(runtime|samples_per_second|steps_per_second|loss)|total_flos|step|round")

@@ -11,19 +11,19 @@ import numpy as np
 from agentgym_envs.errors import EnvError, NoOracle
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import Goto, write
+from agentgym_envs.webarena.base_env import WebEnv
 from agentgym_envs.webarena.browser.hosts import HostRules
-from agentgym_envs.webarena.browser.once import once_a_process
+from agentgym_envs.webarena.browser.per_process import once_a_process
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import Session, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.evaluators.base import Verdict, score_all
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
-from agentgym_envs.webarena.sites.kit.app import make_app
-from agentgym_envs.webarena.sites.kit.site import HOSTS, ORIGINS
+from agentgym_envs.webarena.sites.framework.app import make_app
+from agentgym_envs.webarena.sites.framework.site import HOSTS, ORIGINS
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.scoring import evaluators_for, finished, template_of, world_of
-from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.table import load
-from agentgym_envs.webarena.web_env import WebEnv
 
 _ABOUT = """The sites are:
 - {shop} a shop, in which you are a customer;
@@ -157,7 +157,7 @@ def next_command(session: Session, task: Task) -> str:
         if session.view.url != task.data["start"] and "back" not in session.kept:
             session.kept["back"] = True
             return write(Goto(task.data["start"]))
-        sight = session.kept["sight"] = Sight()
+        sight = session.kept["sight"] = PageReader()
         session.kept["oracle"] = template_of(task).oracle(sight, task.data["params"])
     session.kept["sight"].look(session.view.tree, session.view.url)
     try:

@@ -16,7 +16,7 @@ from typing import Any
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar, Parsed, last_pair
 from agentgym_envs.webarena.actions import FORM_FOLLOWS, FORMS, NAMES, Action, Form, read, write
-from agentgym_envs.webarena.calls import calls_for, read_call, write_call
+from agentgym_envs.webarena.browsergym_actions import calls_for, read_call, write_call
 
 _WORLD = """\
 You use a web browser to carry out a task. After each action you see the open tabs, the page as a tree of elements, \

@@ -15,7 +15,7 @@ import pytest
 
 from agentgym_envs.babyai import drawing
 from agentgym_envs.babyai.drawing import draw_svg, draw_text
-from agentgym_envs.babyai.scene import Names, Scene, kind
+from agentgym_envs.babyai.text_view import Names, Scene, kind
 from agentgym_envs.babyai.world import Action, World, make_world
 from agentgym_envs.core import text_env
 from tests.babyai.tools import key, layout, reference, stroll, worlds_of_every_level

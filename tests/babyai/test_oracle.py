@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentgym_envs.babyai.env import BabyAIEnv
+from agentgym_envs.babyai.infeasibility import hopeless
 from agentgym_envs.babyai.levels import LEVELS
 from agentgym_envs.babyai.oracle import solve
-from agentgym_envs.babyai.reach import hopeless
-from agentgym_envs.babyai.scene import Actions, Names, Numbering
 from agentgym_envs.babyai.tasks import unsolvable
+from agentgym_envs.babyai.text_view import Actions, Names, Numbering
 from agentgym_envs.babyai.world import Action, World, make_world
 from agentgym_envs.errors import NoOracle
 from tests.plugins.rotation import part

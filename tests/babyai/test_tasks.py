@@ -35,7 +35,7 @@ from dataclasses import asdict
 from agentgym_envs.babyai.levels import choose_levels
 from agentgym_envs.babyai.tasks import BabyTasks
 tasks = BabyTasks()
-drawn = [tasks.draw(ticket, groups=("Sequence", "Synth")) for ticket in range(20)]
+drawn = [tasks.draw(key, groups=("Sequence", "Synth")) for key in range(20)]
 drawn += tasks.take(30, split="test", seed=1)
 print(json.dumps([tasks.digest, BabyTasks(choose_levels("agentgym")).digest, [asdict(task) for task in drawn]]))
 """
@@ -80,7 +80,7 @@ def test_another_process_has_the_same_tasks(tasks: BabyTasks, hash_seed: str) ->
     done = subprocess.run(
         [sys.executable, "-c", ELSEWHERE], capture_output=True, text=True, env=environment, check=True
     )
-    drawn = [tasks.draw(ticket, groups=("Sequence", "Synth")) for ticket in range(20)]
+    drawn = [tasks.draw(key, groups=("Sequence", "Synth")) for key in range(20)]
     drawn += tasks.take(30, split="test", seed=1)
     assert json.loads(done.stdout) == [*DIGESTS.values(), [asdict(task) for task in drawn]]
 
@@ -172,21 +172,21 @@ def test_a_seed_has_one_spelling(text: str) -> None:
     st.sampled_from([None, *SPLITS]),
     st.none() | st.sets(st.sampled_from(list(GROUPS)), min_size=1).map(sorted),
 )
-def test_a_draw_is_pure_and_of_what_was_asked(ticket: int, split: str | None, groups: list[str] | None) -> None:
-    task = BabyTasks().draw(ticket, split=split, groups=groups)
-    assert task == BabyTasks().draw(ticket, split=split, groups=groups) == BabyTasks().get(task.id)
+def test_a_draw_is_pure_and_of_what_was_asked(key: int, split: str | None, groups: list[str] | None) -> None:
+    task = BabyTasks().draw(key, split=split, groups=groups)
+    assert task == BabyTasks().draw(key, split=split, groups=groups) == BabyTasks().get(task.id)
     assert split in (None, task.split)
     assert groups is None or task.group in groups
     assert task.data["solvable"] is True
 
 
 def test_draws_spread_over_levels_seeds_and_splits(cheap: BabyTasks) -> None:
-    drawn = [cheap.draw(ticket, split="train") for ticket in range(200)]
+    drawn = [cheap.draw(key, split="train") for key in range(200)]
     assert len({seed_of(task) for task in drawn}) > 195
     assert set(Counter(map(level_of, drawn))) == set(CHEAP)
     assert min(Counter(map(level_of, drawn)).values()) > 20
     one = BabyTasks(CHEAP[:1])
-    assert {one.draw(ticket, split=None).split for ticket in range(300)} == set(SPLITS)
+    assert {one.draw(key, split=None).split for key in range(300)} == set(SPLITS)
     assert cheap.draw(0, split="train") != cheap.draw(0, split="test")
 
 
@@ -195,7 +195,7 @@ def test_what_cannot_be_solved_is_never_drawn_or_taken() -> None:
     there = [tasks.get(f"babyai/{level}/{seed}") for level in SOMETIMES_UNSOLVABLE for seed in range(12)]
     assert Counter(task.data["solvable"] for task in there).keys() == {True, False}
     assert all((", then " in task.goal or " after you " in task.goal) != task.data["solvable"] for task in there)
-    chosen = [tasks.draw(ticket) for ticket in range(30)] + tasks.take(30, split="test")
+    chosen = [tasks.draw(key) for key in range(30)] + tasks.take(30, split="test")
     assert all(task.data["solvable"] for task in chosen)
     assert len({task.id for task in chosen}) > 50
 

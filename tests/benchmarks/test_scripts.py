@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.book.tables import cores_table, extras_table, growth_table, lockstep_table, overhead_table
-from benchmarks.book.venvs import ROOT, thread_limits
 from benchmarks.cores import grow
 from benchmarks.lockstep import check, setting
 from benchmarks.overhead import EPISODES, figures_of, parts_of
 from benchmarks.peer_sides.task import EPISODE, Task, timed
 from benchmarks.peers import PAIRS, SIDES, note
+from benchmarks.report.tables import cores_table, extras_table, growth_table, lockstep_table, overhead_table
+from benchmarks.report.venvs import ROOT, thread_limits
 
 pytestmark = pytest.mark.slow  # of the benchmarks, daily use has the book's tests
 

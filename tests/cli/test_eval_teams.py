@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from agentgym_envs.cli import plugins
-from agentgym_envs.multiagent.streams import split
+from agentgym_envs.multiagent.agent_trajectories import split
 from agentgym_envs.rollout.token_file import TokenFile
 from agentgym_envs.trajectory import Trajectory, line_mark, read_trajectories
 from tests.multiagent.crews import CODEC, Listener, name_in

@@ -14,8 +14,8 @@ import pytest
 
 from agentgym_envs.cli import search
 from agentgym_envs.search.retrieval.base import Passage
+from agentgym_envs.search.retrieval.factory import open_retriever
 from agentgym_envs.search.retrieval.index import MANIFEST, open_index, read_manifest
-from agentgym_envs.search.retrieval.open import open_retriever
 from tests.waiting import SECONDS
 
 from .conftest import Run, Start

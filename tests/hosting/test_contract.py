@@ -12,8 +12,8 @@ import pytest
 from agentgym_envs import env_ids
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
-from agentgym_envs.hosting import TwinEnv, WorkerPool
-from agentgym_envs.hosting.twin import TwinTasks
+from agentgym_envs.hosting import RemoteEnv, WorkerPool
+from agentgym_envs.hosting.remote_env import TwinTasks
 from agentgym_envs.task import TaskTable
 from tests import contract
 from tests.waiting import until
@@ -32,8 +32,8 @@ def pool() -> Iterator[WorkerPool]:
     pool.close()
 
 
-def make_twin(pool: WorkerPool, env_id: str, **options: Any) -> TwinEnv:
-    twin = TwinEnv(env_id, pool, options)
+def make_twin(pool: WorkerPool, env_id: str, **options: Any) -> RemoteEnv:
+    twin = RemoteEnv(env_id, pool, options)
     twin.spec = gym.make(env_id).spec  # so that Gymnasium's checker can make others like it
     return twin
 
@@ -77,7 +77,7 @@ def test_a_set_without_end_can_not(pool: WorkerPool) -> None:
 
 def test_a_server_that_tells_no_counts_is_as_one_without_end() -> None:
     described = {"name": "old", "version": 1, "digest": "0" * 64, "groups": ["small"]}
-    tasks = TwinTasks(lambda verb, arguments: pytest.fail("nothing is asked"), described)
+    tasks = TwinTasks(lambda method, arguments: pytest.fail("nothing is asked"), described)
     assert tasks.counts() is None
     assert tasks.groups == ("small",)
 

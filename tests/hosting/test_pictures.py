@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from agentgym_envs import make_vec
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EnvError, UsageError
-from agentgym_envs.hosting import TwinEnv, WorkerPool
+from agentgym_envs.hosting import RemoteEnv, WorkerPool
 from agentgym_envs.hosting.pictures import MAX_BYTES, picture_from_json, picture_to_json
 from agentgym_envs.http.openapi import ROWS, Picture
 from agentgym_envs.http.run import background_server
@@ -139,7 +139,7 @@ def test_a_remote_twin_renders_the_same(mode: str, url: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_twin_on_a_worker_renders_the_same(mode: str) -> None:
     with contextlib.closing(WorkerPool(1)) as pool:
-        check_same_pictures(gym.make(BABY, render_mode=mode), TwinEnv(BABY, pool, {"render_mode": mode}))
+        check_same_pictures(gym.make(BABY, render_mode=mode), RemoteEnv(BABY, pool, {"render_mode": mode}))
 
 
 def test_a_twin_knows_the_modes_of_its_scenario(url: str) -> None:

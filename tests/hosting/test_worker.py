@@ -23,7 +23,7 @@ import pytest
 from agentgym_envs import register
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import EnvError, EpisodeOver, SessionLost, UsageError
-from agentgym_envs.hosting import Posted, TwinEnv, WorkerPool, WorkerProcess
+from agentgym_envs.hosting import PendingCall, RemoteEnv, WorkerPool, WorkerProcess
 from agentgym_envs.textcraft.env import TextCraftEnv
 from tests.toy_envs import HERE
 from tests.waiting import SECONDS, until
@@ -42,14 +42,14 @@ def pool() -> Iterator[WorkerPool]:
     pool.close()
 
 
-def begun(pool: WorkerPool) -> TwinEnv:
-    twin = TwinEnv(TRICKY, pool, {})
+def begun(pool: WorkerPool) -> RemoteEnv:
+    twin = RemoteEnv(TRICKY, pool, {})
     twin.reset(seed=0, options=NINE)
     return twin
 
 
 def test_sessions_go_to_the_worker_with_the_fewest(pool: WorkerPool) -> None:
-    twins = [TwinEnv(TRICKY, pool, {}) for _ in range(4)]
+    twins = [RemoteEnv(TRICKY, pool, {}) for _ in range(4)]
     assert [len(worker.sessions) for worker in pool.workers] == [2, 2]
     for twin in twins:
         twin.close()
@@ -62,7 +62,7 @@ def test_a_worker_in_which_a_call_hangs_is_not_taken_for_an_idle_one() -> None:
         hung, other = begun(pool), begun(pool)
         opened = hung._opened
         assert opened is not None
-        opened.connection.post([Posted(opened.session, "step", {"action": "hang"}, lambda _: None)])
+        opened.connection.post([PendingCall(opened.session, "step", {"action": "hang"}, lambda _: None)])
         hung.close()
         assert begun(pool).step("up")[0] == other.step("up")[0] == "1"
         opened.connection.abandon(opened.session)
@@ -77,19 +77,19 @@ def test_a_pool_needs_a_worker_and_refuses_when_closed(pool: WorkerPool) -> None
     assert twin.step("up")[4]["stop_reason"] == "env_error"
     assert "closed" in twin.reset(seed=0)[1]["error"]
     with pytest.raises(EnvError, match="closed"):
-        TwinEnv(TRICKY, pool, {})
+        RemoteEnv(TRICKY, pool, {})
 
 
 def test_what_cannot_be_made_leaves_no_session(pool: WorkerPool) -> None:
     for env_id, options in (("AgentGym/NoSuch-v0", {}), (TRICKY, {"colour": "red"}), (TRICKY, {"split": "dev"})):
         with pytest.raises(UsageError):
-            TwinEnv(env_id, pool, options)
+            RemoteEnv(env_id, pool, options)
     assert not any(worker.sessions for worker in pool.workers)
 
 
 def test_an_id_that_only_this_process_has_registered_is_known_to_workers(pool: WorkerPool) -> None:
     register("Toy/OnlyHere-v0", "tests.toy:CountEnv")
-    twin = TwinEnv("Toy/OnlyHere-v0", pool, {})
+    twin = RemoteEnv("Toy/OnlyHere-v0", pool, {})
     assert twin.reset(seed=1) == gym.make("Toy/OnlyHere-v0").reset(seed=1)
     twin.close()
 
@@ -97,7 +97,7 @@ def test_an_id_that_only_this_process_has_registered_is_known_to_workers(pool: W
 def test_a_class_of_the_main_program_is_refused(pool: WorkerPool) -> None:
     register("Toy/Main-v0", "__main__:Toy")
     with pytest.raises(UsageError, match="put it in a module"):
-        TwinEnv("Toy/Main-v0", pool, {})
+        RemoteEnv("Toy/Main-v0", pool, {})
     assert not any(worker.sessions for worker in pool.workers)
 
 
@@ -199,17 +199,17 @@ def test_a_call_to_a_dead_worker_is_answered(pool: WorkerPool) -> None:
     until(lambda: not psutil.pid_exists(worker.pid))
     replies: list[Any] = []
     for _ in range(2):
-        worker.post([Posted("s0", "step", {"action": "up"}, replies.append)])
+        worker.post([PendingCall("s0", "step", {"action": "up"}, replies.append)])
     until(lambda: len(replies) == 2)
     assert all(isinstance(reply, SessionLost) for reply in replies)
 
 
 PARENT = """
     import sys, threading
-    from agentgym_envs.hosting import TwinEnv, WorkerPool
+    from agentgym_envs.hosting import RemoteEnv, WorkerPool
 
     pool = WorkerPool(2)
-    twins = [TwinEnv("tests.toy_envs:Toy/Tricky-v0", pool, {}) for _ in range(2)]
+    twins = [RemoteEnv("tests.toy_envs:Toy/Tricky-v0", pool, {}) for _ in range(2)]
     for twin in twins:
         twin.reset(seed=0)
         print(twin.step("who")[0].split()[0], flush=True)
@@ -249,29 +249,29 @@ def refuse(_: Any) -> None:
 def test_one_who_cannot_take_a_reply_costs_nobody_theirs(pool: WorkerPool) -> None:
     twin, other = begun(pool), begun(pool)
     worker, session = twin._place.connection, twin._place.session
-    assert isinstance(worker, WorkerProcess) and isinstance(other, TwinEnv)
-    worker.post([Posted(session, "status", {}, refuse)])
+    assert isinstance(worker, WorkerProcess) and isinstance(other, RemoteEnv)
+    worker.post([PendingCall(session, "status", {}, refuse)])
     assert twin.step("up")[0] == "1"
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    worker.post([Posted(session, "step", {"action": "hang"}, done) for done in (refuse, answers.put)])
+    worker.post([PendingCall(session, "step", {"action": "hang"}, done) for done in (refuse, answers.put)])
     worker.kill()
     assert isinstance(answers.get(timeout=SECONDS), SessionLost)
-    worker.post([Posted(session, "status", {}, done) for done in (refuse, answers.put)])
+    worker.post([PendingCall(session, "status", {}, done) for done in (refuse, answers.put)])
     assert isinstance(answers.get(timeout=SECONDS), SessionLost)
 
 
 def test_options_that_cannot_be_sent_are_refused_and_cost_no_process(pool: WorkerPool) -> None:
     twin, other = begun(pool), begun(pool)
     with pytest.raises(UsageError, match="can be pickled"):
-        TwinEnv(TRICKY, pool, {"grammar": lambda: None})
+        RemoteEnv(TRICKY, pool, {"grammar": lambda: None})
     assert twin.step("up")[0] == other.step("up")[0] == "1"
     with pytest.raises(UsageError, match="a grammar is one of"):
-        TwinEnv(TRICKY, pool, {"grammar": ["react"]})
+        RemoteEnv(TRICKY, pool, {"grammar": ["react"]})
     assert sum(len(worker.sessions) for worker in pool.workers) == 2
 
 
 def test_after_a_restore_the_sequence_of_episodes_is_that_of_a_local_environment(pool: WorkerPool) -> None:
-    local, twin = gym.make(TRICKY).unwrapped, TwinEnv(TRICKY, pool, {})
+    local, twin = gym.make(TRICKY).unwrapped, RemoteEnv(TRICKY, pool, {})
     snapshot = begun(pool).snapshot()
     drawn = []
     for env in (local, twin):
@@ -308,7 +308,7 @@ def test_after_a_fork_the_workers_are_the_parents(pool: WorkerPool) -> None:
 
 def test_random_commands_there_draw_from_the_generator_here(pool: WorkerPool) -> None:
     here, there = random.Random(7), random.Random(7)
-    env, twin = TextCraftEnv(), TwinEnv("AgentGym/TextCraft-v0", pool, {})
+    env, twin = TextCraftEnv(), RemoteEnv("AgentGym/TextCraft-v0", pool, {})
     for one in (env, twin):
         one.reset(seed=0)
     commands = [(env.random_command(here), twin.random_command(there)) for _ in range(3)]

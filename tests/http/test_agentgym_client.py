@@ -27,7 +27,7 @@ from agentgym_envs.http.dialects.agentgym.client import AgentGymEnv
 from agentgym_envs.http.dialects.agentgym.server import agentgym_routes
 from agentgym_envs.http.dialects.agentgym.tasks import IndexTasks, rows_of
 from agentgym_envs.http.run import background_server
-from agentgym_envs.textcraft.book import load_book
+from agentgym_envs.textcraft.recipes import load_book
 from tests import contract
 from tests.waiting import until
 
@@ -156,7 +156,7 @@ TEXT_BEGUN = {"id": 3, "observation": "Goal: craft x.", "done": False, "reward":
 
 @contextlib.contextmanager
 def played(scenario: str, fake: Fake, **options: Any) -> Iterator[AgentGymEnv]:
-    with fake, contextlib.closing(AgentGymEnv(scenario, [fake.url], patience=0, **options)) as env:
+    with fake, contextlib.closing(AgentGymEnv(scenario, [fake.url], connect_timeout=0, **options)) as env:
         yield env
 
 
@@ -330,7 +330,7 @@ def test_a_webarena_episode_that_the_server_cuts_is_an_env_error() -> None:
 )
 def test_a_server_that_makes_no_environment(answer: Any, kind: type[Exception]) -> None:
     with Fake(create=answer) as fake, pytest.raises(kind):
-        make(fake.url, patience=1.5)
+        make(fake.url, connect_timeout=1.5)
     assert (len(fake.asked) > 1) is (kind is ServerFull), "only a server that is full is asked again"
 
 
@@ -338,10 +338,10 @@ def test_nobody_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(SessionLost, match="cannot be reached"):
-        make(f"http://127.0.0.1:{port}", patience=0)
+        make(f"http://127.0.0.1:{port}", connect_timeout=0)
     with Fake(**TEXT, reset=TEXT_BEGUN, step=GOOD_STEP) as fake:
         for _ in range(3):  # the first address in turn may be the dead one
-            with contextlib.closing(make([f"http://127.0.0.1:{port}", fake.url], patience=0)) as env:
+            with contextlib.closing(make([f"http://127.0.0.1:{port}", fake.url], connect_timeout=0)) as env:
                 env.reset(seed=0)
 
 
@@ -359,7 +359,7 @@ def test_a_silent_server_is_an_env_error_in_time() -> None:
 
 def test_a_server_that_is_gone_and_comes_back() -> None:
     with Fake(**TEXT, reset=TEXT_BEGUN, step=GOOD_STEP) as fake:
-        env = AgentGymEnv("textcraft", [fake.url], patience=0)
+        env = AgentGymEnv("textcraft", [fake.url], connect_timeout=0)
         env.reset(seed=0)
     assert env.step("get 1 coal")[4]["stop_reason"] == "env_error"
     assert env.reset(seed=0)[1]["stop_reason"] == "env_error"

@@ -20,7 +20,7 @@ from agentgym_envs.errors import EnvError, InvalidAction, UnknownTask, UsageErro
 from agentgym_envs.http.app import EnvServer, create_app
 from agentgym_envs.http.dialects.agentgym import ids
 from agentgym_envs.http.dialects.agentgym.scenarios import TextCraft
-from agentgym_envs.http.dialects.agentgym.server import Desk, agentgym_mount, agentgym_routes
+from agentgym_envs.http.dialects.agentgym.server import SessionTable, agentgym_mount, agentgym_routes
 from agentgym_envs.http.run import background_server
 from agentgym_envs.registration import register
 from agentgym_envs.task import Task, TaskSet
@@ -41,7 +41,7 @@ class AnyTasks(TaskSet):
             raise UnknownTask("no such task")
         return Task(task_id, "test", "any", f"do {task_id}", {"sites": ["shopping"]})
 
-    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+    def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
         return self.get("drawn")
 
     def take(self, count: int | None = None, **chosen: Any) -> list[Task]:
@@ -398,10 +398,10 @@ def test_a_token_goes_with_the_address() -> None:
 
 
 def test_an_abandoned_environment_is_reaped_and_forgotten() -> None:
-    desks: list[Desk] = []
+    desks: list[SessionTable] = []
 
     def mount(server: EnvServer) -> list[Any]:
-        desks.append(Desk(server, TextCraft(), TEXTCRAFT))
+        desks.append(SessionTable(server, TextCraft(), TEXTCRAFT))
         return desks[0].routes("")
 
     with background_server([TEXTCRAFT], mounts=[mount], max_sessions=3, idle_seconds=1.5) as address:

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from agentgym_envs.hosting.host import Host
+from agentgym_envs.hosting.session_host import SessionHost
 from agentgym_envs.http.dialects.agentgym import ids
 from agentgym_envs.http.dialects.agentgym.scenarios import Refused, Slot, TextCraft
 from agentgym_envs.http.dialects.agentgym.texts import TAGS
-from agentgym_envs.textcraft.book import RecipeBook, load_book
 from agentgym_envs.textcraft.names import real_names
+from agentgym_envs.textcraft.recipes import RecipeBook, load_book
 
 pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
 
@@ -78,13 +78,13 @@ class Game:
     """An episode behind the dialect, without a server."""
 
     def __init__(self, index: int) -> None:
-        self.host, self.scenario, self.slot = Host(), TextCraft(), Slot(0, "")
+        self.host, self.scenario, self.slot = SessionHost(), TextCraft(), Slot(0, "")
         self.host.open("game", "AgentGym/TextCraft-v0", {})
         options = {"seed": self.scenario.seed, "options": self.scenario.options_of(index)}
         self.slot.begin(index, self.host.call("game", "reset", options))
 
-    async def _call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        return self.host.call("game", verb, arguments)
+    async def _call(self, method: str, arguments: Mapping[str, Any]) -> Any:
+        return self.host.call("game", method, arguments)
 
     def step(self, action: str) -> dict[str, Any]:
         self.slot.advance(asyncio.run(self.scenario.act(self.slot, action, self._call)))

@@ -17,7 +17,7 @@ import pytest
 from agentgym_envs import make_vec
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EnvError, OutOfOrder, UsageError
-from agentgym_envs.hosting.connection import Posted
+from agentgym_envs.hosting.connection import PendingCall
 from agentgym_envs.http.client import ServerConnection, remote_env
 from agentgym_envs.http.protocol import Limits
 from agentgym_envs.http.run import background_server
@@ -71,7 +71,7 @@ class Odd:
         self._server.server_close()
 
 
-def post_all(connection, calls):
+def submit(connection, calls):
     """Post steps and wait for what they come to."""
     outcomes, left = {}, threading.Semaphore(0)
 
@@ -82,7 +82,7 @@ def post_all(connection, calls):
 
         return done
 
-    connection.post([Posted(s, v, a, done_for(place)) for place, (s, v, a) in enumerate(calls)])
+    connection.post([PendingCall(s, v, a, done_for(place)) for place, (s, v, a) in enumerate(calls)])
     for _ in calls:
         assert left.acquire(timeout=SECONDS)
     return [outcomes[place] for place in range(len(calls))]
@@ -99,7 +99,7 @@ def opened(connection: ServerConnection, count: int, env: str = COUNT) -> list[s
 @pytest.mark.parametrize("status", [200, 201, 404, 500])
 def test_a_server_of_another_kind(status, body):
     with Odd((status, body)) as odd, pytest.raises(EnvError, match=odd.url):
-        gym.make(COUNT, base_url=odd.url, patience=0.1)
+        gym.make(COUNT, base_url=odd.url, connect_timeout=0.1)
 
 
 def test_a_gateway_that_is_unwell_is_asked_again():
@@ -115,7 +115,7 @@ def test_batches_that_a_server_of_another_kind_answers(body):
     with Odd((200, body)) as odd:
         connection = ServerConnection(odd.url)
         connection._numbers.update(a=0, b=0)
-        outcomes = post_all(connection, [("a", "step", {"action": "up"}), ("b", "step", {"action": "up"})])
+        outcomes = submit(connection, [("a", "step", {"action": "up"}), ("b", "step", {"action": "up"})])
         assert all(isinstance(outcome, EnvError) for outcome in outcomes)
 
 
@@ -129,9 +129,9 @@ def test_what_was_refused_does_not_count_and_what_failed_there_does(url):
         ("reset", {"seed": 1, "options": {"task": "nobody"}}),
         ("reset", {"seed": 1, "options": {"task": 5}}),
     ]
-    for verb, arguments in wrong:
+    for method, arguments in wrong:
         with pytest.raises(UsageError) as caught:
-            connection.call(session, verb, arguments)
+            connection.call(session, method, arguments)
         assert not isinstance(caught.value, OutOfOrder)
     with pytest.raises(EnvError):
         connection.call(session, "step", {"action": "raise"})
@@ -144,17 +144,17 @@ def test_one_call_that_is_too_large_fails_alone(url):
     calls: list[tuple[str, str, dict[str, Any]]] = [(s, "step", {"action": "up"}) for s in sessions]
     calls[7] = (sessions[7], "step", {"action": "x" * 2**21})
     calls[13] = (sessions[13], "reset", {"seed": -4})
-    outcomes = post_all(connection, calls)
+    outcomes = submit(connection, calls)
     assert {place for place, outcome in enumerate(outcomes) if isinstance(outcome, UsageError)} == {7, 13}
     assert {outcome["observation"] for outcome in outcomes if isinstance(outcome, dict)} == {"1"}
-    again = post_all(connection, [(s, "step", {"action": "up"}) for s in sessions])
+    again = submit(connection, [(s, "step", {"action": "up"}) for s in sessions])
     assert [row["observation"] for row in again] == ["1" if place in (7, 13) else "2" for place in range(20)]
 
 
 def test_large_actions_together_are_sent_in_parts(url):
     connection = ServerConnection(url)
     sessions = opened(connection, 8)
-    outcomes = post_all(connection, [(s, "step", {"action": "y" * 300_000}) for s in sessions])
+    outcomes = submit(connection, [(s, "step", {"action": "y" * 300_000}) for s in sessions])
     assert all("too long" in outcome["observation"] for outcome in outcomes)
 
 
@@ -163,10 +163,10 @@ def test_slow_environments_do_not_hold_up_fast_ones(url, tmp_path):
     slow, fast = opened(connection, 12, SLOW), opened(connection, 12, SLOW)
     late: list[object] = []
     for session in slow:  # one request each, more than there are senders for quick work
-        connection.post([Posted(session, "step", {"action": f"await {tmp_path}/go"}, late.append)])
+        connection.post([PendingCall(session, "step", {"action": f"await {tmp_path}/go"}, late.append)])
         time.sleep(0.01)
     for turn in range(1, 4):
-        rows = post_all(connection, [(s, "step", {"action": "up"}) for s in fast])
+        rows = submit(connection, [(s, "step", {"action": "up"}) for s in fast])
         assert [row["observation"] for row in rows] == [str(turn)] * 12
     assert not late
     (tmp_path / "go").touch()
@@ -296,7 +296,7 @@ def test_no_server_at_all():
     urls = [f"http://127.0.0.1:{free_port()}" for _ in range(2)]
     began = time.monotonic()
     with pytest.raises(EnvError) as caught:
-        gym.make(COUNT, base_url=urls, patience=0.5)
+        gym.make(COUNT, base_url=urls, connect_timeout=0.5)
     assert 0.4 < time.monotonic() - began < 15 and all(url in str(caught.value) for url in urls)
 
 
@@ -304,9 +304,9 @@ def test_a_full_server_is_waited_for():
     with background_server([COUNT], max_sessions=1) as url:
         first = gym.make(COUNT, base_url=url)
         with pytest.raises(EnvError, match="holds 1 sessions"):
-            gym.make(COUNT, base_url=url, patience=0.2)
+            gym.make(COUNT, base_url=url, connect_timeout=0.2)
         threading.Timer(0.3, first.close).start()
-        second = gym.make(COUNT, base_url=url, patience=SECONDS)
+        second = gym.make(COUNT, base_url=url, connect_timeout=SECONDS)
         second.close()
 
 
@@ -334,28 +334,28 @@ def test_addresses_that_cannot_be(wrong):
 @pytest.mark.parametrize("url", ["HTTP://127.0.0.1:9", "https://[::1]:9/below/"])
 def test_addresses_that_can_be(url):
     with pytest.raises(EnvError, match="cannot be reached"):
-        gym.make(COUNT, base_url=url, patience=0)
+        gym.make(COUNT, base_url=url, connect_timeout=0)
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("timeout", 0), ("timeout", "5"), ("timeout", None), ("timeout", float("inf")), ("patience", -1),
-     ("patience", True), ("token", "a b"), ("token", "é"), ("token", "a\n"), ("token", 5)],
+    [("timeout", 0), ("timeout", "5"), ("timeout", None), ("timeout", float("inf")), ("connect_timeout", -1),
+     ("connect_timeout", True), ("token", "a b"), ("token", "é"), ("token", "a\n"), ("token", 5)],
 )  # fmt: skip
 def test_settings_that_cannot_be(name, value):
     with pytest.raises(UsageError, match=name):
-        gym.make(COUNT, base_url="http://127.0.0.1:1", **{"timeout": 1, "patience": 0, name: value})
+        gym.make(COUNT, base_url="http://127.0.0.1:1", **{"timeout": 1, "connect_timeout": 0, name: value})
 
 
 def test_an_address_below_the_servers(url):
     with pytest.raises(EnvError, match=f"{url}/docs: there is no POST /docs/v1/sessions on this server"):
-        gym.make(COUNT, base_url=f"{url}/docs", patience=0)
+        gym.make(COUNT, base_url=f"{url}/docs", connect_timeout=0)
 
 
 def test_a_wrong_token_is_told_at_once():
     with background_server([COUNT], token="sesame") as url:
         began = time.monotonic()
         with pytest.raises(UsageError, match="token"):
-            gym.make(COUNT, base_url=url, token="wrong", patience=SECONDS)
+            gym.make(COUNT, base_url=url, token="wrong", connect_timeout=SECONDS)
         assert time.monotonic() - began < SECONDS / 2
         gym.make(COUNT, base_url=url, token="sesame").close()

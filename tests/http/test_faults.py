@@ -59,7 +59,7 @@ def test_a_network_that_drops_batches_steps_nothing_twice(env):
 def test_a_way_that_is_closed_for_good_ends_the_episode_and_not_the_run():
     open_way = threading.Event()
     with background_server(TOYS) as url, Proxy(port_of(url), lambda: 0 if open_way.is_set() else None) as way:
-        env = gym.make(COUNT, base_url=way, patience=0.3)
+        env = gym.make(COUNT, base_url=way, connect_timeout=0.3)
         env.reset(seed=0, options={"task": "count/9"})
         env.step("up")
         open_way.set()
@@ -130,7 +130,7 @@ def test_a_server_that_freezes():
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with server_process(port) as process:
-        env = gym.make(COUNT, base_url=url, timeout=0.5, patience=0.2)
+        env = gym.make(COUNT, base_url=url, timeout=0.5, connect_timeout=0.2)
         vec = make_vec(COUNT, 4, base_url=url, infos="list", timeout=120.0, step_seconds=1.0)
         env.reset(seed=0)
         vec.reset(seed=0)

@@ -13,7 +13,7 @@ import pytest
 from starlette.routing import Match, Route
 
 from agentgym_envs import errors
-from agentgym_envs.hosting.host import VERBS
+from agentgym_envs.hosting.session_host import METHODS
 from agentgym_envs.http import protocol
 from agentgym_envs.http.app import create_app
 from agentgym_envs.http.openapi import ENV, OPTIONS, ROWS, SESSION, Row, make_examples, openapi
@@ -21,7 +21,7 @@ from agentgym_envs.http.pages import curl, docs_page
 from agentgym_envs.http.protocol import BadRequest, BatchCall, Call
 from agentgym_envs.http.run import background_server
 
-METHODS = {"get", "post", "delete"}
+HTTP_VERBS = {"get", "post", "delete"}
 VOID = {"meta"}
 
 
@@ -54,7 +54,7 @@ def test_every_route_is_described_and_every_description_is_a_route() -> None:
         found = next(route for route in routes if route.matches(scope)[0] is Match.FULL)
         reached.add((found.path, method.upper()))
     assert reached == {(route.path, method) for route in routes for method in (route.methods or set()) - {"HEAD"}}
-    assert {path.rpartition("/")[2] for _, path, _ in operations() if "{session}/" in path} == {*VERBS, "fork"}
+    assert {path.rpartition("/")[2] for _, path, _ in operations() if "{session}/" in path} == {*METHODS, "fork"}
 
 
 def test_the_document_has_the_form_of_openapi() -> None:
@@ -63,7 +63,7 @@ def test_the_document_has_the_form_of_openapi() -> None:
     assert {"title", "version", "description"} <= set(document["info"])
     ids = [operation["operationId"] for _, _, operation in operations()]
     assert len(ids) == len(set(ids))
-    assert {method for method, _, _ in operations()} == METHODS
+    assert {method for method, _, _ in operations()} == HTTP_VERBS
     names = set(document["components"]["schemas"])
     references = {node["$ref"] for node in walk(document) if "$ref" in node}
     assert {reference.removeprefix("#/components/schemas/") for reference in references} == names
@@ -98,12 +98,12 @@ def test_every_field_says_what_it_means() -> None:
 
 
 def test_a_verb_shows_the_fields_that_it_takes() -> None:
-    for verb in VERBS:
-        body = openapi()["paths"][f"/v1/sessions/{{session}}/{verb}"]["post"]["requestBody"]
+    for method in METHODS:
+        body = openapi()["paths"][f"/v1/sessions/{{session}}/{method}"]["post"]["requestBody"]
         schema = body["content"]["application/json"]["schema"]
-        assert set(schema["properties"]) - {"seq"} == set(protocol.ARGUMENTS[verb])
-        assert schema.get("required", []) == list(protocol.REQUIRED.get(verb, ()))
-        assert body["required"] == (verb in protocol.REQUIRED)
+        assert set(schema["properties"]) - {"seq"} == set(protocol.ARGUMENTS[method])
+        assert schema.get("required", []) == list(protocol.REQUIRED.get(method, ()))
+        assert body["required"] == (method in protocol.REQUIRED)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.body], ids=lambda row: row.path)
@@ -114,8 +114,8 @@ def test_every_example_is_a_body(row: Row) -> None:
     body = make_examples()[row.method, row.path].body
     read = protocol.read(json.dumps(body).encode(), row.body)
     if isinstance(read, Call):
-        verb = row.path.rpartition("/")[2]
-        assert set(protocol.arguments_of(read, verb)) | {"seq"} >= set(body)
+        method = row.path.rpartition("/")[2]
+        assert set(protocol.arguments_of(read, method)) | {"seq"} >= set(body)
 
 
 def test_every_example_is_what_the_server_replies(client: httpx.Client) -> None:
@@ -153,7 +153,7 @@ def test_a_random_command(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "content", "kind"),
+    ("method", "content", "kind"),
     [
         ("step", b"{", "BadRequest"),
         ("step", b"{}", "Malformed"),
@@ -170,10 +170,10 @@ def test_a_random_command(client: httpx.Client) -> None:
         ("take", b'{"split": "dev"}', "UnknownTask"),
     ],
 )
-def test_what_goes_wrong_is_described(client: httpx.Client, verb: str, content: bytes, kind: str) -> None:
-    reply = client.post(f"/v1/sessions/{open_session(client)}/{verb}", content=content)
+def test_what_goes_wrong_is_described(client: httpx.Client, method: str, content: bytes, kind: str) -> None:
+    reply = client.post(f"/v1/sessions/{open_session(client)}/{method}", content=content)
     assert reply.json()["error"]["type"] == kind
-    responses = openapi()["paths"][f"/v1/sessions/{{session}}/{verb}"]["post"]["responses"]
+    responses = openapi()["paths"][f"/v1/sessions/{{session}}/{method}"]["post"]["responses"]
     assert kind in responses[str(reply.status_code)]["content"]["application/json"]["examples"]
 
 

@@ -133,7 +133,9 @@ def test_health_and_metrics(api: httpx.Client) -> None:
 
 
 def metric(api: httpx.Client) -> float:
-    line = next((line for line in api.get("/metrics").text.splitlines() if 'calls_total{verb="retrieve"}' in line), "0")
+    line = next(
+        (line for line in api.get("/metrics").text.splitlines() if 'calls_total{method="retrieve"}' in line), "0"
+    )
     return float(line.split()[-1])
 
 

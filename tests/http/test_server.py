@@ -74,12 +74,12 @@ def test_snapshot_restore_and_fork(api, env):
 @pytest.mark.parametrize("env", [COUNT, SLOW])
 def test_batch(api, env):
     here = [api.begin(env) for _ in range(3)]
-    calls = [{"session": session, "verb": "step", "action": "up", "seq": 2} for session in [*here, "nobody"]]
+    calls = [{"session": session, "method": "step", "action": "up", "seq": 2} for session in [*here, "nobody"]]
     results = api.batch(*calls)
     assert [row["observation"] for row in results[:3]] == ["1"] * 3
     assert results[3]["error"]["type"] == "SessionLost"
     assert api.batch(*calls[:3]) == results[:3]
-    late = api.batch({**calls[0], "seq": 7}, {"session": here[1], "verb": "step"}, {**calls[2], "seq": 3})
+    late = api.batch({**calls[0], "seq": 7}, {"session": here[1], "method": "step"}, {**calls[2], "seq": 3})
     assert [row.get("error", {}).get("type") for row in late] == ["OutOfOrder", "Malformed", None]
     twice = api.http.post("/v1/batch", json={"calls": [calls[0], calls[0]]})
     assert error(twice, 422) == "Malformed"
@@ -89,9 +89,9 @@ def test_batch(api, env):
 def test_a_stream_brings_what_is_ready_first(api, tmp_path):
     fast, slow, other = api.begin(SLOW), api.begin(SLOW), api.begin(COUNT)
     calls = [
-        {"session": slow, "verb": "step", "action": f"await {tmp_path}/go"},
-        {"session": fast, "verb": "step", "action": "up"},
-        {"session": other, "verb": "step", "action": "up"},
+        {"session": slow, "method": "step", "action": f"await {tmp_path}/go"},
+        {"session": fast, "method": "step", "action": "up"},
+        {"session": other, "method": "step", "action": "up"},
     ]
     came = []
     with api.http.stream("POST", "/v1/batch", json={"calls": calls, "stream": True}) as reply:
@@ -132,7 +132,7 @@ def test_what_cannot_be_created(api, body, status, kind):
 
 
 @pytest.mark.parametrize(
-    ("verb", "body", "status", "kind"),
+    ("method", "body", "status", "kind"),
     [
         ("step", b"{}", 422, "Malformed"),
         ("step", b'{"action": "\xff"}', 400, "BadRequest"),
@@ -156,9 +156,9 @@ def test_what_cannot_be_created(api, body, status, kind):
         ("task", b'{"id": "nobody"}', 404, "UnknownTask"),
     ],
 )
-def test_what_cannot_be_asked(api, verb, body, status, kind):
+def test_what_cannot_be_asked(api, method, body, status, kind):
     session = api.begin()
-    assert error(api.http.post(f"/v1/sessions/{session}/{verb}", content=body), status) == kind
+    assert error(api.http.post(f"/v1/sessions/{session}/{method}", content=body), status) == kind
     assert api.step(session, seq=2).json()["observation"] == "1"
 
 
@@ -178,7 +178,7 @@ def test_pages(api):
     assert {row["id"] for row in api.http.get("/envs").json()["envs"]} == {COUNT, TRICKY, SLOW, TEXTCRAFT}
     api.step(api.begin())
     text = api.http.get("/metrics").text
-    assert 'agentgym_calls_total{verb="step"}' in text and "agentgym_sessions" in text
+    assert 'agentgym_calls_total{method="step"}' in text and "agentgym_sessions" in text
     assert api.http.get("/openapi.json").json()["openapi"].startswith("3.")
     root = api.http.get("/", follow_redirects=True)
     assert (root.status_code, root.url.path, root.headers["content-type"][:9]) == (200, "/docs", "text/html")
@@ -209,8 +209,8 @@ def test_a_reply_that_is_not_json_spoils_nobody_elses(api, caplog):
     odd, well = api.begin(TRICKY), api.begin(TRICKY)
     assert error(api.step(odd, "odd", seq=2), 500) == "EnvError"
     results = api.batch(
-        {"session": odd, "verb": "step", "action": "odd", "seq": 3},
-        {"session": well, "verb": "step", "action": "up", "seq": 2},
+        {"session": odd, "method": "step", "action": "odd", "seq": 3},
+        {"session": well, "method": "step", "action": "up", "seq": 2},
     )
     assert results[0]["error"]["type"] == "EnvError" and results[1]["observation"] == "1"
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from agentgym_envs.errors import EpisodeOver, UsageError
-from agentgym_envs.hosting.host import Host
+from agentgym_envs.hosting.session_host import SessionHost
 from agentgym_envs.http.app import EnvServer
 from agentgym_envs.http.protocol import Limits
 from agentgym_envs.http.run import background_server
@@ -45,7 +45,7 @@ def test_a_step_sent_again_is_answered_from_memory(api, env):
     session = api.begin(env)
     first = api.step(session, seq=2)
     assert [api.step(session, seq=2).content for _ in range(5)] == [first.content] * 5
-    call = {"session": session, "verb": "step", "action": "up", "seq": 2}
+    call = {"session": session, "method": "step", "action": "up", "seq": 2}
     assert api.batch(call) == [first.json()]
     assert api.step(session, seq=3).json()["observation"] == "2"
 
@@ -74,7 +74,7 @@ def test_an_error_is_remembered_too(api, env):
 def test_a_duplicate_that_comes_while_the_first_is_under_way(url, api):
     session = api.begin(SLOW)
     api.step(session, seq=2)
-    call = {"session": session, "verb": "step", "action": "sleep 0.4", "seq": 3}
+    call = {"session": session, "method": "step", "action": "sleep 0.4", "seq": 3}
     with ThreadPoolExecutor(4) as threads:
         ways = [lambda: Api(url).step(session, "sleep 0.4", seq=3).json(), lambda: Api(url).batch(call)[0]] * 2
         replies = [future.result() for future in [threads.submit(way) for way in ways]]
@@ -130,9 +130,9 @@ def test_a_worker_that_is_lost_takes_only_its_own_sessions(how):
         action = {"killed": "up", "dies": "die", "hangs": "hang"}[how]
         servers[0].sessions.call_seconds = 1.0 if how == "hangs" else 300.0
         results = api.batch(
-            {"session": here, "verb": "step", "action": "up", "seq": 2},
-            {"session": lost, "verb": "step", "action": action, "seq": 3},
-            {"session": other, "verb": "step", "action": "up", "seq": 2},
+            {"session": here, "method": "step", "action": "up", "seq": 2},
+            {"session": lost, "method": "step", "action": action, "seq": 3},
+            {"session": other, "method": "step", "action": "up", "seq": 2},
         )
         assert [row.get("observation") for row in results] == ["1", None, "1"]
         assert results[1]["error"]["type"] == "SessionLost"
@@ -177,7 +177,7 @@ def test_many_resets_over_the_network_leave_memory_flat(api):
 
     def reset(count: int) -> None:
         for round in range(count // 100):
-            api.batch(*({"session": s, "verb": "reset", "seed": round} for s in sessions))
+            api.batch(*({"session": s, "method": "reset", "seed": round} for s in sessions))
 
     reset(5_000)
     before = psutil.Process().memory_info().rss
@@ -250,7 +250,7 @@ class OneSession(RuleBasedStateMachine):
 
     def send(self, action, seq, batched):
         if batched:
-            return self.api.batch({"session": self.session, "verb": "step", "action": action, "seq": seq})[0]
+            return self.api.batch({"session": self.session, "method": "step", "action": action, "seq": seq})[0]
         return self.api.step(self.session, action, seq=seq).json()
 
     def teardown(self):
@@ -287,7 +287,7 @@ def test_an_error_that_is_asked_for_again_and_again_grows_no_longer():
 
 
 def test_what_cannot_be_described_leaves_nothing_in_the_server(api):
-    host = Host()
+    host = SessionHost()
     for options in ({"grammar": ["react"]}, {"groups": 5}):
         with pytest.raises(UsageError):
             host.open("s", TOYS[0], options)

@@ -60,8 +60,8 @@ class Api:
         assert self.call(session, "reset", seq=1, seed=0, options={"task": task}).status_code == 200
         return session
 
-    def call(self, session: str, verb: str, **body: Any) -> httpx.Response:
-        return self.http.post(f"/v1/sessions/{session}/{verb}", content=json.dumps(body))
+    def call(self, session: str, method: str, **body: Any) -> httpx.Response:
+        return self.http.post(f"/v1/sessions/{session}/{method}", content=json.dumps(body))
 
     def step(self, session: str, action: str = "up", seq: int | None = None) -> httpx.Response:
         return self.call(session, "step", action=action, seq=seq)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentgym_envs.textcraft.book import RecipeBook, load_book
+from agentgym_envs.textcraft.recipes import RecipeBook, load_book
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from agentgym_envs.errors import EpisodeOver
 from agentgym_envs.grammar import GRAMMARS
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 from agentgym_envs.multiagent.credit import Credit
-from agentgym_envs.textcraft.book import RecipeBook
+from agentgym_envs.textcraft.recipes import RecipeBook
 from tests.multiagent.teams import (
     WORLDS,
     both,

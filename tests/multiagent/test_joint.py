@@ -16,9 +16,9 @@ from agentgym_envs.core import MAX_ACTION_CHARS, StopReason, text_env
 from agentgym_envs.errors import InvalidAction, UsageError
 from agentgym_envs.grammar import GRAMMARS
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
-from agentgym_envs.multiagent.form import read_actions, read_texts, write_action, write_texts
 from agentgym_envs.multiagent.joint import is_team
 from agentgym_envs.multiagent.joint_envs import PlannerActorEnv, TextCraftCoopEnv
+from agentgym_envs.multiagent.joint_format import read_actions, read_texts, write_action, write_texts
 from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_text, run_sync
 from tests.trying import examples
 

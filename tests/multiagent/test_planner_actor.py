@@ -10,7 +10,7 @@ from pettingzoo.test import seed_test
 
 from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError
 from agentgym_envs.grammar import GRAMMARS
-from agentgym_envs.multiagent.planner_actor import MAX_PLAN_CHARS, PlannerActorEnv, planner_actor
+from agentgym_envs.multiagent.planner_actor import MAX_PLAN_CHARS, PlannerActorAECEnv, planner_actor
 from agentgym_envs.schedule import FixedRounds
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.wrappers import ScheduledTimeLimit
@@ -21,7 +21,7 @@ TORCH = {"goal": "torch", "max_distractors": 0}
 
 
 @pytest.fixture
-def env() -> PlannerActorEnv:
+def env() -> PlannerActorAECEnv:
     env = planner_actor("AgentGym/TextCraft-v0", **TORCH)
     env.reset(seed=0)
     return env
@@ -32,11 +32,11 @@ def known(info: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in info.items() if name != "state_key"}
 
 
-def infos_of(env: PlannerActorEnv) -> dict[str, Any]:
+def infos_of(env: PlannerActorAECEnv) -> dict[str, Any]:
     return {agent: known(info) for agent, info in env.infos.items()}
 
 
-def test_a_turn(env: PlannerActorEnv) -> None:
+def test_a_turn(env: PlannerActorAECEnv) -> None:
     single = TextCraftEnv(**TORCH)  # type: ignore[arg-type]
     first, info = single.reset(seed=0)
     assert env.agent_selection == "planner" and env.observe("planner") == env.observe("actor") == first
@@ -60,7 +60,7 @@ def test_a_turn(env: PlannerActorEnv) -> None:
     assert env.rewards == {"planner": 0.0, "actor": 0.0}
 
 
-def test_both_are_rewarded_and_both_end(env: PlannerActorEnv) -> None:
+def test_both_are_rewarded_and_both_end(env: PlannerActorAECEnv) -> None:
     plan = list(env.oracle())
     assert plan[0] == {"planner": f"Do this next: {plan[0]['actor']}", "actor": plan[0]["actor"]}
     for turn in plan:
@@ -110,7 +110,7 @@ def test_every_seed_plays_the_same() -> None:
     seed_test(lambda: planner_actor("AgentGym/TextCraft-v0"), num_cycles=20)
 
 
-def test_instructions(env: PlannerActorEnv) -> None:
+def test_instructions(env: PlannerActorAECEnv) -> None:
     own = TextCraftEnv().instructions
     assert env.instructions_for("planner").startswith("You plan for another agent")
     assert env.instructions_for("planner").endswith(own)
@@ -119,7 +119,7 @@ def test_instructions(env: PlannerActorEnv) -> None:
         env.instructions_for("critic")
 
 
-def test_a_long_plan_is_cut_and_that_is_told(env: PlannerActorEnv) -> None:
+def test_a_long_plan_is_cut_and_that_is_told(env: PlannerActorAECEnv) -> None:
     env.step("x" * (MAX_PLAN_CHARS + 1))
     assert env.observe("actor").endswith(f'planner says: "{"x" * MAX_PLAN_CHARS}"')
     env.step("inventory")
@@ -146,7 +146,7 @@ def test_neither_can_forge_a_line(plan: str, action: str) -> None:
         assert env.observe(agent) in env.observation_space(agent)
 
 
-def test_what_cannot_be(env: PlannerActorEnv) -> None:
+def test_what_cannot_be(env: PlannerActorAECEnv) -> None:
     for wrong in (None, 3):
         with pytest.raises(UsageError, match="an action is a string"):
             env.step(wrong)  # type: ignore[arg-type]
@@ -178,7 +178,7 @@ def test_before_a_reset_there_is_nothing_to_see() -> None:
     assert env.last()[0] == env.observe("planner")
 
 
-def test_the_state_is_what_both_see(env: PlannerActorEnv) -> None:
+def test_the_state_is_what_both_see(env: PlannerActorAECEnv) -> None:
     env.step("Take coal.")
     assert json.loads(env.state()) == {agent: env.observe(agent) for agent in ("planner", "actor")}
     assert env.state() in env.state_space

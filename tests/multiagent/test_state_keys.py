@@ -10,11 +10,11 @@ import gymnasium as gym
 import pytest
 
 import agentgym_envs  # noqa: F401  (registers the ids)
+from agentgym_envs.multiagent.agent_trajectories import split
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 from agentgym_envs.multiagent.joint_envs import PlannerActorEnv
 from agentgym_envs.multiagent.planner_actor import planner_actor
 from agentgym_envs.multiagent.play import play_team
-from agentgym_envs.multiagent.streams import split
 from agentgym_envs.rollout import EpisodeSpec, Limits
 from agentgym_envs.trajectory import read_trajectories
 from agentgym_envs.wrappers import RecordTrajectory

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import UnknownTask, UsageError
+from agentgym_envs.multiagent.allocation import Deal, add_distractors, base_pieces, find_cuts, make_deal, max_agents
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
-from agentgym_envs.multiagent.deal import Deal, add_distractors, base_pieces, find_cuts, make_deal, max_agents
 from agentgym_envs.multiagent.tasks import FROZEN, TeamGoals, TeamWorlds, deal_of, derive_tasks, hash_deal, team_tasks
 from agentgym_envs.task import SPLITS, Task, canonical_hash
-from agentgym_envs.textcraft.book import RecipeBook
+from agentgym_envs.textcraft.recipes import RecipeBook
 from agentgym_envs.textcraft.tasks import WORLDS_PER_SPLIT, goal_tasks, make_tasks
 
 TEAMS = (2, 3, 4)
@@ -222,7 +222,7 @@ def test_one_agent_has_textcrafts_own_tasks(book: RecipeBook) -> None:
 def test_other_worlds(book: RecipeBook, worlds: Any) -> None:
     tasks = team_tasks(book, worlds, 4)
     for place, split in enumerate(SPLITS):
-        drawn = [tasks.draw(ticket * 7919, split=split) for ticket in range(200)]
+        drawn = [tasks.draw(key * 7919, split=split) for key in range(200)]
         assert {task.split for task in drawn} == {split}
         assert {int(task.id.split("/")[2]) // 1_000_000 for task in drawn} == {place}
         for task in drawn:

@@ -83,7 +83,7 @@ def check_streams(episode: TeamEpisode, codec: ChatCodec = CODEC) -> None:
         assert sum(stream.rewards) == pytest.approx(view.score)
         assert view.meta["agent"] == agent and view.meta["team"] == list(episode.streams)
         if view.final_observation:
-            assert stream.next_ids == again.next_ids
+            assert stream.bootstrap_ids == again.bootstrap_ids
     assert len({stream.trajectory.meta["episode"] for stream in episode.streams.values()}) == 1
     scores = [stream.trajectory.score for stream in episode.streams.values()]
     assert sum(scores) / len(scores) == pytest.approx(episode.trajectory.score)
@@ -113,7 +113,7 @@ def test_engines_that_write_what_the_oracle_would_solve_the_task(count: int) -> 
         assert stream.trajectory.instructions == env.instructions_for(agent)
         assert stream.trajectory.score == pytest.approx(joint.turns[-1].info["agents"][agent]["score"])
         assert len(stream.trajectory.turns) == len(joint.turns)
-        assert stream.next_ids == [] and stream.logprobs is not None
+        assert stream.bootstrap_ids == [] and stream.logprobs is not None
     assert joint.turns[0].info["answers"].keys() == episode.streams.keys()
     assert joint.turns[0].info["tokens"] == sum(own["tokens"] for own in joint.turns[0].info["answers"].values())
 
@@ -144,7 +144,7 @@ def test_whatever_is_written_the_streams_are_exact(
     check_streams(episode)
     for stream in episode.streams.values():
         assert len(stream.ids) <= tokens
-        assert bool(stream.next_ids) == episode.trajectory.truncated
+        assert bool(stream.bootstrap_ids) == episode.trajectory.truncated
     played = episode.trajectory
     again = Limits(max_turns=len(played.turns))
     replayed = soon(play_text(env, ReplayPolicy(played.actions), EpisodeSpec(seed=seed), limits=again))
@@ -195,9 +195,9 @@ def test_one_whose_tokens_are_used_up_passes_and_the_others_play_on() -> None:
     one, other = episode.streams.values()
     assert len(one.trajectory.turns) == silent[0] and len(other.trajectory.turns) == len(rows)
     assert one.trajectory.final_observation == json.loads(episode.trajectory.turns[silent[0]].observation)["crafter_0"]
-    assert one.next_ids[-len(CODEC.encode_observation(one.trajectory.final_observation)) :] == CODEC.encode_observation(
-        one.trajectory.final_observation
-    )
+    assert one.bootstrap_ids[
+        -len(CODEC.encode_observation(one.trajectory.final_observation)) :
+    ] == CODEC.encode_observation(one.trajectory.final_observation)
     check_streams(episode)
 
 
@@ -242,8 +242,8 @@ def test_of_a_planner_that_is_cut_before_its_next_turn_nothing_follows() -> None
     engines = {"planner": says("go", "go"), "actor": says("up")}
     episode = soon(play_team(counting(), engines, CODEC, EpisodeSpec("count/9"), limits=Limits(3)))
     planner, actor = episode.streams.values()
-    assert (planner.trajectory.final_observation, planner.next_ids) == ("", [])
-    assert actor.trajectory.final_observation.endswith('planner says: "go"') and actor.next_ids
+    assert (planner.trajectory.final_observation, planner.bootstrap_ids) == ("", [])
+    assert actor.trajectory.final_observation.endswith('planner says: "go"') and actor.bootstrap_ids
     assert [turn.observation for turn in planner.trajectory.turns][1] == 'actor says: "up"\n\n1'
     assert [turn.reward for turn in planner.trajectory.turns] == [pytest.approx(1 / 9), 0.0]
     check_streams(episode)

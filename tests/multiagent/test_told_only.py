@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.multiagent.allocation import can_make
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
-from agentgym_envs.multiagent.deal import can_make
 from agentgym_envs.multiagent.joint_envs import TextCraftCoopEnv
 from agentgym_envs.multiagent.tasks import deal_of
 from tests.multiagent.teams import play, random_round, solve

@@ -121,7 +121,7 @@ def test_each_sampled_token_is_masked_once_and_no_context_is_too_long(
         assert trajectory.turns  # whatever was said before the first action, there is room for it
         own = [segment for segment in episode.segments if segment.trajectory is trajectory]
         assert sum(sum(segment.rewards) for segment in own) == pytest.approx(sum(t.reward for t in trajectory.turns))
-        assert all(s.next_ids == [] for s in own[:-1]) and len(trajectory.turns) <= within.max_turns
+        assert all(s.bootstrap_ids == [] for s in own[:-1]) and len(trajectory.turns) <= within.max_turns
         for segment in own:
             assert len(segment.prompt_ids) + len(segment.ids) <= len(own[0].prompt_ids) + within.max_tokens
             assert all(len(ids) <= within.max_turn_tokens for mask, ids in spans(segment) if mask)
@@ -236,8 +236,8 @@ def test_what_would_be_read_next_stands_behind_an_episode_that_was_cut() -> None
     within = Limits(max_turns=3, max_tokens=9000)
     texts = ["Action: up"] * 3 + ["Count faster."] + ["Action: up"] * 3
     last = run("reflect", "last:1", Writer(codec, texts), codec, within).segments
-    assert [bool(segment.next_ids) for segment in last] == [False] * (len(last) - 1) + [True]
-    assert codec.decode(last[-1].next_ids) == "\nuser\n3\nassistant\n"
+    assert [bool(segment.bootstrap_ids) for segment in last] == [False] * (len(last) - 1) + [True]
+    assert codec.decode(last[-1].bootstrap_ids) == "\nuser\n3\nassistant\n"
 
 
 def test_other_messages_begin_a_new_segment() -> None:
@@ -254,7 +254,7 @@ def test_other_messages_begin_a_new_segment() -> None:
     asyncio.run(talk())
     segments = dialogue.segments(run("act", "full", Writer(codec, ["up"]), codec, Limits()).trajectory)
     assert [sum(segment.assistant_mask) for segment in segments] == [2 + 5, 2, 5, 2]
-    assert [segment.next_ids for segment in segments] == [[]] * 4
+    assert [segment.bootstrap_ids for segment in segments] == [[]] * 4
 
 
 def test_a_task_that_the_seed_draws_is_tried_again() -> None:

@@ -485,7 +485,7 @@ def test_what_would_have_come_next_is_known_where_an_episode_was_cut(
     limits: Limits, actions: list[str], goes_on: bool
 ) -> None:
     tokens = play_says(CountEnv(), *actions, limits=limits)
-    assert tokens.next_ids == (CODEC.encode_observation("1") if goes_on else [])
+    assert tokens.bootstrap_ids == (CODEC.encode_observation("1") if goes_on else [])
 
 
 def test_what_comes_next_is_what_a_longer_episode_reads() -> None:
@@ -496,5 +496,5 @@ def test_what_comes_next_is_what_a_longer_episode_reads() -> None:
             asyncio.run(play(CountEnv(), engine, CODEC, EpisodeSpec("count/9", max_turns=turns), limits=LIMITS))
             for turns, engine in zip((1, 2), engines, strict=True)
         )
-        whole = short.ids + short.next_ids
+        whole = short.ids + short.bootstrap_ids
         assert long.ids[: len(whole)] == whole and long.ids[len(whole) :] == answer

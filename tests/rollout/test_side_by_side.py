@@ -1,4 +1,4 @@
-"""Episodes on lanes: what waits waits side by side, no episode holds up another, and twins play as the real ones do."""
+"""Episodes run concurrently, no episode blocks another, and remote environments play as local ones do."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import pytest
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.core import ENV_FAILED, TextEnv, Transition
 from agentgym_envs.errors import EnvError, UnknownTask
-from agentgym_envs.hosting import TwinEnv, WorkerPool
-from agentgym_envs.hosting.twin import Ask
+from agentgym_envs.hosting import RemoteEnv, WorkerPool
+from agentgym_envs.hosting.remote_env import Request
 from agentgym_envs.rollout import (
     BatchEngine,
     ChatCodec,
@@ -37,7 +37,7 @@ from agentgym_envs.rollout import (
     play_text,
 )
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.vector import Lane, LanePool
+from agentgym_envs.vector import EnvPool, EnvRunner
 from tests.rollout.families import FAMILIES
 from tests.toy import CountEnv
 from tests.waiting import SECONDS, until
@@ -219,10 +219,15 @@ def test_the_environment_of_a_caller_is_neither_closed_nor_replaced(action: str)
 
 def test_a_lane_over_an_environment_never_closes_or_replaces_it() -> None:
     async def use() -> list[Any]:
-        lane = Lane.over(env)
-        asks = (Ask("reset", options={"task": "count/2"}), Ask("step", "hang"), Ask("reset"), Ask("step", "crash"))
-        results = [await lane.ask(ask, 1.0) for ask in (*asks, Ask("reset"))]
-        lane.close()
+        runner = EnvRunner.over(env)
+        asks = (
+            Request("reset", options={"task": "count/2"}),
+            Request("step", "hang"),
+            Request("reset"),
+            Request("step", "crash"),
+        )
+        results = [await runner.ask(ask, 1.0) for ask in (*asks, Request("reset"))]
+        runner.close()
         return [result[-1]["stop_reason"] for result in results]
 
     env = Hanging()
@@ -245,7 +250,7 @@ def test_a_pool_of_the_caller_is_used_again_and_stays_open(monkeypatch: pytest.M
         made.append(ThreadEnv())
         return made[-1]
 
-    envs = LanePool(make, WORKERS)
+    envs = EnvPool(make, WORKERS)
     for _ in range(3):  # each in an event loop of its own
         assert all(t.success for t in text([EpisodeSpec("count/2", seed) for seed in range(2 * WORKERS)], envs))
     assert len(made) <= WORKERS
@@ -395,8 +400,8 @@ def pool() -> Iterator[WorkerPool]:
     pool.close()
 
 
-def twin(pool: WorkerPool) -> TwinEnv:
-    return TwinEnv(ID, pool, {"grammar": "tag", "split": "validation"})
+def twin(pool: WorkerPool) -> RemoteEnv:
+    return RemoteEnv(ID, pool, {"grammar": "tag", "split": "validation"})
 
 
 @pytest.mark.parametrize("policy", [OraclePolicy, RandomPolicy])
@@ -431,7 +436,7 @@ class Killer(OraclePolicy):
     async def act(self, env: TextEnv, messages: Any) -> str:
         turn = len(messages) // 2
         if (env.episode_seed, turn) in ((1, 2), (4, 1)):
-            assert isinstance(env, TwinEnv)
+            assert isinstance(env, RemoteEnv)
             os.kill(env._place.connection.pid, signal.SIGKILL)  # type: ignore[attr-defined]
         return await super().act(env, messages)
 

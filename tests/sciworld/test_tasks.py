@@ -250,11 +250,11 @@ def test_what_is_no_id_at_all(tasks: SciTasks, task_id: Any) -> None:
 def test_ids_of_tasks_that_are_not_drawn_are_known() -> None:
     few = sci_tasks(choose_kinds("boil"), "validation")
     assert few.get("sciworld/mendelian-genetics-known-plant/70").split == "validation"
-    assert {few.draw(ticket).group for ticket in range(50)} == {"boil"}
+    assert {few.draw(key).group for key in range(50)} == {"boil"}
 
 
 def test_draws_are_even_over_tasks(tasks: SciTasks) -> None:
-    drawn = [tasks.draw(ticket, split="train") for ticket in range(3000)]
+    drawn = [tasks.draw(key, split="train") for key in range(3000)]
     counts = Counter(task.group for task in drawn)
     assert set(counts) == set(COUNTS) and min(counts.values()) > 60 and max(counts.values()) < 145
     named = {task.id for task in drawn if task.group == "inclined-plane-friction-named-surfaces"}
@@ -268,11 +268,11 @@ def test_draws_are_even_over_tasks(tasks: SciTasks) -> None:
     st.sampled_from([None, *SPLITS]),
     st.none() | st.sets(st.sampled_from(list(COUNTS)), min_size=1),
 )
-def test_a_draw_is_pure_and_of_what_was_asked(ticket: int, split: str | None, groups: set[str] | None) -> None:
+def test_a_draw_is_pure_and_of_what_was_asked(key: int, split: str | None, groups: set[str] | None) -> None:
     tasks = sci_tasks(choose_kinds("all"), "validation")
     chosen = None if groups is None else sorted(groups)
-    task = tasks.draw(ticket, split=split, groups=chosen)
-    assert task == tasks.draw(ticket, split=split, groups=chosen) == tasks.get(task.id)
+    task = tasks.draw(key, split=split, groups=chosen)
+    assert task == tasks.draw(key, split=split, groups=chosen) == tasks.get(task.id)
     assert split in (None, task.split) and (groups is None or task.group in groups)
 
 

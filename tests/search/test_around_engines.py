@@ -18,9 +18,9 @@ from agentgym_envs.errors import MissingExtra, RetrieverError, UsageError
 from agentgym_envs.search.retrieval.base import Hit, Passage, Retriever, check_queries
 from agentgym_envs.search.retrieval.batching import BatchingRetriever
 from agentgym_envs.search.retrieval.cache import CachedRetriever
+from agentgym_envs.search.retrieval.factory import check_retriever, is_url, open_retriever
 from agentgym_envs.search.retrieval.hybrid import HybridRetriever
 from agentgym_envs.search.retrieval.index import build_index, open_index
-from agentgym_envs.search.retrieval.open import check_retriever, is_url, open_retriever
 from tests.search.conftest import PASSAGES
 from tests.waiting import until
 

@@ -25,7 +25,7 @@ from agentgym_envs.search.retrieval.encoders import (
     reload_encoder,
 )
 from agentgym_envs.search.retrieval.index import ENGINES, build_index, open_index
-from agentgym_envs.search.retrieval.local import MORE, MOST_TIES, Ranking, rank
+from agentgym_envs.search.retrieval.local_base import MORE, MOST_TIES, Ranking, rank
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, spaced
 

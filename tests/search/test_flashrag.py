@@ -74,7 +74,7 @@ def test_a_question_that_is_not_there_is_told_by_its_file(tmp_path: Path, sets: 
 
 
 def test_draws_go_round_all_rows_of_a_selection(sets: FlashRagQuestions) -> None:
-    drawn = [sets.draw(ticket, split="test").id for ticket in range(22)]
+    drawn = [sets.draw(key, split="test").id for key in range(22)]
     assert drawn[:21] == [f"searchqa/{first + row}" for first in FIRST[:7] for row in range(3)]
     assert drawn[21] == "searchqa/0"
     assert sets.draw(4, split="train").id == "searchqa/130882"

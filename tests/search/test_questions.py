@@ -14,7 +14,7 @@ from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.search.corpus.embedded import embedded_index, embedded_passages
 from agentgym_envs.search.corpus.pages import country_id
 from agentgym_envs.search.questions.embedded import KINDS, EmbeddedQuestions, table_of
-from agentgym_envs.search.questions.world import graph
+from agentgym_envs.search.questions.fact_arrays import graph
 from agentgym_envs.search.retrieval.base import Retriever
 from agentgym_envs.search.retrieval.index import open_index
 from agentgym_envs.search.scoring import normalise
@@ -95,17 +95,17 @@ def test_other_ids_are_unknown(id: str) -> None:
         QUESTIONS.get(id)
 
 
-@given(ticket=st.integers(0, 2**70), split=st.none() | splits, kind=st.none() | kinds)
+@given(key=st.integers(0, 2**70), split=st.none() | splits, kind=st.none() | kinds)
 @examples(200)
-def test_draw_keeps_to_its_selection(ticket: int, split: str | None, kind: str | None) -> None:
+def test_draw_keeps_to_its_selection(key: int, split: str | None, kind: str | None) -> None:
     groups = None if kind is None else [kind]
-    task = QUESTIONS.draw(ticket, split=split, groups=groups)
-    assert task == QUESTIONS.draw(ticket, split=split, groups=groups) == QUESTIONS.get(task.id)
+    task = QUESTIONS.draw(key, split=split, groups=groups)
+    assert task == QUESTIONS.draw(key, split=split, groups=groups) == QUESTIONS.get(task.id)
     assert split in (None, task.split) and kind in (None, task.group)
 
 
 def test_draw_gives_every_kind_alike() -> None:
-    drawn = [QUESTIONS.draw(ticket, split="train").group for ticket in range(2_800)]
+    drawn = [QUESTIONS.draw(key, split="train").group for key in range(2_800)]
     assert all(140 <= drawn.count(kind) <= 260 for kind in KINDS)
 
 

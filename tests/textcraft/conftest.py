@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentgym_envs.textcraft.book import BUILT_IN, RecipeBook, load_book
 from agentgym_envs.textcraft.env import TextCraftEnv
+from agentgym_envs.textcraft.recipes import BUILT_IN, RecipeBook, load_book
 
 
 @pytest.fixture(scope="session")

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from agentgym_envs.textcraft.book import Recipe, RecipeBook
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.textcraft.names import real_names
+from agentgym_envs.textcraft.recipes import Recipe, RecipeBook
 
 pytestmark = pytest.mark.slow  # the other package makes its world anew each time
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import TaskTableError, UnknownTask, UsageError
-from agentgym_envs.textcraft.book import load_book
 from agentgym_envs.textcraft.env import TextCraftEnv
+from agentgym_envs.textcraft.recipes import load_book
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("textcraft*.jsonl"))
 COMMANDS = st.one_of(

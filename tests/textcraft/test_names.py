@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.textcraft.book import RecipeBook, load_book
 from agentgym_envs.textcraft.names import Names, Worlds, make_names, real_names
+from agentgym_envs.textcraft.recipes import RecipeBook, load_book
 
 WORLD = st.integers(0, 2_999_999)
 KIND = st.sampled_from(["fictional", "invented"])

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.textcraft.book import RecipeBook, load_book
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.textcraft.names import Worlds, real_names
 from agentgym_envs.textcraft.oracle import _explode, commands, make_plan
+from agentgym_envs.textcraft.recipes import RecipeBook, load_book
 
 ENV = TextCraftEnv(split=None)
 Moves = list[tuple[bool, int, int]]

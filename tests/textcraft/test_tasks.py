@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import SPLITS, TaskSet
-from agentgym_envs.textcraft.book import RecipeBook, load_book
 from agentgym_envs.textcraft.names import Worlds
+from agentgym_envs.textcraft.recipes import RecipeBook, load_book
 from agentgym_envs.textcraft.tasks import FROZEN, derive_tasks, make_tasks
 
 DIGESTS: dict[Worlds, str] = {
@@ -77,7 +77,7 @@ def world_of(task_id: str) -> int:
 
 def test_worlds_of_different_splits_are_disjoint(tasks: TaskSet) -> None:
     for place, split in enumerate(SPLITS):
-        drawn = [tasks.draw(ticket * 7919, split=split) for ticket in range(500)]
+        drawn = [tasks.draw(key * 7919, split=split) for key in range(500)]
         taken = tasks.take(500, split=split, seed=3)
         assert {task.split for task in [*drawn, *taken]} == {split}
         worlds = {world_of(task.id) for task in [*drawn, *taken]}
@@ -107,10 +107,10 @@ def test_a_set_without_end_cannot_be_taken_whole(tasks: TaskSet) -> None:
 
 @pytest.mark.slow
 def test_draw_covers_worlds_and_goals_evenly(tasks: TaskSet) -> None:
-    drawn = [tasks.draw(ticket, split="train") for ticket in range(5_000)]
+    drawn = [tasks.draw(key, split="train") for key in range(5_000)]
     assert len({task.id for task in drawn}) > 4_990
     assert len({task.id.split("/")[2] for task in drawn}) > 540
-    assert {task.split for task in (tasks.draw(ticket) for ticket in range(100))} == set(SPLITS)
+    assert {task.split for task in (tasks.draw(key) for key in range(100))} == set(SPLITS)
 
 
 @pytest.mark.parametrize(

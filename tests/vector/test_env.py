@@ -13,7 +13,7 @@ from agentgym_envs import FixedRounds, RecordTrajectory, ScheduledTimeLimit, rea
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EpisodeOver, UnknownTask, UsageError
 from agentgym_envs.spaces import Utf8Text
-from agentgym_envs.vector import Lane, TextVectorEnv, make_vec
+from agentgym_envs.vector import EnvRunner, TextVectorEnv, make_vec
 from tests.toy import CountEnv
 from tests.toy_envs import HERE
 from tests.vector.conftest import Make
@@ -220,9 +220,9 @@ def test_environments_must_agree_in_their_spaces() -> None:
             super().__init__()
             self.action_space = Utf8Text(7)
 
-    lanes = [Lane(CountEnv), Lane(CountEnv), Lane(Longer)]
+    runners = [EnvRunner(CountEnv), EnvRunner(CountEnv), EnvRunner(Longer)]
     with pytest.raises(UsageError, match=r"environments \[2\] have other spaces"):
-        TextVectorEnv(lanes)
+        TextVectorEnv(runners)
     with pytest.raises(UsageError, match="at least one"):
         TextVectorEnv([])
 

@@ -14,9 +14,9 @@ import numpy as np
 import psutil
 import pytest
 
-from agentgym_envs.hosting import TwinEnv
+from agentgym_envs.hosting import RemoteEnv
 from agentgym_envs.vector import TextVectorEnv, make_vec
-from agentgym_envs.vector.lanes import shared_loop
+from agentgym_envs.vector.runner import shared_loop
 from tests.toy_envs import HERE, RELEASE
 from tests.vector.conftest import Make
 from tests.waiting import until
@@ -259,14 +259,14 @@ def test_a_late_answer_is_never_taken_for_the_next_one(make: Make) -> None:
 
 def test_a_twin_names_its_environment(make: Make) -> None:
     twin = make(backend="process").envs[0]
-    assert isinstance(twin, TwinEnv)
+    assert isinstance(twin, RemoteEnv)
     assert twin.spec is not None and twin.spec.id == "Toy/Count-v0"
 
 
 @pytest.mark.parametrize("backend", ["thread", "async"])
 @pytest.mark.parametrize("busy", [False, True])
 def test_one_that_is_forgotten_is_collected_whoever_held_it_last(backend: Any, busy: bool) -> None:
-    """Also a lane's own thread, which cannot wait for itself."""
+    """Also a runner's own thread, which cannot wait for itself."""
     envs = make_vec(TRICKY[backend], 2, backend=backend)
     held = weakref.ref(envs)
     for _ in range(5):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.multiagent.form import is_team_record
-from agentgym_envs.multiagent.streams import split
+from agentgym_envs.multiagent.agent_trajectories import split
+from agentgym_envs.multiagent.joint_format import is_team_record
 from agentgym_envs.rollout.token_file import TokenWriter
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, strict_json
 from agentgym_envs.viewer.api import Viewer

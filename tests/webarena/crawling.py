@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from agentgym_envs.webarena.sites.kit import signing_in
-from agentgym_envs.webarena.sites.kit.site import site
+from agentgym_envs.webarena.sites.framework import signing_in
+from agentgym_envs.webarena.sites.framework.site import site
 
 
 @dataclass

@@ -14,11 +14,11 @@ from agentgym_envs.webarena.actions import Stop, read
 from agentgym_envs.webarena.env import WebArenaEnv
 from agentgym_envs.webarena.evaluators.state import Change, differences
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
-from agentgym_envs.webarena.sites.kit.app import make_app
-from agentgym_envs.webarena.sites.kit.signing_in import cookie_of
-from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.framework.app import make_app
+from agentgym_envs.webarena.sites.framework.signing_in import cookie_of
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import FREE, World, world
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.table import instances_of
 from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
 
@@ -130,9 +130,9 @@ def follow(env: WebArenaEnv, task: Task, template: Template, params: Params | No
 
 
 def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
-    """Play a generator of commands that goes by a `Sight`; it raises AssertionError for an action that is refused."""
+    """Play a generator of commands that uses a `PageReader`. Raises AssertionError if an action is refused."""
     env.reset(seed=0, options={"task": task.id})
-    sight, done = Sight(), list[str]()
+    sight, done = PageReader(), list[str]()
     commands: Iterator[str] | None = None
     while len(done) < MOST_TURNS:
         sight.look(env.session.view.tree, env.session.view.url)

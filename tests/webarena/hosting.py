@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from agentgym_envs.webarena.sites.kit.site import PASSWORD
+from agentgym_envs.webarena.sites.framework.site import PASSWORD
 from tests.webarena.embedded import Visitor
 
 

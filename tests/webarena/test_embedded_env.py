@@ -17,9 +17,9 @@ from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.env import WebArenaEnv
 from agentgym_envs.webarena.evaluators.state import OnlyChanged
 from agentgym_envs.webarena.sites.episodes import episodes
-from agentgym_envs.webarena.sites.kit.site import HOSTS, ORIGINS
+from agentgym_envs.webarena.sites.framework.site import HOSTS, ORIGINS
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.scoring import evaluators_for
-from agentgym_envs.webarena.tasks.sight import Sight
 from agentgym_envs.webarena.tasks.table import load
 from agentgym_envs.webarena.tasks.template import GROUPS
 
@@ -163,7 +163,7 @@ HOSTILE = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</scr
 def test_what_an_agent_writes_runs_nowhere(env: WebArenaEnv) -> None:
     """A post is read by everybody: in its board, on its page, in a profile, in what was found."""
     env.reset(options={"task": next(t for t in load() if t.data["sites"] == ["forum"]).id})
-    sight = Sight()
+    sight = PageReader()
 
     def do(command: str) -> None:
         assert env.step(command)[4]["invalid_action"] is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.grammar import Parsed, make_grammar
 from agentgym_envs.webarena.actions import FORMS, Action, Form, Press, Stop, Type, write
-from agentgym_envs.webarena.calls import CALLS
+from agentgym_envs.webarena.browsergym_actions import CALLS
 from agentgym_envs.webarena.grammars import rules_for, tools, web_grammars
 from tests.trying import examples
 

@@ -237,7 +237,7 @@ def test_answers_that_are_judged(make: Make) -> None:
 
 def test_what_cannot_be_played_is_not_drawn_and_says_what_to_set(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     env = make(split=None)
-    drawn = {env.tasks.draw(ticket, split=None).id for ticket in range(100)}
+    drawn = {env.tasks.draw(key, split=None).id for key in range(100)}
     assert {"webarena/0", "webarena/13"} <= drawn
     assert not drawn & {f"webarena/{number}" for number in (8, 9, 11, 12, 14, 15)}
     with pytest.raises(UsageError, match=f"'webarena/8' .* set {BASE_URL} and AGENTGYM_JUDGE_MODEL, or pass judge="):

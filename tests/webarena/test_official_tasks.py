@@ -90,7 +90,7 @@ def test_only_what_can_be_played_is_drawn_taken_and_counted(table: TaskTable) ->
         return WebArenaTasks(table, {task.id: "needs a map" for task in table if task.id not in played})
 
     tasks = only(0, 2)
-    assert {tasks.draw(ticket, split=None).id for ticket in range(9)} == {"webarena/0", "webarena/2"}
+    assert {tasks.draw(key, split=None).id for key in range(9)} == {"webarena/0", "webarena/2"}
     assert [task.id for task in tasks.take(split="test")] == ["webarena/2"]
     assert tasks.counts()["shopping"] == {"train": 1, "validation": 0, "test": 1}
     assert tasks.groups == ("shopping",)

@@ -12,7 +12,7 @@ from agentgym_envs.webarena.sites.admin.days import day_after, first_of_month, p
 from agentgym_envs.webarena.sites.admin.forms import dollars, slug_of
 from agentgym_envs.webarena.sites.admin.menu import MENU, place_of
 from agentgym_envs.webarena.sites.clock import day, minute
-from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.framework.rendering import money
 from tests.webarena.embedded import signed_out, visit
 from tests.webarena.office import ADDRESS, HOSTILE, OPEN, Office, cells, found, plain
 

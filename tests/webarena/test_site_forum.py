@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from agentgym_envs.webarena.sites.country import make_country
-from agentgym_envs.webarena.sites.forum import data
+from agentgym_envs.webarena.sites.forum import seed_data
 from agentgym_envs.webarena.sites.forum.listing import SHOWN
-from agentgym_envs.webarena.sites.kit.site import PASSWORD
+from agentgym_envs.webarena.sites.framework.site import PASSWORD
 from agentgym_envs.webarena.sites.people import make_people
 from agentgym_envs.webarena.sites.world import Seeds, World, connect
 from tests.webarena.embedded import Visitor, visit
@@ -30,11 +30,11 @@ DIGEST = """
 import hashlib, random
 from importlib.resources import files
 from agentgym_envs.webarena.sites import country, forum, people, world
-from agentgym_envs.webarena.sites.forum import data
+from agentgym_envs.webarena.sites.forum import seed_data
 database = world.connect()
 database.executescript(files(forum).joinpath("schema.sql").read_text())
 where = country.make_country(random.Random("a"))
-data.fill(database, world.Seeds(where, people.make_people(random.Random("b"), where), random.Random("c")))
+seed_data.fill(database, world.Seeds(where, people.make_people(random.Random("b"), where), random.Random("c")))
 print(hashlib.sha256("".join(database.iterdump()).encode()).hexdigest())
 """
 PAGES = """
@@ -410,10 +410,10 @@ def test_worlds_are_the_same_everywhere() -> None:
 def forum_of(seed: int) -> sqlite3.Connection:
     """The forum of a world of its own."""
     database = connect()
-    database.executescript(files(data.__package__ or "").joinpath("schema.sql").read_text())
+    database.executescript(files(seed_data.__package__ or "").joinpath("schema.sql").read_text())
     country = make_country(random.Random(seed))
     people = make_people(random.Random(seed), country)
-    data.fill(database, Seeds(country, people, random.Random(seed)))
+    seed_data.fill(database, Seeds(country, people, random.Random(seed)))
     return database
 
 

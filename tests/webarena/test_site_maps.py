@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentgym_envs.webarena.sites.kit.site import PASSWORD
+from agentgym_envs.webarena.sites.framework.site import PASSWORD
 from agentgym_envs.webarena.sites.maps.geometry import degrees, position
 from agentgym_envs.webarena.sites.maps.hours import days, is_open, is_valid
 from agentgym_envs.webarena.sites.maps.network import MODES, Network, network
@@ -44,7 +44,7 @@ _DIGEST = """
 import hashlib, random
 from importlib.resources import files
 from agentgym_envs.webarena.sites import country, people, world
-from agentgym_envs.webarena.sites.maps.data import fill
+from agentgym_envs.webarena.sites.maps.seed_data import fill
 database = world.connect()
 database.executescript(files("agentgym_envs.webarena.sites.maps").joinpath("schema.sql").read_text())
 land = country.make_country(random.Random("country/5"))

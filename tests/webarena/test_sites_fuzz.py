@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 
 from agentgym_envs.webarena.sites.episodes import Episode, episodes
-from agentgym_envs.webarena.sites.kit.site import HOSTS
+from agentgym_envs.webarena.sites.framework.site import HOSTS
 from tests.webarena.crawling import Form, Page, Paths, crawl
 from tests.webarena.embedded import client
 

@@ -18,10 +18,10 @@ import pytest
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.evaluators.state import OnlyChanged
-from agentgym_envs.webarena.sites.kit.site import HOSTS, ORIGINS
+from agentgym_envs.webarena.sites.framework.site import HOSTS, ORIGINS
 from agentgym_envs.webarena.sites.world import FREE, world
 from agentgym_envs.webarena.tasks import table
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.table import WORLDS, instances_of, load, templates
 from agentgym_envs.webarena.tasks.template import GROUPS, Template, evaluators_of
 from tests.plugins.rotation import part
@@ -146,7 +146,7 @@ def _judged_first(env: Any, commands: Iterator[str]) -> Iterator[str]:
 
 def _wrong(env: Any, task: Task, template: Template) -> float:
     """The score of a plausible mistake: the template's own, or what another instance asks for."""
-    if template.wrong(Sight(), task.data["params"]) is not None:
+    if template.wrong(PageReader(), task.data["params"]) is not None:
         return play(env, task, lambda sight: template.wrong(sight, task.data["params"]))[0]
     other = sibling(template, task)
     assert other is not None, "there is nothing to take it for: write `wrong`"
@@ -156,7 +156,7 @@ def _wrong(env: Any, task: Task, template: Template) -> float:
 def _meddled(env: Any, task: Task, template: Template) -> float:
     """The score of who solves it, and changes a setting of the shop besides."""
 
-    def meddling(sight: Sight) -> Iterator[str]:
+    def meddling(sight: PageReader) -> Iterator[str]:
         episode = env.session.kept["episode"]
         with episode.lock:
             episode.database.execute("UPDATE shop_settings SET value = value || '!' WHERE id = 1")

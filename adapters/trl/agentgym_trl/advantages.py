@@ -52,7 +52,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Credit:
+class AdvantageConfig:
     """How credit is given.
 
     scale: what the deviations of grpo are divided by: the standard deviation of the group, of the batch, or nothing.
@@ -73,7 +73,7 @@ Compare = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(N,) numbers, (N,) group keys and (N,) which count -> (N,) how each stands within its group, 0 where none counts."""
 
 
-def grpo(batch: Batch, credit: Credit) -> Tensor:
+def grpo(batch: Batch, credit: AdvantageConfig) -> Tensor:
     """Group-relative: A_i = (R_i - mean of its group) / (standard deviation + 1e-4), shape (B,).
 
     R_i is the sum of an episode's rewards, discounted by `credit.gamma` at every turn, here and below. The deviation
@@ -84,7 +84,7 @@ def grpo(batch: Batch, credit: Credit) -> Tensor:
     return _relative(batch, credit, partial(_standardised, scale=credit.scale))
 
 
-def rloo(batch: Batch, credit: Credit) -> Tensor:
+def rloo(batch: Batch, credit: AdvantageConfig) -> Tensor:
     """Leave one out: A_i = R_i - mean of the others of its group, shape (B,); 0 where there is no other.
 
     Source: Back to Basics, arXiv 2402.14740, section 3.2.
@@ -92,7 +92,7 @@ def rloo(batch: Batch, credit: Credit) -> Tensor:
     return _relative(batch, credit, _left_out)
 
 
-def reinforce_plus_plus_baseline(batch: Batch, credit: Credit) -> Tensor:
+def reinforce_plus_plus_baseline(batch: Batch, credit: AdvantageConfig) -> Tensor:
     """A_i = R_i - mean of its group, then whitened over all answer tokens of the batch, shape (B, T).
 
     Source: REINFORCE++, arXiv 2501.03262, the variant with a group baseline.
@@ -103,7 +103,7 @@ def reinforce_plus_plus_baseline(batch: Batch, credit: Credit) -> Tensor:
     return whiten_roles(centred, batch)
 
 
-def reinforce_plus_plus(batch: Batch, credit: Credit) -> Tensor:
+def reinforce_plus_plus(batch: Batch, credit: AdvantageConfig) -> Tensor:
     """The return from each token on, whitened over all answer tokens of the batch, shape (B, T).
 
     A_t = sum over t' >= t of r_t' (discounted), minus the mean and divided by the standard deviation of all of them.
@@ -113,7 +113,7 @@ def reinforce_plus_plus(batch: Batch, credit: Credit) -> Tensor:
     return whiten_roles(token_returns(batch, credit), batch)
 
 
-def gae(batch: Batch, credit: Credit) -> Tensor:
+def gae(batch: Batch, credit: AdvantageConfig) -> Tensor:
     """Generalised advantage estimation over answer tokens, whitened over the batch, shape (B, T); needs a critic.
 
     Source: GAE, arXiv 1506.02438, equation 16; PPO, arXiv 1707.06347.
@@ -121,7 +121,7 @@ def gae(batch: Batch, credit: Credit) -> Tensor:
     return whiten_roles(critic_advantages(batch, credit), batch)
 
 
-def critic_advantages(batch: Batch, credit: Credit) -> Tensor:
+def critic_advantages(batch: Batch, credit: AdvantageConfig) -> Tensor:
     """GAE before whitening, (B, T)."""
     assert batch.values is not None and batch.next_values is not None, "gae needs the values of a critic"
     steps = discounts(batch, credit.gamma, credit.discount_per)
@@ -129,13 +129,13 @@ def critic_advantages(batch: Batch, credit: Credit) -> Tensor:
     return generalized_advantages(batch.rewards, batch.values, batch.mask, batch.next_values, steps, decays)
 
 
-def value_targets(batch: Batch, credit: Credit) -> Tensor:
+def value_targets(batch: Batch, credit: AdvantageConfig) -> Tensor:
     """What the critic should have expected before each token, (B, T): its value and the advantage."""
     assert batch.values is not None
     return batch.values + critic_advantages(batch, credit)
 
 
-def token_returns(batch: Batch, credit: Credit) -> Tensor:
+def token_returns(batch: Batch, credit: AdvantageConfig) -> Tensor:
     """The discounted sum of rewards from each answer token on, (B, T)."""
     steps = discounts(batch, credit.gamma, credit.discount_per)
     nothing = torch.zeros_like(batch.rewards)
@@ -208,7 +208,7 @@ def whiten_roles(numbers: Tensor, batch: Batch) -> Tensor:
     return torch.stack(of_each).sum(0)
 
 
-def _relative(batch: Batch, credit: Credit, compare: Compare) -> Tensor:
+def _relative(batch: Batch, credit: AdvantageConfig, compare: Compare) -> Tensor:
     """Compare within groups: (B,) by episode, or (B, T) where turns differ.
 
     A turn is compared with the turns of the same number in the group's other episodes; for GiGPO (arXiv 2505.10978,
@@ -279,7 +279,7 @@ def _standardised(numbers: Tensor, keys: Tensor, valid: Tensor, scale: str) -> T
 class Estimator:
     """An estimator, and what it needs: `grouped` to compare episodes of the same task, `critic` to have values."""
 
-    estimate: Callable[[Batch, Credit], Tensor]
+    estimate: Callable[[Batch, AdvantageConfig], Tensor]
     grouped: bool = False
     critic: bool = False
 

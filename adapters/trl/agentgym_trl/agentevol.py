@@ -31,8 +31,8 @@ from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_envs.vector import MakeEnv
 from agentgym_trl.callbacks import run_training
-from agentgym_trl.cast import agents_of
 from agentgym_trl.engines import HFEngine
+from agentgym_trl.error_messages import refusals, refuse_teams, team_refused
 from agentgym_trl.exploration import (
     Play,
     derive_seed,
@@ -41,9 +41,9 @@ from agentgym_trl.exploration import (
     write_trajectories,
 )
 from agentgym_trl.models import load_model
-from agentgym_trl.refusals import refusals, refuse_teams, team_refused
 from agentgym_trl.run_directory import last_checkpoint
 from agentgym_trl.sft import make_sft_trainer
+from agentgym_trl.team_roles import agents_of
 
 Evaluate = Callable[[Path], Mapping[str, float]]
 """From the directory of a round's model to numbers about it."""

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from safetensors import SafetensorError
 from transformers import PrinterCallback, TrainerCallback
 
-from agentgym_trl.ranks import anywhere
+from agentgym_trl.distributed import anywhere
 
 _SHOWN = (
     ("success", "rollout/success", "{:.0%}"),

@@ -9,7 +9,7 @@ from trl import GRPOConfig
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import parse_schedules
-from agentgym_trl.advantages import ESTIMATORS, Credit
+from agentgym_trl.advantages import ESTIMATORS, AdvantageConfig
 
 _LEAST: dict[str, float] = {
     "num_generations": 1,
@@ -18,7 +18,7 @@ _LEAST: dict[str, float] = {
     "eval_max_turns": 1,
     "env_concurrency": 1,
     "env_retries": 0,
-    "resample_equal_groups": 0,
+    "dynamic_sampling_retries": 0,
     "critic_learning_rate": 0,
     "critic_warmup_steps": 0,
     "critic_lr_warmup_steps": 0,
@@ -43,7 +43,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     `max_completion_length` is the token budget of a whole trajectory after its prompt, observations included.
 
     What is too long, by one policy: an answer that reaches `max_turn_tokens` is cut, goes to the environment as it is
-    and is trained on (`mask_cut_answers` leaves its tokens out of the loss, but not its consequences out of the
+    and is trained on (`mask_truncated_answers` leaves its tokens out of the loss, but not its consequences out of the
     return). An episode that runs into the token budget or the limit of turns keeps the score that it has; with a
     critic, the value of the state after the cut is added.
     """
@@ -63,10 +63,10 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     )
     max_turn_tokens: int = _option(512, "Token budget of one answer.")
     eval_max_turns: int | None = _option(None, "Limit of turns in evaluation; by default that of the step.")
-    mask_cut_answers: bool = _option(False, "Leave the tokens of answers that were cut out of the loss.")
+    mask_truncated_answers: bool = _option(False, "Leave the tokens of answers that were cut out of the loss.")
     env_concurrency: int = _option(1024, "How many episodes run at once.")
     env_retries: int = _option(2, "How often an episode that ended in env_error is replayed.")
-    resample_equal_groups: int = _option(
+    dynamic_sampling_retries: int = _option(
         0, "How often groups whose scores are all equal are replaced by new tasks (DAPO's dynamic sampling)."
     )
     gamma: float = _option(1.0, "Discount, in [0, 1].")
@@ -121,9 +121,9 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         self._check_choices()
 
     @property
-    def credit(self) -> Credit:
+    def credit(self) -> AdvantageConfig:
         """How the estimator gives credit."""
-        return Credit(
+        return AdvantageConfig(
             scale=self.scale_rewards,
             gamma=self.gamma,
             lam=self.gae_lambda,
@@ -176,5 +176,5 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         if self.mask_truncated_completions:
             raise UsageError(
                 "--mask_truncated_completions would leave out whole episodes, their observations with them; "
-                "--mask_cut_answers leaves out answers that were cut"
+                "--mask_truncated_answers leaves out answers that were cut"
             )

@@ -90,13 +90,15 @@ class CriticLearner:
         self._clear()
 
     @torch.no_grad()
-    def values(self, output: dict[str, Any], next_ids: Sequence[Sequence[int]], rows: int) -> tuple[Tensor, Tensor]:
-        """(B, T) the value before each token after the prompt, and (B,) that after `next_ids`, 0 where there are none.
+    def values(
+        self, output: dict[str, Any], bootstrap_ids: Sequence[Sequence[int]], rows: int
+    ) -> tuple[Tensor, Tensor]:
+        """Return (B, T) the value before each token after the prompt, and (B,) that after `bootstrap_ids` (0 without).
 
         `rows` are computed at a time.
         """
         prompt, completion = output["prompt_ids"], output["completion_ids"]
-        ids, mask = _pad_right(next_ids, prompt)
+        ids, mask = _pad_right(bootstrap_ids, prompt)
         parts = []
         for begin in range(0, len(prompt), rows):
             cut = slice(begin, begin + rows)

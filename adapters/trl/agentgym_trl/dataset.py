@@ -9,7 +9,7 @@ from datasets import Dataset
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.rollout.mixture import Drawn, draw_from
-from agentgym_trl.columns import prompt_of
+from agentgym_trl.trl_format import prompt_of
 
 
 def make_dataset(

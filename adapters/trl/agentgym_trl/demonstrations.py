@@ -10,7 +10,7 @@ from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, RandomPolicy, play_many_text, run_sync
 from agentgym_envs.trajectory import Trajectory
-from agentgym_trl.cast import views
+from agentgym_trl.team_roles import views
 
 _LIMITS = Limits(max_turns=1000)
 

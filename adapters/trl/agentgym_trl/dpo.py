@@ -29,8 +29,8 @@ from trl.trainer.dpo_trainer import DataCollatorForPreference
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, encode_trajectory
 from agentgym_trl.collator import check_length
+from agentgym_trl.error_messages import refuse_teams
 from agentgym_trl.pairs import Pair
-from agentgym_trl.refusals import refuse_teams
 
 _SIDES = ("chosen", "rejected")
 LOSS_TYPES = (

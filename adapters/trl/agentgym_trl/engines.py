@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from agentgym_envs.rollout import BatchEngine, Generation, Sampling
-from agentgym_trl.ranks import anywhere, generates_together
+from agentgym_trl.distributed import anywhere, generates_together
 
 
 class TrainerEngine(BatchEngine):

@@ -25,7 +25,7 @@ from typing import Any
 from agentgym_envs.errors import UsageError
 from agentgym_envs.task import canonical_hash
 from agentgym_envs.trajectory import Trajectory, read_trajectories
-from agentgym_trl.refusals import refuse_teams
+from agentgym_trl.error_messages import refuse_teams
 
 _EQUAL = 1e-9
 """Scores are sums of floats: those this close are equal."""

@@ -24,14 +24,14 @@ from agentgym_envs.registration import short_names
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Sampling, TokenTrajectory, run_sync
 from agentgym_envs.rollout.step_files import StepFiles
 from agentgym_envs.schedule import FixedRounds, Schedules, match_schedules
-from agentgym_envs.vector import LanePool, MakeEnvs
-from agentgym_trl.cast import Episode, find_cast, streams
-from agentgym_trl.columns import columns, spec_of
+from agentgym_envs.vector import EnvPool, MakeEnvs
+from agentgym_trl.distributed import anywhere, gathered
+from agentgym_trl.dynamic_sampling import fresh_prompts, start, whole_groups, zero_variance_groups
 from agentgym_trl.engines import TrainerEngine
 from agentgym_trl.partner import PartnerEngine, load_partner
-from agentgym_trl.ranks import anywhere, gathered
-from agentgym_trl.resampling import equal_groups, fresh_prompts, start, whole_groups
 from agentgym_trl.rollout_metrics import facts, summarise
+from agentgym_trl.team_roles import Episode, find_cast, streams
+from agentgym_trl.trl_format import columns, spec_of
 
 Record = Callable[[Episode], None] | None
 EnvSource = str | MakeEnvs
@@ -45,10 +45,10 @@ class RolloutOptions:
     concurrency: how many episodes run at once.
     retries: how often an episode that ended in `env_error` is played again.
     resamples: how often groups whose scores are all equal are replaced by other tasks (DAPO's dynamic sampling).
-    mask_cut_answers: whether answers that were cut are left out of the loss.
+    mask_truncated_answers: whether answers that were cut are left out of the loss.
     trajectories: a directory that gets `step-N.jsonl` files.
     record_tokens: whether `step-N.tokens.jsonl` files beside them keep every token, whether it was sampled (also where
-        `mask_cut_answers` leaves it out of the loss), and the log-probability that the engine gave it.
+        `mask_truncated_answers` leaves it out of the loss), and the log-probability that the engine gave it.
     train_agents: the members of a team whose streams are trained on; all by default.
     partner: a model that plays the others, as it is (a directory, or a name on the hub); by default the policy does.
     """
@@ -57,7 +57,7 @@ class RolloutOptions:
     concurrency: int = 1024
     retries: int = 2
     resamples: int = 0
-    mask_cut_answers: bool = False
+    mask_truncated_answers: bool = False
     trajectories: Path | None = None
     record_tokens: bool = False
     train_agents: Sequence[str] | None = None
@@ -76,10 +76,10 @@ class Rollout:
         self.codec, self.schedule = codec, schedule
         self.make_env, self.limits, self.options = make_env, limits, options
         # Kept from step to step: opening an environment may mean to start a simulator, or a session on a server.
-        self.lanes = LanePool(make_env, options.concurrency)
-        weakref.finalize(self, self.lanes.close)
+        self.runners = EnvPool(make_env, options.concurrency)
+        weakref.finalize(self, self.runners.close)
         names = [""] if callable(make_env) else list(make_env)
-        self.cast = find_cast(self.lanes, names, options.train_agents)
+        self.cast = find_cast(self.runners, names, options.train_agents)
         if options.partner is not None and self.cast.trained == self.cast.agents:
             raise UsageError("a partner plays the members of a team that --train_agents leaves out, and there are none")
         self.partner = load_partner(options.partner, codec.tokenizer) if options.partner is not None else None
@@ -95,7 +95,7 @@ class Rollout:
         step, training = int(trainer.state.global_step), bool(trainer.model.training)
         began = time.perf_counter()
         with self._recorder(step, training, int(trainer.accelerator.process_index)) as record:
-            session = _Session(self, trainer, step, training, record)
+            session = _StepRollout(self, trainer, step, training, record)
             specs, episodes = session.play(prompts)
         played, envs = gathered(facts(specs, episodes)), [] if callable(self.make_env) else list(self.make_env)
         self.metrics = {**summarise(played, envs), **session.metrics(time.perf_counter() - began)}
@@ -104,7 +104,7 @@ class Rollout:
             self.cast.spread(specs, session.size),
             self.last,
             self.codec,
-            mask_cut_answers=self.options.mask_cut_answers,
+            mask_truncated_answers=self.options.mask_truncated_answers,
         )
         if self.cast.agents:
             found["agent"] = [row.trajectory.meta["agent"] for row in self.last]
@@ -144,7 +144,7 @@ class Rollout:
             self._files.close()
 
 
-class _Session:
+class _StepRollout:
     """The episodes of one training step, until every place has one to learn from, or its tries are used up."""
 
     def __init__(self, rollout: Rollout, trainer: Any, step: int, training: bool, record: Record) -> None:
@@ -171,7 +171,7 @@ class _Session:
         tokens, replayed, generate, env = zip(*gathered([told]), strict=True)
         resampled = {"rollout/resampled_groups": float(self._replaced)} if self._options.resamples else {}
         return {
-            **({"rollout/equal_groups": self._equal} if self._training else {}),
+            **({"rollout/zero_variance_groups": self._equal} if self._training else {}),
             **resampled,
             "rollout/replayed": float(sum(replayed)),
             "rollout/tokens": float(sum(tokens)),
@@ -202,7 +202,7 @@ class _Session:
         cast, size, rank = self._rollout.cast, self.size, int(self._trainer.accelerator.process_index)
         begun = set(gathered([start(spec) for spec in specs])) if self._options.resamples else set()
         for attempt in range(self._options.resamples + 1):
-            alike, groups = equal_groups(cast.rows(episodes, size), size)
+            alike, groups = zero_variance_groups(cast.rows(episodes, size), size)
             self._equal = len(alike) / groups if attempt == 0 else self._equal
             equal = whole_groups(alike, cast.roles)
             if not equal or attempt == self._options.resamples:
@@ -228,7 +228,7 @@ class _Session:
         options: dict[str, Any] = {"limits": rollout.limits, "concurrency": concurrency, "on_done": self._record}
         try:
             if rollout.partner is None:
-                episodes = await rollout.cast.play(specs, rollout.lanes, engine, rollout.codec, **options)
+                episodes = await rollout.cast.play(specs, rollout.runners, engine, rollout.codec, **options)
             else:
                 episodes = await self._play_with(rollout.partner, specs, engine, options)
             await engine.finish()
@@ -248,7 +248,7 @@ class _Session:
         cast = rollout.cast
         engines = {agent: engine if agent in cast.trained else partner for agent in cast.agents}
         try:
-            return await cast.play(specs, rollout.lanes, engines, rollout.codec, sampling=sampling, **options)
+            return await cast.play(specs, rollout.runners, engines, rollout.codec, sampling=sampling, **options)
         finally:
             self._seconds += partner.seconds - before
 

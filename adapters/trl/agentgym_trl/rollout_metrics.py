@@ -10,9 +10,9 @@ from agentgym_envs.core import StopReason
 from agentgym_envs.registration import short_names
 from agentgym_envs.rollout import EpisodeSpec
 from agentgym_envs.trajectory import Trajectory
-from agentgym_trl.cast import Episode, streams
+from agentgym_trl.team_roles import Episode, streams
 
-_OWN = ("score", "turns", "invalid_actions", "cut_answers")
+_OWN = ("score", "turns", "invalid_actions", "truncated_answers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def _scores(episodes: Sequence[EpisodeFacts]) -> dict[str, float]:
         "rollout/turns": turns / len(usable),
         **limits,
         "rollout/invalid_actions": sum(episode.invalid for episode in usable) / max(turns, 1),
-        "rollout/cut_answers": sum(episode.cut for episode in usable) / max(turns, 1),
+        "rollout/truncated_answers": sum(episode.cut for episode in usable) / max(turns, 1),
     }
 
 

@@ -13,9 +13,9 @@ from trl import SFTConfig, SFTTrainer
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, encode_trajectory
 from agentgym_envs.trajectory import Trajectory
-from agentgym_trl.cast import views
 from agentgym_trl.collator import MultiTurnCollator, Row, check_length, row_of
 from agentgym_trl.conversations import Conversation, encode_conversation
+from agentgym_trl.team_roles import views
 
 Demonstration = Trajectory | Conversation
 

@@ -20,8 +20,8 @@ from trl import GRPOTrainer
 from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.advantages import ESTIMATORS, Batch, value_targets
+from agentgym_trl.batch import assemble, local_rows, token_kl
 from agentgym_trl.config import AgentConfig
-from agentgym_trl.credit import assemble, local_rows, token_kl
 from agentgym_trl.critic import (
     Critic,
     CriticLearner,
@@ -205,8 +205,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _values(self, inputs: list[dict[str, Any]], output: dict[str, Any]) -> dict[str, Any]:
         assert self.learner
-        next_ids = [row["next_ids"] if self.args.bootstrap_cut_episodes else [] for row in inputs]
-        values, after = self.learner.values(output, next_ids, self.args.per_device_train_batch_size)
+        bootstrap_ids = [row["bootstrap_ids"] if self.args.bootstrap_cut_episodes else [] for row in inputs]
+        values, after = self.learner.values(output, bootstrap_ids, self.args.per_device_train_batch_size)
         return {"values": values, "next_values": after}
 
     @staticmethod
@@ -250,12 +250,12 @@ def _rollout_options(args: AgentConfig) -> dict[str, Any]:
         "max_tokens": args.max_completion_length or 8192,
         "max_turn_tokens": args.max_turn_tokens,
         "eval_max_turns": args.eval_max_turns,
-        "mask_cut_answers": args.mask_cut_answers,
+        "mask_truncated_answers": args.mask_truncated_answers,
         "chat_template": read_template(args.chat_template),
         "chat_template_kwargs": args.chat_template_kwargs,
         "concurrency": args.env_concurrency,
         "retries": args.env_retries,
-        "resamples": args.resample_equal_groups,
+        "resamples": args.dynamic_sampling_retries,
         "trajectories": Path(args.output_dir) / "trajectories",
         "record_tokens": args.record_tokens,
         "train_agents": args.train_agents,

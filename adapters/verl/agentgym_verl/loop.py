@@ -10,8 +10,8 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 
 from agentgym_envs.rollout import TokenTrajectory
 from agentgym_verl.engine import VerlEngine
+from agentgym_verl.episode_runner import session_of
 from agentgym_verl.rows import Row
-from agentgym_verl.session import session_of
 
 
 class EpisodeOutput(AgentLoopOutput):  # type: ignore[misc]
@@ -84,7 +84,7 @@ def _told(row: Row, episode: TokenTrajectory) -> dict[str, float]:
         "turns": float(len(turns)),
         "max_turns": float(trajectory.meta["max_turns"]),
         "invalid_actions": sum(turn.info.get("invalid_action") is not None for turn in turns) / len(turns),
-        "cut_answers": sum(turn.info.get("finish") == "length" for turn in turns) / len(turns),
+        "truncated_answers": sum(turn.info.get("finish") == "length" for turn in turns) / len(turns),
         f"success/{row.group}": success,
         f"score/{row.group}": score,
     }

@@ -28,13 +28,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from agentgym_envs.core import describe
 from agentgym_envs.errors import EnvError, SessionLost, UsageError
-from agentgym_envs.hosting.connection import Connection, Done, Opened, Posted, check_seconds, hand_over
+from agentgym_envs.hosting.by_reference import PicklesByReference
+from agentgym_envs.hosting.connection import Connection, Done, PendingCall, RemoteSession, check_seconds, deliver
 from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, Reply
-from agentgym_envs.hosting.host import error_from_json, error_to_json
-from agentgym_envs.hosting.named import Named
+from agentgym_envs.hosting.session_host import error_from_json, error_to_json
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import entry_point_of, register
-from agentgym_envs.vector.lanes import ToPost, post_all
+from agentgym_envs.vector.runner import ToPost, submit
 
 _log = logging.getLogger(__name__)
 _OPEN_SECONDS = 300.0
@@ -51,7 +51,7 @@ class EnvHost:
     def __init__(self, workers: int) -> None:
         """`workers` is the most processes there are; they are started when they are needed."""
         self._pool = WorkerPool(workers)
-        self._sessions: dict[str, Opened] = {}
+        self._sessions: dict[str, RemoteSession] = {}
         self._replies: list[Reply] = []
         self._changed = threading.Condition()
         self._frames = 0
@@ -80,20 +80,20 @@ class EnvHost:
 
     def _take(self, calls: Sequence[Call]) -> None:
         together: list[ToPost] = []
-        for number, session, verb, arguments in calls:
+        for number, session, method, arguments in calls:
             opened = self._sessions.get(session)
-            if verb == "open":
+            if method == "open":
                 threading.Thread(target=self._open, args=(number, session, arguments), daemon=True).start()
             elif opened is None:
                 self._reply(number, session, SessionLost("this host has no such session (any more)"))
-            elif verb in _ENDS:
+            elif method in _ENDS:
                 self._sessions.pop(session, None)  # it may be lost at this very moment
-                _ENDS[verb](opened)
+                _ENDS[method](opened)
                 self._reply(number, session, None)
             else:
                 done = partial(self._reply, number, session)
-                together.append((opened.connection, Posted(opened.session, verb, arguments, done)))
-        post_all(together)
+                together.append((opened.connection, PendingCall(opened.session, method, arguments, done)))
+        submit(together)
 
     def _open(self, number: int, session: str, arguments: Mapping[str, Any]) -> None:
         try:
@@ -125,7 +125,7 @@ class RayConnection(Connection):
     def __init__(self, actor: Any, changed: threading.Condition) -> None:
         """`actor` is that of an `EnvHost`; `changed` is notified when it is ready, and when it is gone."""
         self._actor, self._changed = actor, changed
-        self._inbox: queue.SimpleQueue[Sequence[Posted] | Future[Any]] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Sequence[PendingCall] | Future[Any]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self.sessions: set[str] = set()
         self.node: str | None = None
@@ -153,7 +153,7 @@ class RayConnection(Connection):
             self.sessions.discard(session)
             raise
 
-    def post(self, calls: Sequence[Posted]) -> None:
+    def post(self, calls: Sequence[PendingCall]) -> None:
         """See `Connection.post`."""
         with self._lock:
             if self.lost is None:
@@ -183,10 +183,10 @@ class RayConnection(Connection):
         with contextlib.suppress(Exception):
             ray.kill(self._actor)
 
-    def _leave(self, session: str, verb: str) -> None:
+    def _leave(self, session: str, method: str) -> None:
         if session in self.sessions:
             self.sessions.discard(session)
-            self.post([Posted(session, verb, {}, lambda _: None)])
+            self.post([PendingCall(session, method, {}, lambda _: None)])
 
     def _work(self) -> None:
         """Speak with Ray until the host is gone."""
@@ -224,15 +224,15 @@ class RayConnection(Connection):
                     under_way -= 1
                     self._settle(waiting, pickle.loads(event.result()))
                     continue
-                for session, verb, arguments, done in event:
+                for session, method, arguments, done in event:
                     number = next(numbers)
                     waiting[number] = session, done
-                    outbox.append((number, session, verb, arguments))
+                    outbox.append((number, session, method, arguments))
             if under_way < _UNDER_WAY and (outbox or (waiting and not under_way)):
                 self._send(outbox)
                 outbox, under_way = [], under_way + 1
 
-    def _events(self) -> Iterator[Sequence[Posted] | Future[Any]]:
+    def _events(self) -> Iterator[Sequence[PendingCall] | Future[Any]]:
         """What has come: at least one, and all that is there."""
         yield self._inbox.get()
         with contextlib.suppress(queue.Empty):
@@ -251,7 +251,7 @@ class RayConnection(Connection):
     def _hand_over(self, session: str, done: Done, reply: Any) -> None:
         if isinstance(reply, SessionLost):
             self.sessions.discard(session)
-        hand_over(done, reply)
+        deliver(done, reply)
 
     def _gone(self) -> SessionLost:
         return SessionLost(self.lost)
@@ -266,7 +266,7 @@ class RayConnection(Connection):
             self._changed.notify_all()
 
 
-class RayPool(Named):
+class RayPool(PicklesByReference):
     """Hosts on a Ray cluster, each session on the one with the fewest; one that is gone is replaced, if there is room.
 
     The hosts belong to the process that made the pool, and end with it.
@@ -279,7 +279,7 @@ class RayPool(Named):
         placement: str = "spread",
         *,
         cpus: float | None = None,
-        patience: float = 60.0,
+        connect_timeout: float = 60.0,
     ) -> None:
         """Nothing is started before the first session. Raises UsageError for what cannot be.
 
@@ -289,13 +289,13 @@ class RayPool(Named):
             placement: "spread" over all nodes, "near" the caller's if there is room, or a custom resource, of which
                 each host takes 1.
             cpus: what Ray reserves for each host; by default as many as `workers`.
-            patience: seconds to wait for a host if none is there, as when a node is lost or has yet to join.
+            connect_timeout: seconds to wait for a host if none is there, as when a node is lost or has yet to join.
         """
         for name, number in (("hosts", hosts), ("workers", workers)):
             if type(number) is not int or number < 1:
                 raise UsageError(f"{name} must be a whole number of at least 1, got {number!r}")
-        check_seconds("patience", patience)
-        self._terms = _Terms(hosts, workers, placement, workers if cpus is None else cpus, patience)
+        check_seconds("connect_timeout", connect_timeout)
+        self._terms = _Terms(hosts, workers, placement, workers if cpus is None else cpus, connect_timeout)
         self._names = itertools.count()
         self._hosts: list[RayConnection] = []
         self._changed = threading.Condition()
@@ -308,15 +308,15 @@ class RayPool(Named):
         """Those that can be asked."""
         return [host for host in self._hosts if host.ready]
 
-    def open(self, env_id: str, options: Mapping[str, Any]) -> Opened:
-        """See `Opener.open`. Waits for a host if there is none, but no longer than `patience`."""
+    def open(self, env_id: str, options: Mapping[str, Any]) -> RemoteSession:
+        """See `Opener.open`. Waits for a host if there is none, but no longer than `connect_timeout`."""
         arguments = {"env_id": env_id, "entry_point": entry_point_of(env_id), "options": _pickled(env_id, options)}
-        deadline, session = time.monotonic() + self._terms.patience, f"s{next(self._names)}"
+        deadline, session = time.monotonic() + self._terms.connect_timeout, f"s{next(self._names)}"
         lost = SessionLost("")
         for _ in range(self._terms.hosts + 1):
             host = self._pick(session, deadline)
             try:
-                return Opened(host, session, host.open(session, arguments))
+                return RemoteSession(host, session, host.open(session, arguments))
             except SessionLost as error:  # its host or worker may have ended, before anyone could know
                 lost = error
         raise lost
@@ -357,7 +357,7 @@ class _Terms(NamedTuple):
     workers: int
     placement: str
     cpus: float
-    patience: float
+    connect_timeout: float
 
     @property
     def resource(self) -> dict[str, float]:
@@ -383,12 +383,13 @@ class _Terms(NamedTuple):
         there = ", ".join(f"{has.get(name, 0):g} {name} ({free.get(name, 0):g} free)" for name in asked)
         nodes = sum(node["Alive"] for node in ray.nodes())
         return (
-            f"no host for environments was ready within {self.patience:g} s: each asks Ray for {wanted} on one node; "
+            f"no host for environments was ready within {self.connect_timeout:g} s: each asks Ray for {wanted} on one "
+            f"node; "
             f"the cluster has {nodes} nodes with {there} in all"
         )
 
 
-_ENDS: dict[str, Callable[[Opened], None]] = {
+_ENDS: dict[str, Callable[[RemoteSession], None]] = {
     "close": lambda opened: opened.connection.close_session(opened.session),
     "abandon": lambda opened: opened.connection.abandon(opened.session),
 }

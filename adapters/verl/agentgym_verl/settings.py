@@ -8,7 +8,7 @@ from typing import Any
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import Schedules, TurnSchedule, match_schedules, parse_schedules
-from agentgym_verl.places import BACKENDS
+from agentgym_verl.env_backends import BACKENDS
 from agentgym_verl.rows import short_name
 
 

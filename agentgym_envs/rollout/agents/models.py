@@ -158,7 +158,7 @@ class _TokenDialogue(Dialogue):
         segments = [builder.build(trajectory) for builder in self._builders]
         # Only behind the last action does the final observation stand.
         ended = segments[:-1] if self._acted else segments
-        return [*(replace(segment, next_ids=[]) for segment in ended), *segments[len(ended) :]]
+        return [*(replace(segment, bootstrap_ids=[]) for segment in ended), *segments[len(ended) :]]
 
     async def ask(self, messages: list[Message], cap: int) -> Reply:
         draft, self._draft = self._encode(messages), None

@@ -23,7 +23,7 @@ from agentgym_envs.rollout.play import EpisodeSpec, Limits, run_episode, run_man
 from agentgym_envs.rollout.policies import Answer
 from agentgym_envs.rollout.tokens import TokenTrajectory
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.vector.lanes import Env, Lane, LanePool, MakeEnvs
+from agentgym_envs.vector.runner import Env, EnvPool, EnvRunner, MakeEnvs
 
 _ENDS = {
     "failure": "it ended short of the goal",
@@ -61,13 +61,13 @@ async def play_agent(env: Env, agent: Agent, model: Model, spec: EpisodeSpec, *,
     The machine's failures end the episode as `env_error`, and no try follows; failures of the model and of the caller
     are raised.
     """
-    with closing(Lane.over(env)) as lane:
-        return await _play(lane, agent, model, spec, limits)
+    with closing(EnvRunner.over(env)) as runner:
+        return await _play(runner, agent, model, spec, limits)
 
 
 async def play_many_agents(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | LanePool,
+    envs: MakeEnvs | EnvPool,
     agent: Agent,
     model: Model,
     *,
@@ -77,20 +77,20 @@ async def play_many_agents(
 ) -> list[AgentEpisode]:
     """Play many episodes with an agent, as `rollout.play_many` does without one; results in the order of `specs`."""
 
-    async def one(lane: Lane, spec: EpisodeSpec) -> AgentEpisode:
-        return await _play(lane, agent, model, spec, limits)
+    async def one(runner: EnvRunner, spec: EpisodeSpec) -> AgentEpisode:
+        return await _play(runner, agent, model, spec, limits)
 
     return await run_many(specs, envs, one, concurrency, on_done, model.batch)
 
 
-async def _play(lane: Lane, agent: Agent, model: Model, spec: EpisodeSpec, limits: Limits) -> AgentEpisode:
+async def _play(runner: EnvRunner, agent: Agent, model: Model, spec: EpisodeSpec, limits: Limits) -> AgentEpisode:
     limits = spec.within(limits)
     tries: list[Try] = []
     segments: list[TokenTrajectory] = []
     usage = Usage()
     while True:
-        one = _Try(lane, agent, model.open(limits), [earlier.lesson for earlier in tries])
-        trajectory = one.record(await run_episode(lane, one.act, spec, limits, one.dialogue.mark))
+        one = _Try(runner, agent, model.open(limits), [earlier.lesson for earlier in tries])
+        trajectory = one.record(await run_episode(runner, one.act, spec, limits, one.dialogue.mark))
         again = len(tries) + 1 < agent.tries and trajectory.usable and not trajectory.success
         lesson = await one.lesson(trajectory) if again else ""
         usage.add(one.dialogue.usage)
@@ -105,9 +105,9 @@ async def _play(lane: Lane, agent: Agent, model: Model, spec: EpisodeSpec, limit
 class _Try:
     """An agent in one try of an episode."""
 
-    def __init__(self, lane: Lane, agent: Agent, dialogue: Dialogue, lessons: Sequence[str]) -> None:
+    def __init__(self, runner: EnvRunner, agent: Agent, dialogue: Dialogue, lessons: Sequence[str]) -> None:
         self.dialogue = dialogue
-        self._lane, self._agent, self._lessons = lane, agent, lessons
+        self._runner, self._agent, self._lessons = runner, agent, lessons
         self.conversation: Conversation | None = None
 
     async def act(self, observation: str) -> Answer | None:
@@ -120,7 +120,7 @@ class _Try:
         reply = await self.dialogue.reply(await shown(self._agent.context, said, self.dialogue))
         if reply is None:
             return None
-        if self._agent.plans and (plan := revised_plan(reply.text, text_env(self._lane.last_env).grammar)):
+        if self._agent.plans and (plan := revised_plan(reply.text, text_env(self._runner.last_env).grammar)):
             said.plan, said.planned = plan, len(said.answers)
         said.answers.append(reply.text)
         return reply.answer
@@ -142,7 +142,7 @@ class _Try:
         return reply.text.strip() if reply else ""
 
     async def _begin(self, observation: str) -> Conversation:
-        env = text_env(self._lane.last_env)
+        env = text_env(self._runner.last_env)
         own = self._agent.instructions(env.grammar)
         said = Conversation(system_message(env.instructions, own, self._lessons), [observation])
         if self._agent.plans:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from agentgym_envs.errors import UnknownTask
 from agentgym_envs.search.corpus.facts import data_digest
-from agentgym_envs.search.questions import kinds, sums
-from agentgym_envs.search.questions.kinds import Form, Rows, Wording
-from agentgym_envs.search.questions.world import graph
+from agentgym_envs.search.questions import aggregate_questions, question_types
+from agentgym_envs.search.questions.fact_arrays import graph
+from agentgym_envs.search.questions.question_types import Form, Rows, Wording
 from agentgym_envs.task import (
     SPLITS,
     Split,
@@ -31,36 +31,46 @@ from agentgym_envs.task import (
 )
 
 KINDS: dict[str, tuple[Form, ...]] = {
-    "1hop-country": (Form(kinds.countries_alone, kinds.ask_country),),
-    "1hop-airport": (Form(kinds.airports_alone, kinds.ask_airport),),
-    "1hop-element": (Form(kinds.elements_alone, kinds.ask_element),),
-    "2hop-border": (Form(kinds.neighbours, kinds.ask_neighbour),),
-    "2hop-airport": (Form(kinds.from_places(lambda graph: graph.airports, 1, 99), kinds.ask_from_airport),),
-    "2hop-city": (Form(kinds.from_places(lambda graph: graph.cities, 1, 99), kinds.ask_from_city),),
-    "3hop-airport": (Form(kinds.from_places(lambda graph: graph.airports, 2, 6), kinds.ask_beyond_airport),),
-    "3hop-city": (Form(kinds.from_places(lambda graph: graph.cities, 2, 2), kinds.ask_beyond_city),),
+    "1hop-country": (Form(question_types.countries_alone, question_types.ask_country),),
+    "1hop-airport": (Form(question_types.airports_alone, question_types.ask_airport),),
+    "1hop-element": (Form(question_types.elements_alone, question_types.ask_element),),
+    "2hop-border": (Form(question_types.neighbours, question_types.ask_neighbour),),
+    "2hop-airport": (
+        Form(question_types.from_places(lambda graph: graph.airports, 1, 99), question_types.ask_from_airport),
+    ),
+    "2hop-city": (Form(question_types.from_places(lambda graph: graph.cities, 1, 99), question_types.ask_from_city),),
+    "3hop-airport": (
+        Form(question_types.from_places(lambda graph: graph.airports, 2, 6), question_types.ask_beyond_airport),
+    ),
+    "3hop-city": (Form(question_types.from_places(lambda graph: graph.cities, 2, 2), question_types.ask_beyond_city),),
     "compare": (
-        Form(kinds.compared_countries, kinds.ask_compared_countries),
-        Form(kinds.compared_by_city, kinds.ask_compared_by_city),
-        Form(kinds.compared_airports, kinds.ask_compared_airports),
+        Form(question_types.compared_countries, question_types.ask_compared_countries),
+        Form(question_types.compared_by_city, question_types.ask_compared_by_city),
+        Form(question_types.compared_airports, question_types.ask_compared_airports),
     ),
     "order": (
-        Form(kinds.ordered_cities, kinds.ask_ordered_cities),
-        Form(kinds.ordered_airports, kinds.ask_ordered_airports),
+        Form(question_types.ordered_cities, question_types.ask_ordered_cities),
+        Form(question_types.ordered_airports, question_types.ask_ordered_airports),
     ),
     "count": (
-        Form(sums.neighbour_counts, sums.ask_neighbour_count),
-        Form(sums.city_counts, sums.ask_city_count),
-        Form(sums.airport_counts, sums.ask_airport_count),
-        Form(sums.airports_above, sums.ask_airports_above),
+        Form(aggregate_questions.neighbour_counts, aggregate_questions.ask_neighbour_count),
+        Form(aggregate_questions.city_counts, aggregate_questions.ask_city_count),
+        Form(aggregate_questions.airport_counts, aggregate_questions.ask_airport_count),
+        Form(aggregate_questions.airports_above, aggregate_questions.ask_airports_above),
     ),
-    "sum": (Form(sums.city_sums, sums.ask_city_sum), Form(sums.country_sums, sums.ask_country_sum)),
+    "sum": (
+        Form(aggregate_questions.city_sums, aggregate_questions.ask_city_sum),
+        Form(aggregate_questions.country_sums, aggregate_questions.ask_country_sum),
+    ),
     "difference": (
-        Form(sums.airport_gaps, sums.ask_airport_gap),
-        Form(sums.city_gaps, sums.ask_city_gap),
-        Form(sums.country_gaps, sums.ask_country_gap),
+        Form(aggregate_questions.airport_gaps, aggregate_questions.ask_airport_gap),
+        Form(aggregate_questions.city_gaps, aggregate_questions.ask_city_gap),
+        Form(aggregate_questions.country_gaps, aggregate_questions.ask_country_gap),
     ),
-    "ambiguous": (Form(sums.twins, sums.ask_twin), Form(sums.twins_apart, sums.ask_twins_apart)),
+    "ambiguous": (
+        Form(aggregate_questions.twins, aggregate_questions.ask_twin),
+        Form(aggregate_questions.twins_apart, aggregate_questions.ask_twins_apart),
+    ),
 }
 """The kinds of questions, which are the groups, each of one or several forms."""
 VERSION = 1
@@ -99,10 +109,10 @@ class EmbeddedQuestions(TaskSet):
             raise UnknownTask(f"there is no task {task_id!r:.120}; {parts[1]} has the numbers 0 to {count - 1}")
         return _task(parts[1], number)
 
-    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """A kind by one part of a hash of `ticket`, a question by the other."""
+    def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """A kind by one part of a hash of `key`, a question by the other."""
         chosen = self._chosen(split, groups)
-        rest, place = divmod(scramble(ticket), len(chosen))
+        rest, place = divmod(scramble(key), len(chosen))
         numbers = _numbers(chosen[place], split)
         return _task(chosen[place], int(numbers[rest % len(numbers)]))
 

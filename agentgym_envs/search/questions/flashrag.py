@@ -109,10 +109,10 @@ class FlashRagQuestions(TaskSet):
             raise UnknownTask(f"{task_id!r} is row {place + 1} of {part.file}, which {has}")
         return self._task(part, place)
 
-    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The task at place `ticket` modulo the number of tasks of that split and those groups."""
+    def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """The task at place `key` modulo the number of tasks of that split and those groups."""
         parts = self._select(split, groups)
-        return self._at(parts, ticket % self._total(parts))
+        return self._at(parts, key % self._total(parts))
 
     def take(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0

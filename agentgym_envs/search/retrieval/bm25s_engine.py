@@ -25,7 +25,7 @@ import numpy as np
 
 from agentgym_envs.errors import missing_extra
 from agentgym_envs.search.retrieval.base import Hit, check_queries
-from agentgym_envs.search.retrieval.local import LocalRetriever, Ranking, damaged
+from agentgym_envs.search.retrieval.local_base import LocalRetriever, Ranking, damaged
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.tantivy_engine import TITLE_WEIGHT, analyzer, import_tantivy, query_words
 from agentgym_envs.search.retrieval.words import spaced

@@ -17,7 +17,7 @@ import numpy as np
 from agentgym_envs.errors import RetrieverError, UsageError, missing_extra
 from agentgym_envs.search.retrieval.base import Hit, check_queries
 from agentgym_envs.search.retrieval.encoders import Encoder, Vectors, load_encoder, reload_encoder
-from agentgym_envs.search.retrieval.local import MORE, LocalRetriever, Ranking, damaged, rank
+from agentgym_envs.search.retrieval.local_base import MORE, LocalRetriever, Ranking, damaged, rank
 from agentgym_envs.search.retrieval.passages import PassageStore
 
 FOLDER = "dense"

@@ -24,7 +24,7 @@ from typing import Any
 from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval import bm25s_engine, dense_engine, tantivy_engine
 from agentgym_envs.search.retrieval.base import Passage, Retriever
-from agentgym_envs.search.retrieval.local import damaged
+from agentgym_envs.search.retrieval.local_base import damaged
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.writing import IDS, StoreWriter, find_twins, finish_store, sizes_of
 

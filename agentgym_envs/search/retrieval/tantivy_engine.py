@@ -18,7 +18,7 @@ from typing import Any
 
 from agentgym_envs.errors import AgentGymError, RetrieverError, missing_extra
 from agentgym_envs.search.retrieval.base import Hit, Passage, check_queries
-from agentgym_envs.search.retrieval.local import LocalRetriever, Ranking, damaged, rank
+from agentgym_envs.search.retrieval.local_base import LocalRetriever, Ranking, damaged, rank
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, STOP_WORDS, spaced
 

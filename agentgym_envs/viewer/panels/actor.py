@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from agentgym_envs.multiagent.form import own_info
+from agentgym_envs.multiagent.joint_format import own_info
 from agentgym_envs.trajectory import Trajectory, Turn
 from agentgym_envs.viewer.team import Texts, joint_of
 

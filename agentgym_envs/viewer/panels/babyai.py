@@ -89,7 +89,7 @@ def _state(env: Any, trail: list[list[int]]) -> State:
 
 
 def _thing(thing: Any, names: Mapping[int, str]) -> State:
-    from agentgym_envs.babyai.scene import kind
+    from agentgym_envs.babyai.text_view import kind
 
     told: State = {"type": thing.type, "color": thing.color, "name": names.get(thing.serial, kind(thing))}
     told["seen"] = thing.serial in names

@@ -93,7 +93,7 @@ def _add(recipes: Recipes, observation: str) -> None:
 
 def _with_known_kinds(recipes: Recipes) -> Recipes:
     """The real names explain no kinds, as a reader knows what planks are: here the built-in table does."""
-    from agentgym_envs.textcraft.book import load_book
+    from agentgym_envs.textcraft.recipes import load_book
 
     book = load_book()
     wanted = {name for ways in recipes.ways.values() for recipe in ways for name, _ in recipe.parts}

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentgym_envs.multiagent.form import own_info
+from agentgym_envs.multiagent.joint_format import own_info
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer.panels.textcraft import Grower, Inventory, Node, Recipe, Recipes, counts, read_recipes
 from agentgym_envs.viewer.team import joint_of

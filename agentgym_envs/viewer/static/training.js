@@ -8,7 +8,7 @@
     reward: ["Reward", ""],
     turns: ["Turns, and their limit", "count"],
     invalid_actions: ["Invalid actions", "share"],
-    cut_answers: ["Cut answers", "share"],
+    truncated_answers: ["Cut answers", "share"],
     loss: ["Loss", ""],
     entropy: ["Entropy", ""],
     kl: ["KL to the reference", ""],

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from agentgym_envs.webarena.browser.once import once_a_process
+from agentgym_envs.webarena.browser.per_process import once_a_process
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_envs.errors import EnvError, InvalidAction, UsageError
 from agentgym_envs.webarena.actions import Action
-from agentgym_envs.webarena.browser import doing
+from agentgym_envs.webarena.browser import execute
 from agentgym_envs.webarena.browser.backends import Backend
 from agentgym_envs.webarena.browser.pool import BrowserOptions, BrowserPool, Chromium, pool_for
 from agentgym_envs.webarena.browser.recording import Requests
@@ -119,7 +119,7 @@ class Session:
 
     async def goto(self, url: str) -> None:
         """Go to a page and wait until it has come to rest. Raises EnvError, InvalidAction if it may not be visited."""
-        await self.guarded(doing.goto(self, url))
+        await self.guarded(execute.goto(self, url))
 
     async def act(self, action: Action) -> str:
         """Carry out an action and wait for what comes of it; returns what the agent should know besides.
@@ -127,7 +127,7 @@ class Session:
         Raises InvalidAction and EnvError.
         """
         self.notes = []
-        await self.guarded(doing.act(self, action))
+        await self.guarded(execute.act(self, action))
         notes = list(dict.fromkeys(self.notes))
         more = [f"And {len(notes) - _MOST_NOTES} more such notes."] if len(notes) > _MOST_NOTES else []
         return " ".join([*notes[:_MOST_NOTES], *more])

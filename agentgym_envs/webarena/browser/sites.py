@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from agentgym_envs.errors import EnvError
-from agentgym_envs.webarena.browser.once import once_a_process
+from agentgym_envs.webarena.browser.per_process import once_a_process
 
 App = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[MutableMapping[str, Any]], Awaitable[None]]],

@@ -16,6 +16,7 @@ import numpy as np
 from agentgym_envs.errors import EnvError, NoOracle, missing_extra
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import FORMS, Form, write
+from agentgym_envs.webarena.base_env import WebEnv
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import Session, SessionOptions
@@ -23,11 +24,10 @@ from agentgym_envs.webarena.browser.sites import App, local_sites
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
 from agentgym_envs.webarena.grammars import web_grammars
-from agentgym_envs.webarena.miniwob.oracle.sight import Sight
+from agentgym_envs.webarena.miniwob.oracle.page_reader import WidgetReader
 from agentgym_envs.webarena.miniwob.oracle.solvers import PEEKS, SOLVERS
 from agentgym_envs.webarena.miniwob.pages import AFTER, BEFORE, HIDDEN, NAMES, STATES
 from agentgym_envs.webarena.miniwob.tasks import MiniWoBTasks
-from agentgym_envs.webarena.web_env import WebEnv
 
 HOST = "miniwob.test"
 _ABOUT = "Each task is on one page, which ends it as soon as it is decided. There are no other pages and tabs to go to."
@@ -160,7 +160,7 @@ class MiniWoBEnv(WebEnv):
         peek = await session.evaluate(PEEKS[page]) if page in PEEKS else None
         seen = tuple(elements(session.view.tree))
         try:
-            return write(SOLVERS[page](Sight(session.kept["objective"], seen, peek)))
+            return write(SOLVERS[page](WidgetReader(session.kept["objective"], seen, peek)))
         except (LookupError, ValueError, StopIteration) as error:
             raise NoOracle(f"the oracle of the page {page} cannot make sense of what it sees: {error!r}") from error
 

@@ -49,10 +49,10 @@ class MiniWoBTasks(TaskSet):
             raise UnknownTask(f"there is no task {task_id!r:.120}; ids are {form}{why}")
         return _task(page, seed)
 
-    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The page and seed that a hash of `ticket` picks."""
+    def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """The page and seed that a hash of `key` picks."""
         pages, seeds = self._select(split, groups)
-        place, number = divmod(scramble(ticket), len(seeds))
+        place, number = divmod(scramble(key), len(seeds))
         return _task(pages[place % len(pages)], seeds[number])
 
     def take(

@@ -14,6 +14,7 @@ from agentgym_envs.errors import EnvError, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import TabFocus
+from agentgym_envs.webarena.base_env import WebEnv
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import Session, SessionOptions
@@ -33,7 +34,6 @@ from agentgym_envs.webarena.official.tasks import (
     never_right,
     open_tasks,
 )
-from agentgym_envs.webarena.web_env import WebEnv
 
 _QUIET = 0.1
 """Seconds without a change after which a page is taken to have come to rest: sites over a network answer in bursts."""
@@ -201,8 +201,8 @@ class WebArenaOfficialEnv(WebEnv):
         answer = [ANSWER_FORM] if any(map(is_verified, self.tasks)) else []
         return "\n\n".join([f"The sites are:\n{listed}", *answer])
 
-    def _choose(self, options: Mapping[str, Any], ticket: int) -> Task:
-        task = super()._choose(options, ticket)
+    def _choose(self, options: Mapping[str, Any], key: int) -> Task:
+        task = super()._choose(options, key)
         if lack := self._lacks(task):
             raise UsageError(f"the task {task.id!r} cannot be played as things are: it {lack}")
         return task

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from dataclasses import dataclass, field
 
-from agentgym_envs.webarena.browser.once import once_a_process
+from agentgym_envs.webarena.browser.per_process import once_a_process
 from agentgym_envs.webarena.sites.world import World, opened
 
 HEADER = "x-episode"

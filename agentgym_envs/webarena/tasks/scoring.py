@@ -8,7 +8,7 @@ from typing import Any
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Reader
 from agentgym_envs.webarena.sites.episodes import Episode
-from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World, world
 from agentgym_envs.webarena.tasks.table import templates
 from agentgym_envs.webarena.tasks.template import Template, evaluators_of

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Expected, OnlyChanged
-from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import FREE, World
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 
 Params: TypeAlias = Mapping[str, Any]
 """What makes an instance of a template: JSON, and nothing that the intent does not tell."""
@@ -57,10 +57,10 @@ class Template(ABC):
         """What has to hold in the end, beside that nothing changed: see `evaluators_of`."""
 
     @abstractmethod
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Commands that solve an instance from its first page on; `sight` shows what came of each before the next."""
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str] | None:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str] | None:
         """What a careless agent might do instead, which must not score; None if another instance's solution is that."""
         return None
 

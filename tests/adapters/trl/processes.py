@@ -143,7 +143,7 @@ def together(out: Path, model: Path) -> None:
         num_generations=4,
         per_device_train_batch_size=2,
         rounds="6",
-        resample_equal_groups=1,
+        dynamic_sampling_retries=1,
     )
     trainer.train()
     torch.save(_counted(trainer), out / f"together.{RANK}.pt")

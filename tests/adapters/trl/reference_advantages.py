@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from agentgym_trl.advantages import Credit
+from agentgym_trl.advantages import AdvantageConfig
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def standardise(scale: str) -> Compare:
     return compare
 
 
-def relative(episodes: Sequence[Episode], credit: Credit, compare: Compare) -> Table:
+def relative(episodes: Sequence[Episode], credit: AdvantageConfig, compare: Compare) -> Table:
     """GRPO and its kin: by episode, by turn number, or (GiGPO, arXiv 2505.10978, equations 3, 7 and 8) with states."""
     table = [[0.0] * len(episode.mask) for episode in episodes]
     for episode, row in zip(episodes, table, strict=True):
@@ -132,7 +132,7 @@ def all_turns(episodes: Sequence[Episode], gamma: float) -> list[tuple[int, int,
     return found
 
 
-def token_returns(episodes: Sequence[Episode], credit: Credit) -> Table:
+def token_returns(episodes: Sequence[Episode], credit: AdvantageConfig) -> Table:
     """REINFORCE++, arXiv 2501.03262: the sum of what is still to come, discounted."""
     table = [[0.0] * len(episode.mask) for episode in episodes]
     for episode, row in zip(episodes, table, strict=True):
@@ -143,7 +143,7 @@ def token_returns(episodes: Sequence[Episode], credit: Credit) -> Table:
     return table
 
 
-def generalised(episodes: Sequence[Episode], credit: Credit) -> Table:
+def generalised(episodes: Sequence[Episode], credit: AdvantageConfig) -> Table:
     """GAE, arXiv 1506.02438, equation 16: A_t = sum over l of (gamma lambda)^l delta_(t + l)."""
     table = [[0.0] * len(episode.mask) for episode in episodes]
     for episode, row in zip(episodes, table, strict=True):
@@ -159,7 +159,7 @@ def generalised(episodes: Sequence[Episode], credit: Credit) -> Table:
     return table
 
 
-def temporal_differences(episode: Episode, credit: Credit) -> list[float]:
+def temporal_differences(episode: Episode, credit: AdvantageConfig) -> list[float]:
     """delta_t = r_t + gamma V_(t + 1) - V_t over answer tokens; the last is followed by the value after the cut."""
     places = answer_tokens(episode)
     values = [episode.values[t] for t in places] + [episode.next_value]
@@ -169,7 +169,7 @@ def temporal_differences(episode: Episode, credit: Credit) -> list[float]:
     ]
 
 
-def passed(episode: Episode, places: Sequence[int], factor: float, credit: Credit) -> float:
+def passed(episode: Episode, places: Sequence[int], factor: float, credit: AdvantageConfig) -> float:
     """The factor once for every one of these tokens, or once for every turn that ends with one of them."""
     ends = {turn[-1] for turn in turns(episode)}
     return factor ** sum(1 for t in places if credit.discount_per == "token" or t in ends)
@@ -188,7 +188,7 @@ def whitened(table: Table, episodes: Sequence[Episode]) -> Table:
     ]
 
 
-def estimate(name: str, episodes: Sequence[Episode], credit: Credit) -> Table:
+def estimate(name: str, episodes: Sequence[Episode], credit: AdvantageConfig) -> Table:
     """The advantage of every token by the estimator `name`."""
     if name == "grpo":
         return relative(episodes, credit, standardise(credit.scale))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import UsageError
-from agentgym_trl.advantages import ESTIMATORS, Batch, Credit, Estimator, token_returns, value_targets
+from agentgym_trl.advantages import ESTIMATORS, AdvantageConfig, Batch, Estimator, token_returns, value_targets
 from agentgym_trl.advantages import critic_advantages as raw_gae
 from tests.adapters.trl import reference_advantages as reference
 from tests.adapters.trl.reference_advantages import Episode, Table
@@ -25,7 +25,7 @@ NAMES = sorted(ESTIMATORS)
 GROUPED = [name for name in NAMES if ESTIMATORS[name].grouped]
 
 credits_ = st.builds(
-    Credit,
+    AdvantageConfig,
     scale=st.sampled_from(["group", "batch", "none"]),
     gamma=st.sampled_from([1.0, 0.9, 0.5, 0.0]),
     lam=st.sampled_from([1.0, 0.95, 0.3, 0.0]),
@@ -81,7 +81,7 @@ def as_batch(episodes: Sequence[Episode], size: int, dtype: torch.dtype = torch.
     )
 
 
-def by_token(name: str, batch: Batch, credit: Credit) -> torch.Tensor:
+def by_token(name: str, batch: Batch, credit: AdvantageConfig) -> torch.Tensor:
     """(B, T) whatever shape the estimator gives; 0 outside of what is learned from, as it must be."""
     found = ESTIMATORS[name].estimate(batch, credit)
     if found.dim() == 1:
@@ -97,14 +97,14 @@ def assert_table(got: torch.Tensor, expected: Table, atol: float = 1e-9, rtol: f
 
 @pytest.mark.parametrize("name", NAMES)
 @given(episodes_(), credits_)
-def test_it_is_its_formula(name: str, world: tuple[list[Episode], int], credit: Credit) -> None:
+def test_it_is_its_formula(name: str, world: tuple[list[Episode], int], credit: AdvantageConfig) -> None:
     episodes, size = world
     assert_table(by_token(name, as_batch(episodes, size), credit), reference.estimate(name, episodes, credit))
 
 
 @given(episodes_(), credits_)
 def test_returns_and_what_the_critic_learns_are_their_formulas(
-    world: tuple[list[Episode], int], credit: Credit
+    world: tuple[list[Episode], int], credit: AdvantageConfig
 ) -> None:
     episodes, size = world
     batch = as_batch(episodes, size)
@@ -118,7 +118,7 @@ def test_returns_and_what_the_critic_learns_are_their_formulas(
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=settings().max_examples // 2)
 @given(episodes_(), credits_)
-def test_single_precision_suffices(name: str, world: tuple[list[Episode], int], credit: Credit) -> None:
+def test_single_precision_suffices(name: str, world: tuple[list[Episode], int], credit: AdvantageConfig) -> None:
     episodes, size = world
     got = by_token(name, as_batch(episodes, size, torch.float32), credit)
     assert_table(got, reference.estimate(name, episodes, credit), atol=2e-3, rtol=1e-3)
@@ -127,7 +127,7 @@ def test_single_precision_suffices(name: str, world: tuple[list[Episode], int], 
 @pytest.mark.parametrize("name", NAMES)
 @given(episodes_(), credits_, st.sampled_from([math.nan, math.inf, -1e30]))
 def test_observations_padding_and_spoiled_episodes_are_not_seen(
-    name: str, world: tuple[list[Episode], int], credit: Credit, junk: float
+    name: str, world: tuple[list[Episode], int], credit: AdvantageConfig, junk: float
 ) -> None:
     batch = as_batch(*world)
     assert batch.values is not None and batch.next_values is not None and batch.states is not None
@@ -145,7 +145,7 @@ def test_observations_padding_and_spoiled_episodes_are_not_seen(
 @settings(max_examples=settings().max_examples // 2)
 @given(episodes_(), credits_, st.integers(0, 2**32 - 1))
 def test_neither_the_length_of_observations_nor_padding_matters(
-    name: str, world: tuple[list[Episode], int], credit: Credit, seed: int
+    name: str, world: tuple[list[Episode], int], credit: AdvantageConfig, seed: int
 ) -> None:
     episodes, size = world
     rng = np.random.default_rng(seed)
@@ -184,7 +184,7 @@ def _picked(episode: Episode, places: list[int]) -> Episode:
 @settings(max_examples=settings().max_examples // 2)
 @given(episodes_(), credits_, st.randoms(use_true_random=False))
 def test_the_order_of_groups_and_within_groups_does_not_matter(
-    name: str, world: tuple[list[Episode], int], credit: Credit, random: Any
+    name: str, world: tuple[list[Episode], int], credit: AdvantageConfig, random: Any
 ) -> None:
     episodes, size = world
     groups = [list(range(first, first + size)) for first in range(0, len(episodes), size)]
@@ -200,7 +200,7 @@ def test_the_order_of_groups_and_within_groups_does_not_matter(
 @pytest.mark.parametrize("name", GROUPED)
 @given(episodes_(), credits_)
 def test_groups_of_one_and_equal_returns_teach_nothing(
-    name: str, world: tuple[list[Episode], int], credit: Credit
+    name: str, world: tuple[list[Episode], int], credit: AdvantageConfig
 ) -> None:
     episodes, size = world
     plain = replace(credit, turn_level=False, step_weight=0.0)
@@ -214,9 +214,9 @@ def test_groups_of_one_and_equal_returns_teach_nothing(
 @pytest.mark.parametrize("name", ["grpo", "rloo"])
 def test_one_number_an_episode_unless_turns_differ(name: str) -> None:
     batch = as_batch(two_turns(), 2)
-    assert ESTIMATORS[name].estimate(batch, Credit()).shape == (2,)
-    assert ESTIMATORS[name].estimate(batch, Credit(turn_level=True)).shape == batch.rewards.shape
-    assert ESTIMATORS[name].estimate(batch, Credit(step_weight=0.5)).shape == batch.rewards.shape
+    assert ESTIMATORS[name].estimate(batch, AdvantageConfig()).shape == (2,)
+    assert ESTIMATORS[name].estimate(batch, AdvantageConfig(turn_level=True)).shape == batch.rewards.shape
+    assert ESTIMATORS[name].estimate(batch, AdvantageConfig(step_weight=0.5)).shape == batch.rewards.shape
 
 
 def two_turns(reward_at: int = 6) -> list[Episode]:
@@ -231,7 +231,7 @@ def two_turns(reward_at: int = 6) -> list[Episode]:
 
 def test_a_reward_on_the_last_answer_token_is_seen_by_all() -> None:
     """AgentGym-RL put it on the observation behind, where its PPO and REINFORCE++ multiplied it by 0."""
-    batch, credit = as_batch(two_turns(), 2), Credit(lam=1.0)
+    batch, credit = as_batch(two_turns(), 2), AdvantageConfig(lam=1.0)
     assert token_returns(batch, credit).max() == 1.0
     assert value_targets(batch, credit).max() == 1.0
     grpo, rloo = (ESTIMATORS[name].estimate(batch, credit) for name in ("grpo", "rloo"))
@@ -254,7 +254,7 @@ def test_known_numbers_of_gae(gamma: float, lam: float, advantages: list[float],
     mask = [True] * 3 + [False] * 2 + [True] * 2 + [False] * 2
     values = [0.5, 0.4, 0.3, 7, 9, 0.2, 0.1, 5, 3]
     batch = as_batch([Episode(0, [0, 0, 0.5, 0, 0, 0, 1.0, 0, 0], mask, True, values, 0.0, [0] * 9)], 1)
-    credit = Credit(gamma=gamma, lam=lam, discount_per="token")
+    credit = AdvantageConfig(gamma=gamma, lam=lam, discount_per="token")
     assert_table(raw_gae(batch, credit), [advantages], atol=5e-4, rtol=0)
     assert_table(token_returns(batch, credit), [returns], atol=5e-4, rtol=0)
 
@@ -265,16 +265,16 @@ def test_a_cut_episode_is_worth_what_the_critic_expects_after_it() -> None:
     cut = Episode(0, [0.0] * 5, mask, True, [0.0] * 5, 0.8, [0] * 5)
     batch = as_batch([cut, replace(cut, next_value=0.0)], 1)
     for per in ("turn", "token"):
-        credit = Credit(gamma=0.5, lam=1.0, discount_per=per)
+        credit = AdvantageConfig(gamma=0.5, lam=1.0, discount_per=per)
         assert_table(value_targets(batch, credit), [[0.1, 0, 0.2, 0, 0.4], [0.0] * 5])
 
 
 def test_known_numbers_of_grpo() -> None:
     scores = [math.nan, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
     batch = Batch(torch.tensor(scores)[:, None], torch.ones(8, 1).bool(), ~torch.tensor(scores).isnan(), 4)
-    got = ESTIMATORS["grpo"].estimate(batch, Credit())
+    got = ESTIMATORS["grpo"].estimate(batch, AdvantageConfig())
     torch.testing.assert_close(got, torch.tensor([0, 1.1545, -0.5773, -0.5773, 0, 0, 0, 0]), atol=1e-3, rtol=0)
-    plain = ESTIMATORS["grpo"].estimate(batch, Credit(scale="none"))
+    plain = ESTIMATORS["grpo"].estimate(batch, AdvantageConfig(scale="none"))
     torch.testing.assert_close(plain, torch.tensor([0, 2 / 3, -1 / 3, -1 / 3, 0, 0, 0, 0]))
 
 
@@ -282,7 +282,7 @@ def test_known_numbers_of_gigpo() -> None:
     """Both pass state 5, at different turns; the returns from there are 0.5 (two turns ahead, gamma 0.5) and 0."""
     won = Episode(0, [0, 0, 0, 0, 1.0], [True, False, True, False, True], True, [0.0] * 5, 0.0, [0, 0, 5, 5, 6])
     lost = Episode(0, [0.0] * 5, [True, False, True, False, True], True, [0.0] * 5, 0.0, [0, 0, 4, 4, 5])
-    got = ESTIMATORS["rloo"].estimate(as_batch([won, lost], 2), Credit(gamma=0.5, step_weight=2.0))
+    got = ESTIMATORS["rloo"].estimate(as_batch([won, lost], 2), AdvantageConfig(gamma=0.5, step_weight=2.0))
     # by episode +-1, not discounted; among equal states +-0.25 at the start, +-0.5 in state 5, none in 4 and 6
     assert got.tolist() == [[1.5, 0, 2, 0, 1], [-1.5, 0, -1, 0, -2]]
 
@@ -291,7 +291,7 @@ def test_a_turn_level_advantage_compares_turns_of_the_same_number() -> None:
     mask = [True, False, True]
     early = Episode(0, [1.0, 0, 0], mask, True, [0.0] * 3, 0.0, [0] * 3)
     late = Episode(0, [0.0, 0, 0.5], mask, True, [0.0] * 3, 0.0, [0] * 3)
-    got = ESTIMATORS["rloo"].estimate(as_batch([early, late], 2), Credit(turn_level=True))
+    got = ESTIMATORS["rloo"].estimate(as_batch([early, late], 2), AdvantageConfig(turn_level=True))
     assert got.tolist() == [[0.5, 0, -0.5], [-0.5, 0, 0.5]]
 
 
@@ -309,9 +309,9 @@ def test_grpo_is_trls(scale: str, tokenizer: Any, tmp_path: Path) -> None:
 @pytest.mark.train
 def test_an_estimator_of_ones_own(tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It decides, whatever TRL would have done; it sees the whole batch and how credit is given."""
-    seen: list[tuple[Batch, Credit]] = []
+    seen: list[tuple[Batch, AdvantageConfig]] = []
 
-    def place(batch: Batch, credit: Credit) -> torch.Tensor:
+    def place(batch: Batch, credit: AdvantageConfig) -> torch.Tensor:
         seen.append((batch, credit))
         return torch.arange(len(batch.rewards)).float()
 

@@ -40,7 +40,8 @@ LOGGED = {  # by every online algorithm, at every step
     "reward", "reward_std", "frac_reward_zero_std", "entropy", "kl",
     "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean",
     "rollout/success", "rollout/score", "rollout/turns", "rollout/max_turns", "rollout/invalid_actions",
-    "rollout/cut_answers", "rollout/equal_groups", "rollout/replayed", "rollout/tokens", "rollout/tokens_per_second",
+    "rollout/truncated_answers", "rollout/zero_variance_groups", "rollout/replayed", "rollout/tokens",
+    "rollout/tokens_per_second",
     "rollout/stop/success", "rollout/stop/failure", "rollout/stop/turn_limit", "rollout/stop/token_limit",
     "rollout/stop/env_error", "time/generate", "time/env", "time/train",
 }  # fmt: skip
@@ -379,7 +380,7 @@ def test_environments_may_be_named_shortly() -> None:
         (["--kl_in", "head", "--beta", "0.1"], ["no kl_in 'head'", "loss, reward"]),
         (["--gamma", "1.5"], ["--gamma must lie in [0, 1], got 1.5"]),
         (["--discount_per", "day"], ["no discount_per 'day'", "turn, token"]),
-        (["--mask_truncated_completions"], ["--mask_cut_answers"]),
+        (["--mask_truncated_completions"], ["--mask_truncated_answers"]),
         (["--tasks", "1"], ["a rollout plays 2 groups of 2", "only 1 tasks", "--tasks 2"]),
         (["--tasks", "0"], ["tasks to train on must be at least 1; got 0"]),
         (["--env", ENV + ":0"], ["the weight of an environment is a number above 0", ENV + ":0"]),

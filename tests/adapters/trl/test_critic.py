@@ -18,7 +18,7 @@ from transformers.integrations import deepspeed
 
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
-from agentgym_trl.advantages import Batch, Credit, critic_advantages
+from agentgym_trl.advantages import AdvantageConfig, Batch, critic_advantages
 from agentgym_trl.cli.arguments import parse
 from agentgym_trl.critic import (
     Critic,
@@ -351,7 +351,7 @@ def test_a_rollout_gets_advantages_from_the_critic(bootstrap: bool, tokenizer: A
     torch.nn.init.normal_(trainer.learner.critic.head.weight, std=0.1)
     batch = first_batch(trainer)
     episodes = trainer.rollout.last
-    assert any(e.next_ids for e in episodes) and any(len(set(e.assistant_mask)) == 2 for e in episodes)
+    assert any(e.bootstrap_ids for e in episodes) and any(len(set(e.assistant_mask)) == 2 for e in episodes)
     width = batch["completion_ids"].size(1)
     values, rewards, mask = torch.zeros(8, width), torch.zeros(8, width), torch.zeros(8, width, dtype=torch.bool)
     after = torch.zeros(8)
@@ -361,10 +361,10 @@ def test_a_rollout_gets_advantages_from_the_critic(bootstrap: bool, tokenizer: A
         rewards[number, : len(e.ids)] = torch.tensor(e.rewards)
         mask[number, : len(e.ids)] = torch.tensor(e.assistant_mask).bool()
         if e.trajectory.truncated and bootstrap:
-            after[number] = value_of(trainer.learner, e.prompt_ids + e.ids + e.next_ids)
-        assert bool(e.next_ids) == e.trajectory.truncated
+            after[number] = value_of(trainer.learner, e.prompt_ids + e.ids + e.bootstrap_ids)
+        assert bool(e.bootstrap_ids) == e.trajectory.truncated
     by_hand = Batch(rewards, mask, torch.ones(8, dtype=torch.bool), 4, values, after)
-    targets = values + critic_advantages(by_hand, Credit(gamma=0.9, lam=0.8))
+    targets = values + critic_advantages(by_hand, AdvantageConfig(gamma=0.9, lam=0.8))
     assert torch.equal(batch["value_mask"], mask)
     torch.testing.assert_close(batch["old_values"][mask], values[mask], **CLOSE)
     torch.testing.assert_close(batch["value_targets"][mask], targets[mask], **CLOSE)

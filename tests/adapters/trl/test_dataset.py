@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.rollout.mixture import draw_tasks
-from agentgym_trl.columns import spec_of
 from agentgym_trl.dataset import as_dataset, make_dataset
+from agentgym_trl.trl_format import spec_of
 from tests.adapters.trl.small import DEPTH, craft
 from tests.toy import CountEnv
 from tests.trying import examples

@@ -14,8 +14,8 @@ import torch
 from agentgym_envs.core import Transition
 from agentgym_envs.rollout import TokenTrajectory
 from agentgym_trl.advantages import ESTIMATORS
+from agentgym_trl.batch import policy_logprobs
 from agentgym_trl.config import CHOICES
-from agentgym_trl.credit import policy_logprobs
 from agentgym_trl.padding import trim_padding
 from tests.adapters.trl.reference_advantages import Episode, Table, estimate, generalised
 from tests.adapters.trl.small import BrokenCraft, config, first_batch, make_trainer
@@ -67,11 +67,11 @@ class ByHand:
     def values(self, number: int, grad: bool = False) -> torch.Tensor:
         """(T + 1,) the critic's value before every token after the prompt, and of the state after a cut, else 0."""
         episode, critic = self.played[number], self.trainer.learner.critic
-        ids = torch.tensor(episode.prompt_ids + episode.ids + episode.next_ids)
+        ids = torch.tensor(episode.prompt_ids + episode.ids + episode.bootstrap_ids)
         with torch.set_grad_enabled(grad):
             read = (critic.backbone(input_ids=ids[None]).last_hidden_state[0] @ critic.head.weight[0]).float()
         before = read[len(episode.prompt_ids) - 1 :][: len(episode.ids)]
-        return torch.cat([before, read[-1:] if episode.next_ids else read.new_zeros(1)])
+        return torch.cat([before, read[-1:] if episode.bootstrap_ids else read.new_zeros(1)])
 
     def episodes(self) -> list[Episode]:
         return [self.episode(number) for number in range(len(self.played))]
@@ -118,7 +118,7 @@ class ByHand:
         turn, places = -1, []
         for t, on in enumerate(episode.assistant_mask):
             turn += on and not (t and episode.assistant_mask[t - 1])
-            if on and episode.trajectory.usable and not (self.trainer.args.mask_cut_answers and cut[turn]):
+            if on and episode.trajectory.usable and not (self.trainer.args.mask_truncated_answers and cut[turn]):
                 places.append(t)
         return places
 
@@ -148,7 +148,7 @@ LOSSES = CHOICES["loss_type"]
 CASES: list[tuple[str, dict[str, Any]]] = [
     *((name, {"loss_type": loss}) for name in ESTIMATORS for loss in ("dapo", "grpo")),
     *((name, REWARD_KL) for name in ESTIMATORS),
-    *((name, {"mask_cut_answers": True}) for name in ESTIMATORS),
+    *((name, {"mask_truncated_answers": True}) for name in ESTIMATORS),
     ("grpo", {"scale_rewards": "batch", "gamma": 0.9}),
     ("grpo", {"scale_rewards": "none", "turn_level_advantage": True}),
     ("grpo", {"step_advantage_weight": 0.5, "gamma": 0.8}),
@@ -207,7 +207,7 @@ def assert_various(played: list[TokenTrajectory]) -> None:
     usable = [episode for episode in played if episode.trajectory.usable]
     finishes = {turn.info.get("finish") for episode in usable for turn in episode.trajectory.turns}
     assert len(usable) == 7 and finishes == {"stop", "length"}
-    assert {bool(episode.next_ids) for episode in usable} == {True, False}
+    assert {bool(episode.bootstrap_ids) for episode in usable} == {True, False}
     assert len({len(episode.trajectory.turns) for episode in usable}) > 1
     assert any(0 in episode.assistant_mask for episode in usable)
 

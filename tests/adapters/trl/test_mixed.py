@@ -173,7 +173,7 @@ def test_replaced_groups_may_be_of_another_environment(tokenizer: Any, tmp_path:
         noted.update(columns)
         return [None] * len(completions)
 
-    sizes: dict[str, Any] = {"num_generations": 4, "per_device_train_batch_size": 32, "resample_equal_groups": 6}
+    sizes: dict[str, Any] = {"num_generations": 4, "per_device_train_batch_size": 32, "dynamic_sampling_retries": 6}
     trainer = make_trainer(tmp_path, tokenizer, env, data=data, extra={"reward_funcs": note}, **sizes, max_steps=1)
     trainer.train()
     first = {t.env_id for t in played(tmp_path, 0)}
@@ -181,7 +181,7 @@ def test_replaced_groups_may_be_of_another_environment(tokenizer: Any, tmp_path:
     assert {e.trajectory.env_id for e in trainer.rollout.last} == {"ScoredCraft"}
     assert noted["env"] == [ENV] * 32 and set(noted["group"]) == {"depth-1"}
     log = trainer.state.log_history[0]
-    assert log["rollout/equal_groups"] > 0 and "rollout/Count/score" not in log
+    assert log["rollout/zero_variance_groups"] > 0 and "rollout/Count/score" not in log
 
 
 @pytest.mark.train
@@ -249,7 +249,7 @@ def test_what_is_logged_is_what_was_played(tokenizer: Any, tmp_path: Path) -> No
         assert log["rollout/invalid_actions"] == pytest.approx(
             sum(turn.info["invalid_action"] is not None for turn in turns) / len(turns)
         )
-        assert log["rollout/cut_answers"] == pytest.approx(
+        assert log["rollout/truncated_answers"] == pytest.approx(
             sum(t.info["finish"] == "length" for t in turns) / len(turns)
         )
         stops = Counter(t.stop_reason for t in found)
@@ -258,6 +258,6 @@ def test_what_is_logged_is_what_was_played(tokenizer: Any, tmp_path: Path) -> No
         for t in found:
             groups.setdefault((t.env_id, t.task.id, t.seed), set()).add(t.score)
         assert len(groups) == 4
-        assert log["rollout/equal_groups"] == sum(len(scores) == 1 for scores in groups.values()) / 4
+        assert log["rollout/zero_variance_groups"] == sum(len(scores) == 1 for scores in groups.values()) / 4
         sampled = sum(sum(e.assistant_mask) for e in trainer.rollout.last)
         assert step == 0 or log["rollout/tokens"] == sampled

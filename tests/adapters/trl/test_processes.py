@@ -130,7 +130,7 @@ def test_a_process_with_nothing_to_play_keeps_the_others_company(two: Path) -> N
     """Six turns on one process and one on the other, failures and retries on one: all call as often."""
     first, second = left(two, "together")
     row = first["log"][0]
-    assert row["rollout/resampled_groups"] == 1 and row["rollout/equal_groups"] == 1.0
+    assert row["rollout/resampled_groups"] == 1 and row["rollout/zero_variance_groups"] == 1.0
     assert row["rollout/replayed"] == 3
     assert first["idle"] > 0 and second["idle"] == 0
     assert first["calls"] + first["idle"] == second["calls"] + second["idle"]

@@ -11,7 +11,7 @@ import torch
 
 from agentgym_envs.core import Transition
 from agentgym_trl.advantages import ESTIMATORS
-from agentgym_trl.credit import local_rows
+from agentgym_trl.batch import local_rows
 from tests.adapters.trl.small import ScoredCraft, first_batch, make_trainer
 
 pytestmark = pytest.mark.train

@@ -15,8 +15,8 @@ from agentgym_envs import register
 from agentgym_envs.errors import EnvError, TemplateError, UsageError
 from agentgym_envs.http.run import background_server
 from agentgym_envs.trajectory import read_trajectories
-from agentgym_trl.columns import prompt_of, spec_of
 from agentgym_trl.rollout import make_rollout_func
+from agentgym_trl.trl_format import prompt_of, spec_of
 from tests.adapters.trl.small import (
     FORGETFUL,
     ScoredCraft,
@@ -77,7 +77,7 @@ def test_a_run_over_a_server_is_the_run_without_one(tokenizer: Any, tmp_path: Pa
     with background_server(["Toy/ScoredCraft-v0"]) as url:
         remote = make_trainer(tmp_path / "remote", tokenizer, make)
         remote.train()
-        remote.rollout.lanes.close()
+        remote.rollout.runners.close()
     for name, weight in local.model.state_dict().items():
         assert torch.equal(remote.model.state_dict()[name], weight), name
     for step in range(2):

@@ -14,39 +14,39 @@ import pytest
 import torch
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.multiagent.form import is_team_record
-from agentgym_envs.multiagent.streams import split
+from agentgym_envs.multiagent.agent_trajectories import split
+from agentgym_envs.multiagent.joint_format import is_team_record
 from agentgym_envs.rollout import encode_trajectory
 from agentgym_envs.rollout.token_file import TokenFile
 from agentgym_envs.trajectory import Trajectory, line_mark
-from agentgym_envs.vector import LanePool
-from agentgym_trl.advantages import ESTIMATORS, Batch, Credit
+from agentgym_envs.vector import EnvPool
+from agentgym_trl.advantages import ESTIMATORS, AdvantageConfig, Batch
 from agentgym_trl.agentevol import EvolSettings, agentevol
-from agentgym_trl.cast import Cast, find_cast, views
 from agentgym_trl.dataset import make_dataset
 from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
 from agentgym_trl.dpo import dpo_dataset
+from agentgym_trl.dynamic_sampling import whole_groups
 from agentgym_trl.models import make_codec
 from agentgym_trl.pairs import Pair, Preference, make_pairs
-from agentgym_trl.resampling import whole_groups
 from agentgym_trl.rollout_metrics import EpisodeFacts, summarise
 from agentgym_trl.sft import sft_dataset
+from agentgym_trl.team_roles import TeamRoles, find_cast, views
 from agentgym_trl.tiny import make_tokenizer
 from tests.adapters.trl.crews import AGENTS, COOP, EASY, OPTIONS, ScoredCoop, broken_coop, team_trainer
 from tests.adapters.trl.small import craft, demonstrations, first_batch, make_small_model, played
-from tests.adapters.trl.test_resampling import logged
+from tests.adapters.trl.test_dynamic_sampling import logged
 from tests.adapters.trl.test_sft import sft_config
 
-PAIR = Cast(AGENTS, AGENTS)
-ONE_OF = Cast(AGENTS, AGENTS[1:])
+PAIR = TeamRoles(AGENTS, AGENTS)
+ONE_OF = TeamRoles(AGENTS, AGENTS[1:])
 
 
 def coop() -> gym.Env[str, str]:
     return gym.make(COOP, **OPTIONS)
 
 
-def cast_of(makers: Any, **options: Any) -> Cast:
-    pool = LanePool(makers, 1)
+def cast_of(makers: Any, **options: Any) -> TeamRoles:
+    pool = EnvPool(makers, 1)
     try:
         return find_cast(pool, [""] if callable(makers) else makers, **options)
     finally:
@@ -54,10 +54,10 @@ def cast_of(makers: Any, **options: Any) -> Cast:
 
 
 def test_places_of_a_team_are_episodes_agent_by_agent() -> None:
-    assert PAIR.group_size(6) == 3 and Cast().group_size(6) == ONE_OF.group_size(6) == 6
+    assert PAIR.group_size(6) == 3 and TeamRoles().group_size(6) == ONE_OF.group_size(6) == 6
     assert PAIR.episodes("aaaabbbb", 4) == ["a", "a", "b", "b"]
     assert PAIR.spread(["a1", "a2", "b1", "b2"], 2) == ["a1", "a2", "a1", "a2", "b1", "b2", "b1", "b2"]
-    for cast in (Cast(), ONE_OF):
+    for cast in (TeamRoles(), ONE_OF):
         assert cast.episodes("aaab", 4) == cast.spread("aaab", 4) == list("aaab")
     assert whole_groups([0, 1, 3, 4, 5], 2) == [0, 2] and whole_groups([0, 3], 1) == [0, 3]
 
@@ -71,13 +71,13 @@ def test_places_of_a_team_are_episodes_agent_by_agent() -> None:
         (PAIR, 8, 12, "is 12, and must be a multiple of --num_generations"),
     ],
 )
-def test_groups_that_cannot_be_are_refused(cast: Cast, places: int, of_process: int, says: str) -> None:
+def test_groups_that_cannot_be_are_refused(cast: TeamRoles, places: int, of_process: int, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         cast.check(places, of_process, compares=True)
 
 
 def test_groups_that_can_be_are_not() -> None:
-    Cast().check(1, 3, compares=True)  # one who plays alone is checked elsewhere
+    TeamRoles().check(1, 3, compares=True)  # one who plays alone is checked elsewhere
     ONE_OF.check(8, 12, compares=True)
     PAIR.check(2, 4, compares=False)
     for prompts in ("aaaabb", "aaabbbbb"):
@@ -86,7 +86,7 @@ def test_groups_that_can_be_are_not() -> None:
 
 
 def test_who_plays_is_found() -> None:
-    assert cast_of(craft) == Cast()
+    assert cast_of(craft) == TeamRoles()
     assert cast_of(coop) == cast_of(ScoredCoop) == PAIR
     assert cast_of(coop, train_agents=["crafter_1"]) == ONE_OF
     assert cast_of({"a": coop, "b": ScoredCoop}, train_agents=["crafter_1", "crafter_0"]) == PAIR
@@ -182,12 +182,12 @@ def test_whitening_is_by_role() -> None:
     first, second = [0, 1, 4, 5], [2, 3, 6, 7]
     for name in ("reinforce++", "reinforce++-baseline", "gae"):
         estimate = ESTIMATORS[name].estimate
-        found = estimate(batch, Credit())
+        found = estimate(batch, AdvantageConfig())
         for rows in (first, second):
             own = found[rows][batch.learned[rows]]
             assert abs(float(own.mean())) < 1e-12 and float(own.std()) == pytest.approx(1, abs=1e-6)
             alone = Batch(rewards[rows], mask[rows], usable[rows], 2, rewards[rows] * 0, rewards[rows, 0] * 0)
-            torch.testing.assert_close(found[rows], estimate(alone, Credit()))
+            torch.testing.assert_close(found[rows], estimate(alone, AdvantageConfig()))
         assert (found[~batch.learned] == 0).all()
 
 
@@ -220,7 +220,7 @@ def test_each_role_has_a_baseline_of_its_own(estimator: str, tokenizer: Any, tmp
     mean = scores.mean(1, keepdim=True)
     by_hand = {"grpo": (scores - mean) / (scores.std(1, keepdim=True) + 1e-4), "rloo": (scores - mean) * 4 / 3}
     torch.testing.assert_close(batch["advantages"], by_hand[estimator].view(-1))
-    assert logged(trainer)["frac_reward_zero_std"] == logged(trainer)["rollout/equal_groups"] == 0
+    assert logged(trainer)["frac_reward_zero_std"] == logged(trainer)["rollout/zero_variance_groups"] == 0
 
 
 @pytest.mark.train
@@ -269,7 +269,7 @@ def test_metrics_of_the_team_and_of_its_agents(tokenizer: Any, tmp_path: Path) -
     assert found["rollout/crafter_0/score"] == pytest.approx(float(scores[::2].mean()))
     assert found["rollout/crafter_1/score"] == 0
     assert found["rollout/score"] == pytest.approx(float(scores.mean()))
-    assert found["rollout/equal_groups"] == found["frac_reward_zero_std"] == 0.5
+    assert found["rollout/zero_variance_groups"] == found["frac_reward_zero_std"] == 0.5
     assert found["rollout/crafter_0/turns"] == found["rollout/turns"] == 2
 
 
@@ -298,14 +298,14 @@ def test_a_task_gives_way_only_if_it_teaches_no_role(tokenizer: Any, tmp_path: P
     first_batch(plain)
     tasks = [row.trajectory.task.id for row in plain.rollout.last]
     dull = frozenset([tasks[0]])
-    trainer = team_trainer(tmp_path / "dull", tokenizer, lambda: ScoredCoop(dull), resample_equal_groups=1)
+    trainer = team_trainer(tmp_path / "dull", tokenizer, lambda: ScoredCoop(dull), dynamic_sampling_retries=1)
     first_batch(trainer)
     found = [row.trajectory.task.id for row in trainer.rollout.last]
     assert found[8:] == tasks[8:] and len(set(found[:8])) == 1 and found[0] not in tasks
-    assert logged(trainer)["rollout/equal_groups"] == 0.5 and logged(trainer)["rollout/resampled_groups"] == 1
+    assert logged(trainer)["rollout/zero_variance_groups"] == 0.5 and logged(trainer)["rollout/resampled_groups"] == 1
     assert (last_scores(trainer, 4).std(1) > 0).all()
 
-    poor = team_trainer(tmp_path / "poor", tokenizer, lambda: ScoredCoop(poor="crafter_0"), resample_equal_groups=1)
+    poor = team_trainer(tmp_path / "poor", tokenizer, lambda: ScoredCoop(poor="crafter_0"), dynamic_sampling_retries=1)
     first_batch(poor)
     assert [row.trajectory.task.id for row in poor.rollout.last] == tasks
     assert logged(poor)["rollout/resampled_groups"] == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentgym_envs.multiagent.streams import split
+from agentgym_envs.multiagent.agent_trajectories import split
 from agentgym_trl.models import load_model
 from tests.adapters.trl.crews import AGENTS, COOP, EASY, OPTIONS
 from tests.adapters.trl.small import metrics, played

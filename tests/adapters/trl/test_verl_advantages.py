@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from agentgym_trl.advantages import ESTIMATORS, Batch, Credit, token_returns, value_targets, whiten
+from agentgym_trl.advantages import ESTIMATORS, AdvantageConfig, Batch, token_returns, value_targets, whiten
 
 pytestmark = pytest.mark.slow
 
@@ -61,8 +61,8 @@ def as_batch(case: Case) -> Batch:
     return Batch(case["rewards"], case["mask"], usable, case["group_size"], case["values"], nothing)
 
 
-def as_credit(case: Case, **more: Any) -> Credit:
-    return Credit(gamma=case["gamma"], lam=case["lam"], discount_per="token", **more)
+def as_credit(case: Case, **more: Any) -> AdvantageConfig:
+    return AdvantageConfig(gamma=case["gamma"], lam=case["lam"], discount_per="token", **more)
 
 
 def assert_same(ours: torch.Tensor, theirs: torch.Tensor, mask: torch.Tensor) -> None:
@@ -83,16 +83,16 @@ def test_what_is_credited_by_token_is_the_same(name: str, answered: Answered) ->
 def test_what_compares_episodes_is_the_same(name: str, answered: Answered) -> None:
     """verl discounts nothing there."""
     for case, theirs in answered:
-        assert_same(ESTIMATORS[name].estimate(as_batch(case), Credit()), theirs[name], case["mask"])
+        assert_same(ESTIMATORS[name].estimate(as_batch(case), AdvantageConfig()), theirs[name], case["mask"])
 
 
 def test_grpo_is_the_same_but_for_what_is_added_to_the_deviation(answered: Answered) -> None:
     for case, theirs in answered:
         totals = case["rewards"].sum(1).view(-1, case["group_size"])
         deviation = totals.std(1).repeat_interleave(case["group_size"])
-        ours = ESTIMATORS["grpo"].estimate(as_batch(case), Credit()) * (deviation + 1e-4)
+        ours = ESTIMATORS["grpo"].estimate(as_batch(case), AdvantageConfig()) * (deviation + 1e-4)
         assert_same(ours, theirs["grpo"] * (deviation + 1e-6)[:, None], case["mask"])
-        plain = ESTIMATORS["grpo"].estimate(as_batch(case), Credit(scale="none"))
+        plain = ESTIMATORS["grpo"].estimate(as_batch(case), AdvantageConfig(scale="none"))
         assert_same(plain, theirs["dr_grpo"], case["mask"])
 
 

@@ -57,7 +57,7 @@ def tokenizer() -> Any:
 def forget_sessions() -> Iterator[None]:
     """A process has one session in a run; here every test has its own."""
     yield
-    if module := sys.modules.get("agentgym_verl.session"):
+    if module := sys.modules.get("agentgym_verl.episode_runner"):
         while module._sessions:
             module._sessions.popitem()[1][1].close()
 

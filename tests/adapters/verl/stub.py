@@ -22,9 +22,9 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from verl.workers.rollout.replica import TokenOutput
 
 from agentgym_verl import plugin
+from agentgym_verl.episode_runner import EpisodeRunner, session_of
 from agentgym_verl.loop import GymAgentLoop
 from agentgym_verl.rows import Row
-from agentgym_verl.session import Session, session_of
 from tests import toy_envs  # noqa: F401  (registers the ids)
 
 __all__ = [
@@ -180,7 +180,7 @@ class Worker(_Remote):  # type: ignore[misc]
         return await loop.run({"temperature": 1.0, "logprobs": True}, **columns)
 
     @property
-    def session(self) -> Session:
+    def session(self) -> EpisodeRunner:
         return session_of(self.config, self.tokenizer)
 
     async def _play(self, batch: Any) -> None:

@@ -109,8 +109,8 @@ class Policy:
 
 
 def through_trl(name: str, limits: dict[str, int], tokenizer: Any, logprob: Any) -> dict[str, Any]:
-    from agentgym_trl.columns import prompt_of
     from agentgym_trl.rollout import make_rollout_func
+    from agentgym_trl.trl_format import prompt_of
 
     env_id, kwargs, _ = ENVS[name]
     rollout = make_rollout_func(
@@ -237,7 +237,7 @@ def test_both_give_the_same_advantages(
     import torch
     from omegaconf import OmegaConf
 
-    from agentgym_trl.advantages import ESTIMATORS, Batch, Credit
+    from agentgym_trl.advantages import ESTIMATORS, AdvantageConfig, Batch
 
     limits = {**LIMITS["wide"], "turns": 7}
     trl = through_trl(name, limits, tokenizer, stub.logprob)
@@ -251,7 +251,7 @@ def test_both_give_the_same_advantages(
         algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": gamma, "lam": lam})
         for ours, theirs in NAMES.items():
             grouped = ESTIMATORS[ours].grouped
-            credit = Credit() if grouped else Credit(gamma=gamma, lam=lam, discount_per="token")
+            credit = AdvantageConfig() if grouped else AdvantageConfig(gamma=gamma, lam=lam, discount_per="token")
             found = ESTIMATORS[ours].estimate(batch, credit)
             found = found[:, None] * mask if found.dim() == 1 else found
             expected = verl_advantages(verl, uids, values, theirs, algorithm)
@@ -267,9 +267,9 @@ def test_both_compare_what_is_left_of_a_group(make_worker: Any, stub: Any, token
     import torch
     from omegaconf import OmegaConf
 
-    from agentgym_trl.advantages import ESTIMATORS, Batch, Credit
-    from agentgym_trl.columns import prompt_of
+    from agentgym_trl.advantages import ESTIMATORS, AdvantageConfig, Batch
     from agentgym_trl.rollout import make_rollout_func
+    from agentgym_trl.trl_format import prompt_of
 
     codec, end = ChatCodec(tokenizer), 259
     crash = codec.encode_answer("crash")
@@ -291,7 +291,7 @@ def test_both_compare_what_is_left_of_a_group(make_worker: Any, stub: Any, token
     left = [key for key in keys if key in queue.rows]
     rows, uids = [queue.rows[key] for key in left], [key[0] for key in left]
     for name in ("rloo", "reinforce++"):
-        found = ESTIMATORS[name].estimate(batch, Credit(discount_per="token"))
+        found = ESTIMATORS[name].estimate(batch, AdvantageConfig(discount_per="token"))
         found = (found[:, None] * mask if found.dim() == 1 else found)[usable]
         values = torch.zeros(len(rows), mask.size(1))
         algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": 1.0})

@@ -67,7 +67,7 @@ def test_an_episode_by_hand(make_worker: Any, stub: Any) -> None:
             "turns": 2.0,
             "max_turns": 2.0,
             "invalid_actions": 0.0,
-            "cut_answers": 0.0,
+            "truncated_answers": 0.0,
             "success/small": 0.0,
             "score/small": 2 / 3,
         }
@@ -145,7 +145,7 @@ def test_a_cut_answer_gets_its_end_outside_the_mask(make_worker: Any, stub: Any)
     assert ids(row)[begin:cut] == [33, 33, 33] and ids(row)[cut] == END
     assert row["response_mask"][cut] == 0 and ids(row)[first] != END
     assert ids(row)[odd - 1 : odd + 1] == [257, END]  # another token than the template's ended it
-    assert queue.told("0_0_0")["cut_answers"] == pytest.approx(2 / 4)
+    assert queue.told("0_0_0")["truncated_answers"] == pytest.approx(2 / 4)
     assert queue.told("0_0_0")["invalid_actions"] == pytest.approx(1 / 4)
 
 

@@ -24,9 +24,9 @@ import ray
 
 from agentgym_envs import make_vec, register
 from agentgym_envs.errors import EnvError, EpisodeOver, NoOracle, SessionLost, UnknownTask, UsageError
-from agentgym_envs.hosting import TwinEnv
-from agentgym_envs.hosting.twin import Ask
-from agentgym_envs.vector import Lane, LanePool
+from agentgym_envs.hosting import RemoteEnv
+from agentgym_envs.hosting.remote_env import Request
+from agentgym_envs.vector import EnvPool, EnvRunner
 from agentgym_verl.ray_hosts import RayPool
 from tests.adapters.verl.two_nodes import ENVS, TwoNodes, two_nodes
 from tests.toy_envs import HERE
@@ -51,13 +51,13 @@ def pool(nodes: TwoNodes) -> Iterator[RayPool]:
         yield pool
 
 
-def begun(pool: RayPool, env_id: str = TRICKY) -> TwinEnv:
-    twin = TwinEnv(env_id, pool, {})
+def begun(pool: RayPool, env_id: str = TRICKY) -> RemoteEnv:
+    twin = RemoteEnv(env_id, pool, {})
     assert twin.reset(seed=0, options=NINE)[1]["stop_reason"] is None
     return twin
 
 
-def pid_of(twin: TwinEnv) -> int:
+def pid_of(twin: RemoteEnv) -> int:
     return int(twin.step("who")[0].split()[0])
 
 
@@ -81,7 +81,7 @@ def whole_episode(env: gym.Env[str, str], task: str) -> list[Any]:
 def test_whole_episodes_are_those_of_a_local_environment(
     nodes: TwoNodes, pool: RayPool, env_id: str, task: str | None
 ) -> None:
-    with closing(gym.make(f"AgentGym/{env_id}-v0")) as local, closing(TwinEnv(local.spec.id, pool, {})) as twin:  # type: ignore[union-attr]
+    with closing(gym.make(f"AgentGym/{env_id}-v0")) as local, closing(RemoteEnv(local.spec.id, pool, {})) as twin:  # type: ignore[union-attr]
         task = task or local.unwrapped.tasks.take(1, split="test", seed=1)[0].id  # type: ignore[attr-defined]
         ours, theirs = whole_episode(twin, task), whole_episode(local, task)
     assert json.dumps(ours) == json.dumps(theirs)
@@ -89,7 +89,7 @@ def test_whole_episodes_are_those_of_a_local_environment(
 
 
 def test_errors_are_of_the_same_class(pool: RayPool) -> None:
-    twin = TwinEnv(TRICKY, pool, {})
+    twin = RemoteEnv(TRICKY, pool, {})
     with pytest.raises(UnknownTask, match="no task"):
         twin.reset(options={"task": "count/77"})
     with pytest.raises(EpisodeOver):
@@ -99,7 +99,7 @@ def test_errors_are_of_the_same_class(pool: RayPool) -> None:
     assert twin.reset(seed=0, options={"task": "count/0"})[1]["error"] == "EnvError: no power"
     for env_id, options in (("AgentGym/NoSuch-v0", {}), (TRICKY, {"colour": "red"}), (TRICKY, {"split": "dev"})):
         with pytest.raises(UsageError):
-            TwinEnv(env_id, pool, options)
+            RemoteEnv(env_id, pool, options)
     assert [len(host.sessions) for host in pool.hosts] == [1]
 
 
@@ -110,12 +110,12 @@ class Local:
 def test_what_another_node_cannot_know_is_refused(pool: RayPool) -> None:
     register("Toy/Main-v0", "__main__:Toy")
     with pytest.raises(UsageError, match="put it in a module"):
-        TwinEnv("Toy/Main-v0", pool, {})
+        RemoteEnv("Toy/Main-v0", pool, {})
     with pytest.raises(UsageError, match="can be pickled"):
-        TwinEnv(TRICKY, pool, {"instructions": threading.Lock()})
+        RemoteEnv(TRICKY, pool, {"instructions": threading.Lock()})
     unknown = type("Unknown", (), {"__module__": "no_such_module", "__reduce__": lambda _: "Unknown"})
     with pytest.raises(UsageError, match="can be pickled"):
-        TwinEnv(TRICKY, pool, {"instructions": unknown()})
+        RemoteEnv(TRICKY, pool, {"instructions": unknown()})
     assert begun(pool).step("up")[0] == "1"
 
 
@@ -127,17 +127,17 @@ def test_options_of_a_class_that_only_this_process_has(pool: RayPool, monkeypatc
     module.Thing = type("Thing", (), {"__module__": "only_here"})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "only_here", module)
     with pytest.raises(UsageError, match=r"a node of the Ray cluster cannot read the options .*'only_here'"):
-        TwinEnv(TRICKY, pool, {"instructions": module.Thing()})
+        RemoteEnv(TRICKY, pool, {"instructions": module.Thing()})
     assert begun(pool).step("up")[0] == "1"
 
 
 def test_an_id_that_only_this_process_has_registered_is_known_there(pool: RayPool) -> None:
     register("Toy/OnlyHere-v0", "tests.toy:CountEnv")
-    twin = TwinEnv("Toy/OnlyHere-v0", pool, {})
+    twin = RemoteEnv("Toy/OnlyHere-v0", pool, {})
     assert twin.reset(seed=1) == gym.make("Toy/OnlyHere-v0").reset(seed=1)
 
 
-@pytest.mark.parametrize("arguments", [{"hosts": 0}, {"workers": 1.5}, {"patience": 0}])
+@pytest.mark.parametrize("arguments", [{"hosts": 0}, {"workers": 1.5}, {"connect_timeout": 0}])
 def test_arguments_that_cannot_be(arguments: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(arguments))):
         RayPool(**arguments)
@@ -146,9 +146,9 @@ def test_arguments_that_cannot_be(arguments: dict[str, Any]) -> None:
 def test_sessions_go_to_the_host_with_the_fewest(nodes: TwoNodes) -> None:
     with closing(RayPool(2, 1, ENVS)) as pool:
         assert pool.hosts == []
-        first = TwinEnv(TRICKY, pool, {})
+        first = RemoteEnv(TRICKY, pool, {})
         until(lambda: len(pool.hosts) == 2)
-        twins = [TwinEnv(TRICKY, pool, {}) for _ in range(5)]
+        twins = [RemoteEnv(TRICKY, pool, {}) for _ in range(5)]
         assert [len(host.sessions) for host in pool.hosts] == [3, 3]
         for twin in (first, *twins):
             twin.close()
@@ -163,7 +163,7 @@ def test_sessions_go_to_the_host_with_the_fewest(nodes: TwoNodes) -> None:
 def nodes_of(placement: str) -> tuple[str, set[str | None]]:
     """The node of the caller, and those of two hosts."""
     with closing(RayPool(2, 1, placement, cpus=0)) as pool:
-        TwinEnv(TRICKY, pool, {})
+        RemoteEnv(TRICKY, pool, {})
         until(lambda: len(pool.hosts) == 2)
         return ray.get_runtime_context().get_node_id(), {host.node for host in pool.hosts}
 
@@ -188,23 +188,23 @@ def test_a_failure_costs_one_episode(pool: RayPool) -> None:
 
 
 def test_a_hung_environment_costs_its_worker_only(pool: RayPool) -> None:
-    lane, other = Lane(lambda: TwinEnv(TRICKY, pool, {})), begun(pool)
-    asyncio.run(lane.ask(Ask("reset", seed=0, options=NINE), 60))
-    pid, host = int(asyncio.run(lane.ask(Ask("step", "who"), 60))[0].split()[0]), pool.hosts[0]
+    runner, other = EnvRunner(lambda: RemoteEnv(TRICKY, pool, {})), begun(pool)
+    asyncio.run(runner.ask(Request("reset", seed=0, options=NINE), 60))
+    pid, host = int(asyncio.run(runner.ask(Request("step", "who"), 60))[0].split()[0]), pool.hosts[0]
     began = time.monotonic()
-    info = asyncio.run(lane.ask(Ask("step", "hang"), 0.5))[4]
+    info = asyncio.run(runner.ask(Request("step", "hang"), 0.5))[4]
     assert time.monotonic() - began < 20 and info["stop_reason"] == "env_error"
     until(lambda: not psutil.pid_exists(pid))
     assert other.step("up")[0] == "1" and pool.hosts == [host]
-    assert asyncio.run(lane.ask(Ask("reset", seed=0, options=NINE), 60))[1]["stop_reason"] is None
-    lane.close()
+    assert asyncio.run(runner.ask(Request("reset", seed=0, options=NINE), 60))[1]["stop_reason"] is None
+    runner.close()
 
 
 def test_slow_environments_hold_up_no_other(pool: RayPool) -> None:
     slow, other = [begun(pool, SLOW) for _ in range(3)], begun(pool)
     answers: list[Any] = []
     for twin in slow:
-        posted = twin.posted(Ask("step", "sleep 3"), answers.append)
+        posted = twin.posted(Request("step", "sleep 3"), answers.append)
         assert posted is not None
         posted[0].post([posted[1]])
         time.sleep(0.1)  # a frame each
@@ -218,10 +218,10 @@ def test_a_node_that_is_lost_ends_its_episodes_and_another_takes_the_next(
     nodes: TwoNodes, caplog: pytest.LogCaptureFixture
 ) -> None:
     third = nodes.add(lost=1)
-    with closing(RayPool(1, 2, "lost", patience=120)) as pool:
+    with closing(RayPool(1, 2, "lost", connect_timeout=120)) as pool:
         twins = [begun(pool) for _ in range(3)]
         answers: list[Any] = []
-        posted = twins[0].posted(Ask("step", "hang"), answers.append)
+        posted = twins[0].posted(Request("step", "hang"), answers.append)
         assert posted is not None
         posted[0].post([posted[1]])
         nodes.kill(third)
@@ -243,12 +243,12 @@ def test_a_node_that_is_lost_ends_its_episodes_and_another_takes_the_next(
 
 
 def test_what_no_node_has_room_for_is_said(nodes: TwoNodes) -> None:
-    with closing(RayPool(1, 2, "moon", patience=1.5)) as pool:
+    with closing(RayPool(1, 2, "moon", connect_timeout=1.5)) as pool:
         began = time.monotonic()
         with pytest.raises(EnvError, match=r"within 1.5 s: each asks Ray for 2 CPU, 1 moon .* 0 moon \(0 free"):
-            TwinEnv(TRICKY, pool, {})
+            RemoteEnv(TRICKY, pool, {})
         assert time.monotonic() - began < 10
-    with closing(RayPool(3, 15, "spread", patience=60)) as pool:
+    with closing(RayPool(3, 15, "spread", connect_timeout=60)) as pool:
         twins = [begun(pool) for _ in range(4)]
         assert [len(host.sessions) for host in pool.hosts] == [len(twins)], "one has room, and is used without delay"
 
@@ -256,10 +256,10 @@ def test_what_no_node_has_room_for_is_said(nodes: TwoNodes) -> None:
 def test_a_host_that_cannot_start_is_said(nodes: TwoNodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentgym_verl.ray_hosts.EnvHost", _Broken)
     with (
-        closing(RayPool(1, 2, ENVS, patience=60)) as pool,
+        closing(RayPool(1, 2, ENVS, connect_timeout=60)) as pool,
         pytest.raises(EnvError, match=r"a host could not be started: .* lacks a package"),
     ):
-        TwinEnv(TRICKY, pool, {})
+        RemoteEnv(TRICKY, pool, {})
 
 
 class _Broken:
@@ -284,7 +284,7 @@ def test_closing_leaves_no_process(nodes: TwoNodes) -> None:
     assert twin.step("up")[4]["stop_reason"] == "env_error"
     assert "closed" in twin.reset(seed=0)[1]["error"]
     with pytest.raises(EnvError, match="closed"):
-        TwinEnv(TRICKY, pool, {})
+        RemoteEnv(TRICKY, pool, {})
 
 
 def test_a_pool_that_is_forgotten_ends(nodes: TwoNodes) -> None:
@@ -309,7 +309,7 @@ class _Owner:
 
     async def begin(self) -> list[int]:
         self.pool = RayPool(1, 2, ENVS)
-        self.lanes = LanePool({"toy": lambda: TwinEnv(TRICKY, self.pool, {})}, 64)
+        self.runners = EnvPool({"toy": lambda: RemoteEnv(TRICKY, self.pool, {})}, 64)
         pid = int((await self._episode("who"))[0].split()[0])
         return [pid, psutil.Process(pid).ppid()]
 
@@ -331,16 +331,16 @@ class _Owner:
         return list(stops), longest
 
     async def _whole(self) -> str:
-        async with self.lanes.lease("toy") as lane:
-            _, info = await lane.ask(Ask("reset", seed=0, options=NINE), 60)
+        async with self.runners.lease("toy") as runner:
+            _, info = await runner.ask(Request("reset", seed=0, options=NINE), 60)
             while info["stop_reason"] is None:
-                info = (await lane.ask(Ask("step", "up"), 60))[4]
+                info = (await runner.ask(Request("step", "up"), 60))[4]
         return str(info["stop_reason"])
 
     async def _episode(self, action: str) -> Any:
-        async with self.lanes.lease("toy") as lane:
-            await lane.ask(Ask("reset", seed=0, options=NINE), 60)
-            return await lane.ask(Ask("step", action), 60)
+        async with self.runners.lease("toy") as runner:
+            await runner.ask(Request("reset", seed=0, options=NINE), 60)
+            return await runner.ask(Request("step", action), 60)
 
 
 def test_from_within_the_event_loop_of_an_actor(nodes: TwoNodes) -> None:
@@ -353,7 +353,7 @@ def test_from_within_the_event_loop_of_an_actor(nodes: TwoNodes) -> None:
 
 
 def test_two_hundred_episodes_in_flight(pool: RayPool) -> None:
-    with closing(make_vec("Toy/Tricky-v0", 200, opener=pool, infos="list")) as envs:
+    with closing(make_vec("Toy/Tricky-v0", 200, provider=pool, infos="list")) as envs:
         envs.reset(seed=list(range(200)), options=NINE)
         for turn in range(1, 10):
             observations, _, terminated, truncated, infos = envs.step(["up"] * 200)

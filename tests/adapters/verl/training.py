@@ -121,7 +121,7 @@ def launch(
             _wait(process, began + seconds, until)
             ended = process.poll() is not None
         finally:
-            killed = _end_all(mark[_MARK], patience=0 if process.poll() is None else 60)
+            killed = _end_all(mark[_MARK], connect_timeout=0 if process.poll() is None else 60)
     run = Run(folder, process.wait(), time.monotonic() - began, _read_metrics(metrics), killed)
     assert ended, f"it had not ended after {seconds} s:\n{run.log}"
     return run
@@ -145,9 +145,9 @@ def _ray_folder() -> Iterator[str]:
         shutil.rmtree(temp, ignore_errors=True)
 
 
-def _end_all(mark: str, patience: float) -> list[str]:
+def _end_all(mark: str, connect_timeout: float) -> list[str]:
     """Ray's processes end by themselves a moment after the one that started them; says which did not."""
-    deadline, killed = time.monotonic() + patience, set[str]()
+    deadline, killed = time.monotonic() + connect_timeout, set[str]()
     while left := [process for process in psutil.process_iter() if _has_mark(process, mark)]:
         if time.monotonic() > deadline:
             killed.update(name for process in left if (name := _kill(process)))

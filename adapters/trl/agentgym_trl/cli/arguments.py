@@ -20,7 +20,7 @@ from trl import ModelConfig, TrlParser
 
 from agentgym_envs.cli.common import full_name
 from agentgym_envs.errors import UsageError
-from agentgym_trl.refusals import refusals
+from agentgym_trl.error_messages import refusals
 
 _Config = TypeVar("_Config")
 

@@ -18,9 +18,9 @@ from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import only_environment
 from agentgym_trl.cli.runs import model_name, run, run_settings
 from agentgym_trl.dpo import make_dpo_trainer
+from agentgym_trl.error_messages import refusals
 from agentgym_trl.models import load_tokenizer, make_codec, read_template
 from agentgym_trl.pairs import PairSet, Preference, load_trajectories, make_pairs
-from agentgym_trl.refusals import refusals
 
 
 @dataclass

@@ -9,7 +9,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.multiagent.joint import is_team
 from agentgym_envs.rollout.mixture import Member, read_env_kwargs, read_mixture
 from agentgym_trl.cli.arguments import EnvArguments
-from agentgym_trl.refusals import team_refused
+from agentgym_trl.error_messages import team_refused
 
 
 def environments(arguments: EnvArguments) -> list[Member]:

@@ -13,8 +13,8 @@ from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import environments, makers
 from agentgym_trl.cli.runs import model_name, run, run_settings
 from agentgym_trl.dataset import as_dataset
+from agentgym_trl.error_messages import refusals
 from agentgym_trl.models import load_tokenizer, make_codec, read_template
-from agentgym_trl.refusals import refusals
 from agentgym_trl.trainer import AgentConfig, AgentTrainer
 
 

@@ -17,8 +17,8 @@ from agentgym_trl.cli.environments import only_environment
 from agentgym_trl.cli.runs import model_name, run, run_settings
 from agentgym_trl.conversations import read_demonstrations
 from agentgym_trl.demonstrations import oracle_demonstrations
+from agentgym_trl.error_messages import refusals
 from agentgym_trl.models import load_tokenizer, make_codec, read_template
-from agentgym_trl.refusals import refusals
 from agentgym_trl.sft import Demonstration, make_sft_trainer
 
 

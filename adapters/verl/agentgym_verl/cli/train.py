@@ -10,7 +10,7 @@ import typer
 from agentgym_envs.cli.common import names_of
 from agentgym_verl.cli import options as opt
 from agentgym_verl.cli.runs import OUT, Played, Run
-from agentgym_verl.places import BACKENDS
+from agentgym_verl.env_backends import BACKENDS
 
 Algorithm = Annotated[str, typer.Argument(metavar="ALGORITHM", help="grpo, rloo, reinforce++ or ppo.")]
 Overrides = Annotated[

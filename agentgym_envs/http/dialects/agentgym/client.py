@@ -195,7 +195,7 @@ class AgentGymEnv(TextEnv):
         *,
         token: str | None = None,
         timeout: float = 120.0,
-        patience: float = 10.0,
+        connect_timeout: float = 10.0,
         rules: str = "",
         grammars: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS,
         split: str | None = None,
@@ -208,7 +208,7 @@ class AgentGymEnv(TextEnv):
             urls: addresses under which `/create` lies; taken in turns.
             token: sent as `Authorization: Bearer`, if any.
             timeout: seconds that a server may be silent.
-            patience: seconds to look for a server that answers and has room.
+            connect_timeout: seconds to look for a server that answers and has room.
             rules: what a system prompt says of the world.
             grammars: by name, what the grammar may be.
             split: what a reset without a task draws from; None is all.
@@ -223,7 +223,7 @@ class AgentGymEnv(TextEnv):
         self.tasks, self.rules, self.grammars = IndexTasks(f"{scenario}-agentgym", rows_of(scenario)), rules, grammars
         super().__init__(split=split, **options)
         self._protocol = PROTOCOLS[scenario]()
-        self._urls, self._token, self._timeout, self._patience = tuple(urls), token, timeout, patience
+        self._urls, self._token, self._timeout, self._connect_timeout = tuple(urls), token, timeout, connect_timeout
         self._place: Place | None = None
         self._connect()
         self._place = self._open()
@@ -276,7 +276,7 @@ class AgentGymEnv(TextEnv):
 
     def _open(self) -> Place:
         """A new environment on the first server that makes one. Raises EnvError."""
-        end, start = time.monotonic() + self._patience, next(_turns)
+        end, start = time.monotonic() + self._connect_timeout, next(_turns)
         urls = [self._urls[(start + place) % len(self._urls)].rstrip("/") for place in range(len(self._urls))]
         while True:
             for url in urls:

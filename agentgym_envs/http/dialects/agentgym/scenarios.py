@@ -25,7 +25,7 @@ from agentgym_envs.http.protocol import BadRequest
 from agentgym_envs.sciworld.tasks import agentgym_task as sciworld_task
 
 Call = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-"""Asks the environment for a verb."""
+"""Asks the environment for a method."""
 
 
 def whole(body: Mapping[str, Any], key: str, default: int | None = None) -> int:

@@ -31,7 +31,7 @@ Body = Mapping[str, Any]
 Work = Callable[[Body], Awaitable[Any]]
 
 
-class Desk:
+class SessionTable:
     """The handlers of one scenario, and the table of its environments by number."""
 
     def __init__(self, server: EnvServer, scenario: Scenario, env_id: str) -> None:
@@ -179,8 +179,8 @@ class Desk:
         slot.begin(index, reply)
 
     def _caller(self, slot: Slot) -> Callable[[str, Mapping[str, Any]], Awaitable[Any]]:
-        def call(verb: str, arguments: Mapping[str, Any]) -> Awaitable[Any]:
-            return self._server.sessions.call(slot.token, verb, arguments)
+        def call(method: str, arguments: Mapping[str, Any]) -> Awaitable[Any]:
+            return self._server.sessions.call(slot.token, method, arguments)
 
         return call
 
@@ -218,7 +218,9 @@ def agentgym_mount(env_ids: Mapping[str, str] | None = None) -> Callable[[EnvSer
         if not chosen:
             known = ", ".join(f"{prefix}-..." for prefix in PREFIXES.values())
             raise UsageError(f"none of {', '.join(served)} is an environment that AgentGym has too ({known})")
-        desks = [Desk(server, scenario(), chosen[scenario.name]) for scenario in SCENARIOS if scenario.name in chosen]
+        desks = [
+            SessionTable(server, scenario(), chosen[scenario.name]) for scenario in SCENARIOS if scenario.name in chosen
+        ]
         routes = [route for desk in desks for route in desk.routes(f"{_MOUNT}/{desk._scenario.name}")]
         return routes + (desks[0].routes("") if len(served) == 1 else [])
 

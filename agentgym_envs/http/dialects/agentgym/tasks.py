@@ -42,10 +42,10 @@ class IndexTasks(TaskSet):
             f"{max(row.indices[-1] for row in self.rows) + 1}"
         )
 
-    def draw(self, ticket: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The task at place `ticket` modulo the number of tasks of that split and those groups."""
+    def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
+        """The task at place `key` modulo the number of tasks of that split and those groups."""
         rows = self._select(split, groups)
-        return self._at(rows, ticket % _count(rows))
+        return self._at(rows, key % _count(rows))
 
     def take(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0

@@ -126,19 +126,19 @@ class Player:
             raise UsageError(f"there are {len(rows)} tasks of that split, so there is none of index {fields.index}")
         return {"task": rows[fields.index]["id"]}
 
-    async def _ask_anew(self, options: dict[str, Any], verb: str, arguments: Mapping[str, Any]) -> Any:
+    async def _ask_anew(self, options: dict[str, Any], method: str, arguments: Mapping[str, Any]) -> Any:
         """Ask where a session may be replaced, because it was lost or was made with other options."""
         if self._session is not None and self._session.options == options:
             try:
-                return await self._ask(self._session, verb, arguments)
+                return await self._ask(self._session, method, arguments)
             except SessionLost:
                 pass
-        return await self._ask(await self.open(options), verb, arguments)
+        return await self._ask(await self.open(options), method, arguments)
 
-    async def _ask(self, session: Session, verb: str, arguments: Mapping[str, Any]) -> Any:
+    async def _ask(self, session: Session, method: str, arguments: Mapping[str, Any]) -> Any:
         began = time.perf_counter()
-        reply = await self._server.sessions.call(session.token, verb, arguments)
-        self._server.metrics.called(verb, time.perf_counter() - began)
+        reply = await self._server.sessions.call(session.token, method, arguments)
+        self._server.metrics.called(method, time.perf_counter() - began)
         return reply
 
     def _failed(self, info: Mapping[str, Any], error: EnvError) -> dict[str, Any]:

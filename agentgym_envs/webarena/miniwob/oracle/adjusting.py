@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agentgym_envs.webarena.actions import Action, Press, Scroll
 from agentgym_envs.webarena.browser.view import Element
-from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, number
+from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, number
 
 
 def slide(handle: Element, state: Sequence[int], wanted: int) -> Press | None:
@@ -22,13 +22,13 @@ def slide(handle: Element, state: Sequence[int], wanted: int) -> Press | None:
     return Press(keys[0] if abs(way) >= page > 1 else keys[1], handle.id)
 
 
-def slider(sight: Sight) -> Action:
+def slider(sight: WidgetReader) -> Action:
     """One slider. Peeks at its ends, which only trying tells."""
     (wanted,) = sight.asks(r"Select (-?\d+) with")
     return slide(sight.one("slider"), sight.peek[0], int(wanted)) or click(sight.one("button", "Submit"))
 
 
-def sliders(sight: Sight) -> Action:
+def sliders(sight: WidgetReader) -> Action:
     """Three sliders."""
     (text,) = sight.asks(r"combination \[(.+)\]")
     wanted = map(int, text.split(","))
@@ -36,7 +36,7 @@ def sliders(sight: Sight) -> Action:
     return next(filter(None, moves), None) or click(sight.one("button", "Submit"))
 
 
-def spinner(sight: Sight) -> Action:
+def spinner(sight: WidgetReader) -> Action:
     """A field that takes arrow keys only."""
     (wanted,) = sight.asks(r"Select (-?\d+) with")
     field = sight.fields[0]
@@ -44,7 +44,7 @@ def spinner(sight: Sight) -> Action:
     return Press("ArrowUp" if way > 0 else "ArrowDown", field.id) if way else click(sight.one("button", "Submit"))
 
 
-def scrolled_text(sight: Sight) -> Action:
+def scrolled_text(sight: WidgetReader) -> Action:
     """A text that is scrolled to an end. Peeks at where it is: an agent scrolls until it is told that it is there."""
     down = "bottom" in sight.goal
     top, most = sight.peek

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agentgym_envs.webarena.actions import Action
 from agentgym_envs.webarena.browser.view import Element
-from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, number, on
+from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, number, on
 
 
 def tick(boxes: Iterable[Element], wanted: Iterable[str], state: str, button: Element) -> Action:
@@ -17,14 +17,14 @@ def tick(boxes: Iterable[Element], wanted: Iterable[str], state: str, button: El
     return click(next((box for box in boxes if on(box, state) != (box.name in names)), button))
 
 
-def option(sight: Sight) -> Action:
+def option(sight: WidgetReader) -> Action:
     """One option of a drop-down list."""
     (name,) = sight.asks("Select (.+) from the list and click Submit")
     chosen = sight.one("option", name)
     return click(sight.one("button", "Submit") if on(chosen, "selected") else chosen)
 
 
-def options(sight: Sight) -> Action:
+def options(sight: WidgetReader) -> Action:
     """One or two options of a longer list; names may hold commas."""
     (text,) = sight.asks("Select (.+) from the scroll list and click Submit")
     rows = sight.all("option")
@@ -33,19 +33,19 @@ def options(sight: Sight) -> Action:
     return tick(rows, wanted, "selected", sight.one("button", "Submit"))
 
 
-def radio(sight: Sight) -> Action:
+def radio(sight: WidgetReader) -> Action:
     """One radio button."""
     (name,) = sight.asks("Select (.+) and click Submit")
     return tick([sight.one("radio", name)], [name], "checked", sight.one("button", "Submit"))
 
 
-def checkboxes(sight: Sight) -> Action:
+def checkboxes(sight: WidgetReader) -> Action:
     """Those that are listed, or none."""
     (text,) = sight.asks("Select (.+) and click Submit")
     return tick(sight.all("checkbox"), text.split(", "), "checked", sight.one("button", "Submit"))
 
 
-def similar_words(sight: Sight) -> Action:
+def similar_words(sight: WidgetReader) -> Action:
     """Those that mean what the listed ones do. Peeks at the page's own table of words."""
     (text,) = sight.asks("Select words similar to (.+) and click Submit")
     asked = set(text.split(", "))
@@ -53,7 +53,7 @@ def similar_words(sight: Sight) -> Action:
     return tick(sight.all("checkbox"), wanted, "checked", sight.one("button", "Submit"))
 
 
-def odd_or_even(sight: Sight) -> Action:
+def odd_or_even(sight: WidgetReader) -> Action:
     """Between two buttons stands the number that they are about."""
     body = sight.body
     for left, middle, right in zip(body, body[1:], body[2:], strict=False):
@@ -72,7 +72,7 @@ class _Dish(NamedTuple):
     add: Element
 
 
-def food(sight: Sight) -> Action:
+def food(sight: WidgetReader) -> Action:
     """Two dishes by name, or some of a kind."""
     dishes = _menu(sight)
     if "one of each" in sight.goal:
@@ -88,7 +88,7 @@ def food(sight: Sight) -> Action:
     return click(wrong.add if wrong.ordered < wanted[wrong.name] else wrong.remove)
 
 
-def _menu(sight: Sight) -> list[_Dish]:
+def _menu(sight: WidgetReader) -> list[_Dish]:
     dishes, parts = list[_Dish](), list[Element]()
     for element in sight.body:
         parts.append(element)

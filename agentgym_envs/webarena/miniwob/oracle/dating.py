@@ -6,8 +6,8 @@ import re
 
 from agentgym_envs.webarena.actions import Action
 from agentgym_envs.webarena.browser.view import Element
+from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, holds, write
 from agentgym_envs.webarena.miniwob.oracle.reading import ticket
-from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, holds, write
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -15,13 +15,13 @@ _MONTHS = (
 )
 
 
-def date(sight: Sight) -> Action:
+def date(sight: WidgetReader) -> Action:
     """Choose a day in a calendar."""
     (day,) = sight.asks(r"(\d\d/\d\d/\d{4})")
     return choose_day(sight, sight.fields[0], day) or click(sight.one("button", "Submit"))
 
 
-def choose_day(sight: Sight, field: Element, date: str) -> Action | None:
+def choose_day(sight: WidgetReader, field: Element, date: str) -> Action | None:
     """The next step towards a date in a field, None if it is there: open the calendar, turn to the month, click."""
     month, day, year = map(int, date.split("/"))
     if holds(field, date):
@@ -36,7 +36,7 @@ def choose_day(sight: Sight, field: Element, date: str) -> Action | None:
     return click(sight.one("link", str(day)))
 
 
-def flight(sight: Sight) -> Action:
+def flight(sight: WidgetReader) -> Action:
     """From, to and when; then the cheapest or shortest of what is found."""
     best, start, end, day = sight.asks(r"Book the (\w+) one-way flight from: (.+) to: (.+) on (\d\d/\d\d/\d{4})\.")
     if back := sight.find(
@@ -52,7 +52,7 @@ def flight(sight: Sight) -> Action:
     )
 
 
-def _place(sight: Sight, field: Element, name: str) -> Action | None:
+def _place(sight: WidgetReader, field: Element, name: str) -> Action | None:
     """Type a town or an airport and take what is offered; None once it is there."""
 
     def fits(text: str) -> bool:
@@ -64,10 +64,10 @@ def _place(sight: Sight, field: Element, name: str) -> Action | None:
     return click(offered) if offered else write(field, name)
 
 
-def _flights(sight: Sight, best: str) -> Sight:
+def _flights(sight: WidgetReader, best: str) -> WidgetReader:
     """The flights that were found, as tickets to choose from."""
     rows = tuple(e for e in sight.body if e.name.startswith("Book flight for") or re.fullmatch(r"\d+h \d+m", e.name))
-    return Sight("cheapest cost" if best == "cheapest" else "shortest duration", rows)
+    return WidgetReader("cheapest cost" if best == "cheapest" else "shortest duration", rows)
 
 
 SOLVERS: dict[str, Solver] = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from agentgym_envs.webarena.actions import Action, Press
 from agentgym_envs.webarena.browser.view import Element
-from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, fill, number, write
+from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, fill, number, write
 
 
-def quoted_text(sight: Sight) -> Action:
+def quoted_text(sight: WidgetReader) -> Action:
     """What is quoted, into every field, in the letters that are asked for."""
     (text,) = sight.asks('"(.+)"')
     if "upper case" in sight.goal:
@@ -17,26 +17,26 @@ def quoted_text(sight: Sight) -> Action:
     return fill([(field, text) for field in sight.fields], sight.all("button")[-1])
 
 
-def date(sight: Sight) -> Action:
+def date(sight: WidgetReader) -> Action:
     """A field of dates takes them as 2012-09-10."""
     month, day, year = sight.asks(r"(\d\d)/(\d\d)/(\d{4})")
     return fill([(sight.one("Date"), f"{year}-{month}-{day}")], sight.one("button", "Submit"))
 
 
-def time(sight: Sight) -> Action:
+def time(sight: WidgetReader) -> Action:
     """A field of times takes them as 20:22."""
     hour, minute, half = sight.asks(r"(\d+):(\d\d)\s([AP])M")
     text = f"{int(hour) % 12 + 12 * (half == 'P'):02}:{minute}"
     return fill([(sight.one("InputTime"), text)], sight.one("button", "Submit"))
 
 
-def captcha(sight: Sight) -> Action:
+def captcha(sight: WidgetReader) -> Action:
     """Letters that lean, each a text of its own."""
     text = "".join(element.name for element in sight.body if element.role == "StaticText")
     return fill([(sight.one("textbox"), text)], sight.one("button", "Submit"))
 
 
-def copy(sight: Sight) -> Action:
+def copy(sight: WidgetReader) -> Action:
     """What a text area holds, into the field. Peeks at which that is: at first the only one that is empty."""
     areas = sight.fields
     field = areas.pop(sight.peek)
@@ -44,7 +44,7 @@ def copy(sight: Sight) -> Action:
     return fill([(field, text)], sight.one("button", "Submit"))
 
 
-def suggestion(sight: Sight) -> Action:
+def suggestion(sight: WidgetReader) -> Action:
     """Type how an item begins, and take what is offered and ends well."""
     parts = sight.asks('starts with "(.+?)"(?: and ends with "(.+?)")?')
     begin, end = parts[0], parts[1] or ""
@@ -61,7 +61,7 @@ def suggestion(sight: Sight) -> Action:
     return write(field, begin)
 
 
-def terminal(sight: Sight) -> Action:
+def terminal(sight: WidgetReader) -> Action:
     """List the files, remove the one that is asked for."""
     field, texts = sight.fields[0], sight.texts
     if texts[-1] != "user$":  # something was typed without Enter

@@ -7,10 +7,10 @@ from itertools import pairwise
 from agentgym_envs.webarena.actions import Action, Scroll
 from agentgym_envs.webarena.browser.view import Element
 from agentgym_envs.webarena.miniwob.oracle.adjusting import slide
-from agentgym_envs.webarena.miniwob.oracle.sight import FIELDS, Sight, Solver, click, fill, on
+from agentgym_envs.webarena.miniwob.oracle.page_reader import FIELDS, Solver, WidgetReader, click, fill, on
 
 
-def login(sight: Sight) -> Action:
+def login(sight: WidgetReader) -> Action:
     """User and password; what pops up is sent away."""
     cancel = sight.find("button", "Cancel")
     if cancel is not None:
@@ -20,7 +20,7 @@ def login(sight: Sight) -> Action:
     return fill([(fields[0], user), (fields[1], password)], sight.all("button")[-1])
 
 
-def film(sight: Sight) -> Action:
+def film(sight: WidgetReader) -> Action:
     """A form in any layout: labels stand before their fields, or behind them."""
     genre, director, year = sight.asks("for (.+) movies directed by (.+) from year (.+)[.]")
     wanted = {"genre": genre, "director": director, "year": year, "release": year}
@@ -30,14 +30,14 @@ def film(sight: Sight) -> Action:
     return fill(pairs, sight.all("button")[-1])
 
 
-def _labelled(sight: Sight) -> list[tuple[Element, str]]:
+def _labelled(sight: WidgetReader) -> list[tuple[Element, str]]:
     body = [e for e in sight.body if e.role in FIELDS or e.role in ("StaticText", "columnheader", "rowheader")]
     if body[0].role in FIELDS:
         return [(field, label.name) for field, label in pairwise(body) if field.role in FIELDS]
     return [(field, label.name) for label, field in pairwise(body) if field.role in FIELDS]
 
 
-def slider_and_box(sight: Sight) -> Action:
+def slider_and_box(sight: WidgetReader) -> Action:
     """A slider, a checkbox and the button."""
     wanted, place = sight.asks(r"Select (-?\d+) with the slider, click the (\d)")
     move = slide(sight.one("slider"), sight.peek[0], int(wanted))
@@ -46,7 +46,7 @@ def slider_and_box(sight: Sight) -> Action:
     return move or click(wrong or sight.one("button", "Submit"))
 
 
-def radio_and_text(sight: Sight) -> Action:
+def radio_and_text(sight: WidgetReader) -> Action:
     """A radio button, a text field and the button."""
     radio, text, field = sight.asks(r'the (\d).. radio button and enter the number "(-?\d+)" into the (\d)')
     button = sight.all("radio")[int(radio) - 1]
@@ -56,7 +56,7 @@ def radio_and_text(sight: Sight) -> Action:
     return fill(zip(sight.fields, texts, strict=True), sight.one("button", "Submit"))
 
 
-def list_and_button(sight: Sight) -> Action:
+def list_and_button(sight: WidgetReader) -> Action:
     """A drop-down list made of other elements, and one of three buttons."""
     name, label = sight.asks('Choose (.+) from the dropdown, then click the button labeled "(.+)"')
     if any(element.role == "StaticText" and element.name == name for element in sight.body):
@@ -64,7 +64,7 @@ def list_and_button(sight: Sight) -> Action:
     return click(sight.find("option", name) or sight.one("combobox", "dropdown"))
 
 
-def agreement(sight: Sight) -> Action:
+def agreement(sight: WidgetReader) -> Action:
     """A name can be written once the text was scrolled to its end."""
     if "Click the cancel button" in sight.goal:
         return click(sight.one("button", "Cancel"))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.actions import Action
 from agentgym_envs.webarena.browser.view import Element
-from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, fill
+from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, fill
 
 _PLAIN = {
     "reply": r'email by (?P<by>.+) and reply to them with the text "(?P<message>.+)"',
@@ -26,7 +26,7 @@ class _Order(NamedTuple):
     message: str = ""
 
 
-def plain(sight: Sight) -> Action:
+def plain(sight: WidgetReader) -> Action:
     """What is asked is always worded alike."""
     for task, pattern in _PLAIN.items():
         if found := re.search(pattern, sight.goal):
@@ -34,12 +34,12 @@ def plain(sight: Sight) -> Action:
     raise NoOracle(f"not understood: {sight.goal!r}")
 
 
-def worded(sight: Sight) -> Action:
+def worded(sight: WidgetReader) -> Action:
     """What is asked comes in people's own words. Peeks at what they mean."""
     return _carry_out(sight, _Order(**{"task": "forward", **sight.peek}))
 
 
-def _carry_out(sight: Sight, order: _Order) -> Action:
+def _carry_out(sight: WidgetReader, order: _Order) -> Action:
     back = sight.find("button", "back")
     if back and not _leads_on(sight, order):
         return click(back)
@@ -55,7 +55,7 @@ def _carry_out(sight: Sight, order: _Order) -> Action:
     return click(next(element for element in sight.after(mail) if element.name == icon))
 
 
-def _leads_on(sight: Sight, order: _Order) -> bool:
+def _leads_on(sight: WidgetReader, order: _Order) -> bool:
     """Whether what is open, a mail or an answer, is what the order is about. Whose mail is forwarded is not told."""
     if order.task not in ("reply", "forward"):
         return False
@@ -65,7 +65,7 @@ def _leads_on(sight: Sight, order: _Order) -> bool:
     return len(sight.fields) == fields and (fields == 2 or order.by in sight.texts)
 
 
-def _mail_by(sight: Sight, sender: str) -> Element:
+def _mail_by(sight: WidgetReader, sender: str) -> Element:
     """A mail in the list. One of many words has no name of its own, but begins with its sender."""
     for mail, first in pairwise(sight.body):
         if mail.role == "generic" and (mail.name or first.name).split(" ")[0] == sender:

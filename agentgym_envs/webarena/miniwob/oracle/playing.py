@@ -7,10 +7,10 @@ from importlib.resources import files
 
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.actions import Action
-from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, fill, number
+from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, fill, number
 
 
-def generate(sight: Sight) -> Action:
+def generate(sight: WidgetReader) -> Action:
     """Have numbers made until one fits."""
     shown = next((text for text in sight.texts if re.fullmatch(r"\d+", text)), None)
     return click(sight.one("button", "Submit" if shown and _fits(int(shown), sight.goal) else "Generate"))
@@ -23,7 +23,7 @@ def _fits(value: int, goal: str) -> bool:
     return value < bound if "less" in goal else value > bound
 
 
-def guess(sight: Sight) -> Action:
+def guess(sight: WidgetReader) -> Action:
     """From the middle outwards: what is said of the last guess is enough."""
     said = " ".join(sight.texts)
     last = re.search(r"The number is (lower|higher) than (\d)", said)
@@ -31,7 +31,7 @@ def guess(sight: Sight) -> Action:
     return fill([(sight.fields[0], str(value))], sight.one("button", "Submit"))
 
 
-def noughts(sight: Sight) -> Action:
+def noughts(sight: WidgetReader) -> Action:
     """Peeks at the opponent's dice, since no way of playing always wins."""
     if sight.peek is None:
         raise NoOracle("this game cannot be won any more")

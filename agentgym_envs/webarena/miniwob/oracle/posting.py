@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from agentgym_envs.webarena.actions import Action
 from agentgym_envs.webarena.browser.view import Element
-from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, on
+from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, on
 
 _UNDER_MORE = ("Share via DM", "Copy link to Tweet", "Embed Tweet", "Mute", "Block", "Report")
 
 
-def one_post(sight: Sight) -> Action:
+def one_post(sight: WidgetReader) -> Action:
     """A button of a user's post, or an entry of its menu."""
     user, label = sight.asks(r'For the user (@.+), click on the "(.+)" button')
     post = _posts(sight, user)[0]
@@ -19,7 +19,7 @@ def one_post(sight: Sight) -> Action:
     return click(next(entry, None) or next(e for e in post if e.name == "more"))
 
 
-def all_posts(sight: Sight) -> Action:
+def all_posts(sight: WidgetReader) -> Action:
     """A button of all posts of a user, or of so many."""
     label, count, user = sight.asks(r'the "(.+)" button on (all|\d+) posts? by (@.+) and then')
     buttons = [next(e for e in post if e.name == label and e.role == "button") for post in _posts(sight, user)]
@@ -29,7 +29,7 @@ def all_posts(sight: Sight) -> Action:
     return click(next(wrong, None) or sight.one("button", "Submit"))
 
 
-def _posts(sight: Sight, user: str) -> list[list[Element]]:
+def _posts(sight: WidgetReader, user: str) -> list[list[Element]]:
     """The posts of a user: each from its user's name to the next one."""
     posts: list[list[Element]] = []
     for element in sight.body:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from agentgym_envs.webarena.actions import Action
-from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, holds, number, write
+from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, holds, number, write
 
 _RESULTS = 3
 """So many are on a page of the search engine."""
 
 
-def contact(sight: Sight) -> Action:
+def contact(sight: WidgetReader) -> Action:
     """Turn the pages until the person's is there, then click what is asked for."""
     person, what = sight.asks(r"Find (.+) in the contact book and click on their (\w+)")
     if sight.one("heading").name != person:
@@ -18,7 +18,7 @@ def contact(sight: Sight) -> Action:
     return click(next(e for e in sight.after(label) if e.role == "link"))
 
 
-def search(sight: Sight) -> Action:
+def search(sight: WidgetReader) -> Action:
     """Search, go to the page of the result of that number, click it."""
     words, place = sight.asks(r'enter "(.+)" and press "Search", then find and click the (\d)')
     page, row = divmod(int(place) - 1, _RESULTS)

@@ -19,7 +19,7 @@ from agentgym_envs.webarena.miniwob.oracle import (
     searching,
     unfolding,
 )
-from agentgym_envs.webarena.miniwob.oracle.sight import Solver
+from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver
 
 SOLVERS: dict[str, Solver] = {
     **adjusting.SOLVERS,

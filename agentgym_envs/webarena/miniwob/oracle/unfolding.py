@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.actions import Action, Hover
-from agentgym_envs.webarena.miniwob.oracle.sight import Sight, Solver, click, number, on
+from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, number, on
 
 
-def section(sight: Sight) -> Action:
+def section(sight: WidgetReader) -> Action:
     """Expand the one section, then submit."""
     folded = sight.all("tab")[0]
     return click(sight.one("button", "Submit") if on(folded, "expanded") else folded)
 
 
-def link_behind_tabs(sight: Sight) -> Action:
+def link_behind_tabs(sight: WidgetReader) -> Action:
     """One tab or section after the other, until the link is to be seen."""
     (text,) = sight.asks('"(.+)"')
     tabs = sight.all("tab")
@@ -21,12 +21,12 @@ def link_behind_tabs(sight: Sight) -> Action:
     return click(sight.find("link", text) or tabs[(place + 1) % len(tabs)])
 
 
-def tab(sight: Sight) -> Action:
+def tab(sight: WidgetReader) -> Action:
     """The tab of a number."""
     return click(sight.one("tab", f"Tab #{number(sight.goal)}"))
 
 
-def menu(sight: Sight) -> Action:
+def menu(sight: WidgetReader) -> Action:
     """The deepest part of a path that is to be seen: what holds more opens under the mouse."""
     (path,) = sight.asks("Select (.+)")
     *holders, leaf = path.split(">")
@@ -39,7 +39,7 @@ def menu(sight: Sight) -> Action:
     return Hover(item.id)
 
 
-def menu_with_icons(sight: Sight) -> Action:
+def menu_with_icons(sight: WidgetReader) -> Action:
     """An item by its label or its icon: open the menu, then the part of it that holds more."""
     label, icon = sight.asks('labeled "(.+)"|with the (.+) icon')
     items = sight.all("menuitem")
@@ -50,14 +50,14 @@ def menu_with_icons(sight: Sight) -> Action:
     return click(next(found, None) or next(item for item in items if item.name == "Playback"))
 
 
-def pie(sight: Sight) -> Action:
+def pie(sight: WidgetReader) -> Action:
     """Open the menu, then an item."""
     (label,) = sight.asks('"(.+)"')
     plus = sight.find("menuitem", "+")
     return click(plus or sight.one("menuitem", label))
 
 
-def tree(sight: Sight) -> Action:
+def tree(sight: WidgetReader) -> Action:
     """Open folder after folder, until the name is to be seen."""
     (name,) = sight.asks('"(.+)"')
     found = sight.find("treeitem", name)

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from agentgym_envs.webarena.sites.admin.days import HINT, Limit, parse_day
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 
 _PERCENT = re.compile(r"(\d{1,3})(?:\.0{1,4})?\s?%?", re.ASCII)
 _EMAIL = re.compile(r"[^\s@<>\"']{1,64}@[\w-]+(?:\.[\w-]+)+")
@@ -17,7 +17,7 @@ _EMAIL = re.compile(r"[^\s@<>\"']{1,64}@[\w-]+(?:\.[\w-]+)+")
 class Checked:
     """A form that was sent. What is wrong is kept in `wrong`, to be told above the form; then no value counts."""
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: RequestContext) -> None:
         self.form = visit.form
         self.wrong: list[str] = []
 

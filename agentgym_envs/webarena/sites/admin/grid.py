@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from agentgym_envs.webarena.sites import clock
 from agentgym_envs.webarena.sites.admin.days import HINT, day_after, parse_day, told
-from agentgym_envs.webarena.sites.kit.answers import Page
-from agentgym_envs.webarena.sites.kit.fields import Fields
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.rendering import money
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.fields import Fields
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.rendering import money
+from agentgym_envs.webarena.sites.framework.responses import Page
 
 _RANGED = ("money", "number", "day")
 _TOLD: Mapping[str, Any] = {
@@ -86,7 +86,7 @@ class Grid:
     mass: tuple[str, Choices] | None = None
     size: int = 15
 
-    def show(self, visit: Visit, *, only: str = "1", given: Sequence[Any] = (), **choices: Choices) -> Shown:
+    def show(self, visit: RequestContext, *, only: str = "1", given: Sequence[Any] = (), **choices: Choices) -> Shown:
         """The part that a query asks for, of the rows that `only` and its arguments let through.
 
         `choices` are those of filters that depend on the database.
@@ -102,7 +102,7 @@ class Grid:
         rows = visit.rows(query, *arguments, self.size, paging.skipped)
         return Shown(self, rows, paging, sort, falling, asked.fields, asked.active, asked.wrong)
 
-    def page(self, visit: Visit, template: str, *, heading: str = "", **values: Any) -> Page:
+    def page(self, visit: RequestContext, template: str, *, heading: str = "", **values: Any) -> Page:
         """A page with this grid alone."""
         return visit.page(template, shown=self.show(visit), heading=heading or self.title, **values)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 
 STATUSES = ("pending", "processing", "complete", "canceled", "on hold", "closed")
 STATUS_CHOICES = tuple((status, status.capitalize()) for status in STATUSES)
@@ -26,7 +26,7 @@ class Order:
     row: sqlite3.Row
 
     @classmethod
-    def of(cls, visit: Visit, id: int) -> Order:
+    def of(cls, visit: RequestContext, id: int) -> Order:
         """The order of that id. Raises Missing."""
         return cls(visit.one(_FACTS, id))
 
@@ -82,18 +82,18 @@ class Order:
         return [(status, status.capitalize()) for status in self.next_statuses]
 
 
-def set_status(visit: Visit, order: Order, status: str) -> None:
+def set_status(visit: RequestContext, order: Order, status: str) -> None:
     """Change the status, and nothing if it is that already."""
     visit.write("UPDATE shop_orders SET status = ? WHERE id = ? AND status <> ?", status, order.row["id"], status)
 
 
-def move_on(visit: Visit, order: Order) -> None:
+def move_on(visit: RequestContext, order: Order) -> None:
     """After an invoice or a shipment: complete as soon as there are both."""
     fresh = Order.of(visit, order.row["id"])
     set_status(visit, fresh, "complete" if fresh.row["invoiced"] and fresh.row["shipped"] else "processing")
 
 
-def next_number(visit: Visit, table: str) -> str:
+def next_number(visit: RequestContext, table: str) -> str:
     """The number of the next document in a table, which is never what somebody typed."""
     found = visit.value(f"SELECT printf('%09d', COALESCE(MAX(CAST(number AS INTEGER)), 0) + 1) FROM {table}")
     return str(found)

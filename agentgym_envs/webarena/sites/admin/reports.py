@@ -11,10 +11,10 @@ from agentgym_envs.webarena.sites.admin.days import HINT, LENGTHS, PERIODS, day_
 from agentgym_envs.webarena.sites.admin.grid import Choices, Column
 from agentgym_envs.webarena.sites.admin.order_rules import STATUS_CHOICES
 from agentgym_envs.webarena.sites.clock import TODAY
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.fields import Fields
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.fields import Fields
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 
 SIZE = 20
 ORDER_STATUSES: Choices = (("", "Any but canceled"), ("any", "Any"), *STATUS_CHOICES)
@@ -37,7 +37,7 @@ class Report:
     path: str = ""
     names: str = "name"
 
-    def page(self, visit: Visit) -> Answer:
+    def page(self, visit: RequestContext) -> Response:
         """The form and what it asks for; a report has one address, however its days are typed."""
         if typed := _typed_otherwise(visit.query):
             return Redirect(visit.path + visit.query.changed(**typed))

@@ -26,9 +26,9 @@ from agentgym_envs.webarena.sites.admin import (
     views_settings,
 )
 from agentgym_envs.webarena.sites.admin.menu import MENU, place_of
-from agentgym_envs.webarena.sites.kit.answers import Answer
-from agentgym_envs.webarena.sites.kit.site import Handler, Route, Site
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Response
+from agentgym_envs.webarena.sites.framework.site import Handler, Route, Site
 from agentgym_envs.webarena.sites.shop.pictures import picture
 
 ADMIN = 1
@@ -57,14 +57,14 @@ def _guarded(handler: Handler) -> Handler:
     """A handler for who is signed in."""
 
     @wraps(handler)
-    def guarded(visit: Visit, **path: Any) -> Answer:
+    def guarded(visit: RequestContext, **path: Any) -> Response:
         visit.must_be_signed_in()
         return handler(visit, **path)
 
     return guarded
 
 
-def _layout(visit: Visit) -> Mapping[str, Any]:
+def _layout(visit: RequestContext) -> Mapping[str, Any]:
     return {"menu": MENU, "place": place_of(visit.path)}
 
 

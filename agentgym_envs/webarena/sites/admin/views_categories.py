@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agentgym_envs.webarena.sites.admin.forms import Checked
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _TREE = """
@@ -18,7 +18,7 @@ _ORDER = (
 
 
 @routes.get("/categories")
-def categories(visit: Visit) -> Answer:
+def categories(visit: RequestContext) -> Response:
     """The tree: those at the top, and what is in the one that was chosen."""
     tops = visit.rows(_TREE + " WHERE k.parent IS NULL" + _ORDER)
     chosen = visit.query.number("under", tops[0]["id"] if tops else 0)
@@ -28,7 +28,7 @@ def categories(visit: Visit) -> Answer:
 
 
 @routes.get("/categories/{id:int}")
-def category(visit: Visit, id: int) -> Answer:
+def category(visit: RequestContext, id: int) -> Response:
     """The form."""
     row = visit.one(_TREE + " WHERE k.id = ?", id)
     values = {"name": row["name"], "description": row["description"], "enabled": str(row["enabled"])}
@@ -36,7 +36,7 @@ def category(visit: Visit, id: int) -> Answer:
 
 
 @routes.post("/categories/{id:int}")
-def save(visit: Visit, id: int) -> Answer:
+def save(visit: RequestContext, id: int) -> Response:
     """Change a category."""
     row, sent = visit.one(_TREE + " WHERE k.id = ?", id), Checked(visit)
     name = sent.text("name", "Category Name", most=80)

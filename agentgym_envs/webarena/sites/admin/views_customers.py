@@ -9,9 +9,9 @@ from agentgym_envs.webarena.sites.admin.forms import Checked, choices
 from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
 from agentgym_envs.webarena.sites.admin.views_orders import ADDRESS, read_address
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 GROUPS = ("General", "Wholesale", "Retailer")
@@ -54,19 +54,19 @@ WHERE customer = ? AND status <> 'canceled'
 
 
 @routes.get("/customers")
-def customers(visit: Visit) -> Answer:
+def customers(visit: RequestContext) -> Response:
     """All customers."""
     return CUSTOMERS.page(visit, "grid.html")
 
 
 @routes.get("/customers/{id:int}")
-def customer(visit: Visit, id: int) -> Answer:
+def customer(visit: RequestContext, id: int) -> Response:
     """The form, and what is known of a customer."""
     row = visit.one("SELECT * FROM shop_customers WHERE id = ?", id)
     return _page(visit, row, {name: row[name] for name in FIELDS})
 
 
-def _page(visit: Visit, row: sqlite3.Row, values: dict[str, str], wrong: list[str] | None = None) -> Answer:
+def _page(visit: RequestContext, row: sqlite3.Row, values: dict[str, str], wrong: list[str] | None = None) -> Response:
     id = row["id"]
     reviews = """SELECT r.*, p.name AS product_name FROM shop_reviews r JOIN shop_products p ON p.id = r.product
         WHERE r.customer = ? ORDER BY r.moment DESC, r.id DESC LIMIT 6"""
@@ -84,7 +84,7 @@ def _page(visit: Visit, row: sqlite3.Row, values: dict[str, str], wrong: list[st
 
 
 @routes.post("/customers/{id:int}")
-def save(visit: Visit, id: int) -> Answer:
+def save(visit: RequestContext, id: int) -> Response:
     """Change names, e-mail and group."""
     row, sent = visit.one("SELECT * FROM shop_customers WHERE id = ?", id), Checked(visit)
     first, last = sent.text("first", "First Name", most=60), sent.text("last", "Last Name", most=60)
@@ -99,14 +99,14 @@ def save(visit: Visit, id: int) -> Answer:
     return Redirect(f"/customers/{id}")
 
 
-def _subscription(visit: Visit, email: str) -> str | None:
+def _subscription(visit: RequestContext, email: str) -> str | None:
     """The status of the newsletter's reader of that address, as the shop finds them."""
     found: str | None = visit.value("SELECT status FROM shop_subscribers WHERE lower(email) = lower(?)", email)
     return found
 
 
 @routes.post("/customers/{id:int}/newsletter")
-def newsletter(visit: Visit, id: int) -> Answer:
+def newsletter(visit: RequestContext, id: int) -> Response:
     """Subscribe a customer, or the other way round."""
     row = visit.one("SELECT * FROM shop_customers WHERE id = ?", id)
     status = visit.form.choice("status", ("subscribed", "unsubscribed"), "unsubscribed")
@@ -123,19 +123,19 @@ def newsletter(visit: Visit, id: int) -> Answer:
 
 
 @routes.get("/customers/{id:int}/addresses/{address:int}")
-def address_form(visit: Visit, id: int, address: int) -> Answer:
+def address_form(visit: RequestContext, id: int, address: int) -> Response:
     """The form for an address of a customer."""
     found = visit.one("SELECT * FROM shop_addresses WHERE id = ? AND customer = ?", address, id)
     return _address_form(visit, id, {name: found[name] for name in ADDRESS}, [])
 
 
-def _address_form(visit: Visit, id: int, values: dict[str, str], wrong: list[str]) -> Answer:
+def _address_form(visit: RequestContext, id: int, values: dict[str, str], wrong: list[str]) -> Response:
     row = visit.one("SELECT * FROM shop_customers WHERE id = ?", id)
     return visit.page("customer_address.html", 422 if wrong else 200, customer=row, values=values, wrong=wrong)
 
 
 @routes.post("/customers/{id:int}/addresses/{address:int}")
-def save_address(visit: Visit, id: int, address: int) -> Answer:
+def save_address(visit: RequestContext, id: int, address: int) -> Response:
     """Change it, of this customer only."""
     visit.one("SELECT id FROM shop_addresses WHERE id = ? AND customer = ?", address, id)
     sent = Checked(visit)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from agentgym_envs.webarena.sites.admin.days import RANGES, told
-from agentgym_envs.webarena.sites.kit.answers import Answer
-from agentgym_envs.webarena.sites.kit.rendering import money
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.rendering import money
+from agentgym_envs.webarena.sites.framework.responses import Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 RANGE_CHOICES = tuple((key, value[0]) for key, value in RANGES.items())
@@ -45,7 +45,7 @@ class Bar(NamedTuple):
 
 
 @routes.get("/")
-def dashboard(visit: Visit) -> Answer:
+def dashboard(visit: RequestContext) -> Response:
     """Everything at a glance."""
     period = visit.query.choice("range", list(RANGES), "1y")
     chart = visit.query.choice("chart", [key for key, _ in CHARTS], "orders")
@@ -65,7 +65,7 @@ def dashboard(visit: Visit) -> Answer:
     )
 
 
-def _lists(visit: Visit) -> dict[str, Any]:
+def _lists(visit: RequestContext) -> dict[str, Any]:
     searches = "SELECT term, results, uses FROM shop_searches ORDER BY {} DESC, id LIMIT 5"
     return {
         "latest": visit.rows(_LATEST),
@@ -77,7 +77,7 @@ def _lists(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _bars(visit: Visit, period: str, chart: str) -> list[Bar]:
+def _bars(visit: RequestContext, period: str, chart: str) -> list[Bar]:
     """One for each hour, day or month of the range, even where nothing was sold."""
     _, starts, length = RANGES[period]
     measure = "COUNT(*)" if chart == "orders" else "SUM(total)"

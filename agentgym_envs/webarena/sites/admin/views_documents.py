@@ -8,9 +8,9 @@ from agentgym_envs.webarena.sites.admin.forms import Checked, choices
 from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
 from agentgym_envs.webarena.sites.admin.order_rules import STATUS_CHOICES, Order
 from agentgym_envs.webarena.sites.admin.views_order_steps import read_track
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.names import CARRIERS
 
 routes = Routes()
@@ -64,50 +64,50 @@ REFUNDS = _grid("Credit Memos", "Credit Memo", "Created", "/credit-memos", _REFU
 
 
 @routes.get("/invoices")
-def invoices(visit: Visit) -> Answer:
+def invoices(visit: RequestContext) -> Response:
     """All invoices."""
     return INVOICES.page(visit, "grid.html")
 
 
 @routes.get("/shipments")
-def shipments(visit: Visit) -> Answer:
+def shipments(visit: RequestContext) -> Response:
     """All shipments."""
     return SHIPMENTS.page(visit, "grid.html")
 
 
 @routes.get("/credit-memos")
-def refunds(visit: Visit) -> Answer:
+def refunds(visit: RequestContext) -> Response:
     """All credit memos."""
     return REFUNDS.page(visit, "grid.html")
 
 
 @routes.get("/invoices/{id:int}")
-def invoice(visit: Visit, id: int) -> Answer:
+def invoice(visit: RequestContext, id: int) -> Response:
     """One invoice."""
     found = visit.one("SELECT * FROM shop_invoices WHERE id = ?", id)
     return _document(visit, "Invoice", found)
 
 
 @routes.get("/credit-memos/{id:int}")
-def refund(visit: Visit, id: int) -> Answer:
+def refund(visit: RequestContext, id: int) -> Response:
     """One credit memo."""
     found = visit.one("SELECT * FROM shop_refunds WHERE id = ?", id)
     return _document(visit, "Credit Memo", found)
 
 
 @routes.get("/shipments/{id:int}")
-def shipment(visit: Visit, id: int) -> Answer:
+def shipment(visit: RequestContext, id: int) -> Response:
     """One shipment."""
     return _shipment(visit, id, {}, ())
 
 
-def _shipment(visit: Visit, id: int, values: dict[str, str], wrong: tuple[str, ...]) -> Answer:
+def _shipment(visit: RequestContext, id: int, values: dict[str, str], wrong: tuple[str, ...]) -> Response:
     found = visit.one("SELECT * FROM shop_shipments WHERE id = ?", id)
     tracks = visit.rows("SELECT * FROM shop_tracks WHERE shipment = ? ORDER BY id", id)
     return _document(visit, "Shipment", found, tracks=tracks, carriers=choices(CARRIERS), values=values, wrong=wrong)
 
 
-def _document(visit: Visit, what: str, found: Any, **more: Any) -> Answer:
+def _document(visit: RequestContext, what: str, found: Any, **more: Any) -> Response:
     order = Order.of(visit, found["order_id"])
     lines = visit.rows("SELECT * FROM shop_order_lines WHERE order_id = ? ORDER BY id", found["order_id"])
     status = 422 if more.get("wrong") else 200
@@ -115,7 +115,7 @@ def _document(visit: Visit, what: str, found: Any, **more: Any) -> Answer:
 
 
 @routes.post("/shipments/{id:int}/tracks")
-def add_track(visit: Visit, id: int) -> Answer:
+def add_track(visit: RequestContext, id: int) -> Response:
     """Add a tracking number."""
     sent = Checked(visit)
     carrier, track = read_track(sent, needed=True)
@@ -128,7 +128,7 @@ def add_track(visit: Visit, id: int) -> Answer:
 
 
 @routes.post("/shipments/{id:int}/tracks/{track:int}/delete")
-def delete_track(visit: Visit, id: int, track: int) -> Answer:
+def delete_track(visit: RequestContext, id: int, track: int) -> Response:
     """Take a tracking number away."""
     visit.one("SELECT id FROM shop_tracks WHERE id = ? AND shipment = ?", track, id)
     visit.write("DELETE FROM shop_tracks WHERE id = ?", track)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 ENQUIRIES = Grid(
@@ -33,13 +33,13 @@ ENQUIRIES = Grid(
 
 
 @routes.get("/enquiries")
-def enquiries(visit: Visit) -> Answer:
+def enquiries(visit: RequestContext) -> Response:
     """All of them."""
     return ENQUIRIES.page(visit, "grid.html")
 
 
 @routes.get("/enquiries/{id:int}")
-def enquiry(visit: Visit, id: int) -> Answer:
+def enquiry(visit: RequestContext, id: int) -> Response:
     """One of them, with whom and what it is about."""
     found = visit.one("SELECT * FROM shop_enquiries WHERE id = ?", id)
     order = visit.value("SELECT id FROM shop_orders WHERE number = ?", found["order_number"])
@@ -47,7 +47,7 @@ def enquiry(visit: Visit, id: int) -> Answer:
 
 
 @routes.post("/enquiries/{id:int}/delete")
-def delete(visit: Visit, id: int) -> Answer:
+def delete(visit: RequestContext, id: int) -> Response:
     """Delete one that was answered."""
     visit.one("SELECT id FROM shop_enquiries WHERE id = ?", id)
     visit.write("DELETE FROM shop_enquiries WHERE id = ?", id)

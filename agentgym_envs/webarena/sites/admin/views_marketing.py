@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
-from agentgym_envs.webarena.sites.kit.answers import Answer
-from agentgym_envs.webarena.sites.kit.rendering import plural
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.rendering import plural
+from agentgym_envs.webarena.sites.framework.responses import Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 TERMS = Grid(
@@ -55,19 +55,19 @@ SUBSCRIBERS = Grid(
 
 
 @routes.get("/search-terms")
-def terms(visit: Visit) -> Answer:
+def terms(visit: RequestContext) -> Response:
     """What was searched for in the shop."""
     return TERMS.page(visit, "grid.html")
 
 
 @routes.get("/subscribers")
-def subscribers(visit: Visit) -> Answer:
+def subscribers(visit: RequestContext) -> Response:
     """Everybody who was or is subscribed."""
     return SUBSCRIBERS.page(visit, "grid.html")
 
 
 @routes.post("/subscribers/mass")
-def mass(visit: Visit) -> Answer:
+def mass(visit: RequestContext) -> Response:
     """Unsubscribe or delete those that were ticked."""
     action, ids = visit.form.choice("action", ("unsubscribe", "delete")), dict.fromkeys(visit.form.numbers("id"))
     if not action or not ids:

@@ -6,21 +6,21 @@ from agentgym_envs.webarena.sites.admin.forms import Checked, choices, dollars
 from agentgym_envs.webarena.sites.admin.order_rules import Order, move_on, next_number, set_status
 from agentgym_envs.webarena.sites.admin.views_orders import add_comment
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.names import CARRIERS
 
 routes = Routes()
 
 
-def _refused(visit: Visit, order: Order, why: str) -> Answer:
+def _refused(visit: RequestContext, order: Order, why: str) -> Response:
     visit.say(why, "error")
     return Redirect(f"/orders/{order.row['id']}")
 
 
 @routes.post("/orders/{id:int}/cancel")
-def cancel(visit: Visit, id: int) -> Answer:
+def cancel(visit: RequestContext, id: int) -> Response:
     """Cancel an order."""
     order = Order.of(visit, id)
     if not order.may_cancel:
@@ -32,7 +32,7 @@ def cancel(visit: Visit, id: int) -> Answer:
 
 
 @routes.post("/orders/{id:int}/hold")
-def hold(visit: Visit, id: int) -> Answer:
+def hold(visit: RequestContext, id: int) -> Response:
     """Put it on hold."""
     order = Order.of(visit, id)
     if not order.may_hold:
@@ -43,7 +43,7 @@ def hold(visit: Visit, id: int) -> Answer:
 
 
 @routes.post("/orders/{id:int}/unhold")
-def unhold(visit: Visit, id: int) -> Answer:
+def unhold(visit: RequestContext, id: int) -> Response:
     """Release it."""
     order = Order.of(visit, id)
     if not order.may_unhold:
@@ -53,12 +53,12 @@ def unhold(visit: Visit, id: int) -> Answer:
     return Redirect(f"/orders/{id}")
 
 
-def _lines(visit: Visit, id: int) -> list[object]:
+def _lines(visit: RequestContext, id: int) -> list[object]:
     return list(visit.rows("SELECT * FROM shop_order_lines WHERE order_id = ? ORDER BY id", id))
 
 
 @routes.get("/orders/{id:int}/invoice")
-def invoice_form(visit: Visit, id: int) -> Answer:
+def invoice_form(visit: RequestContext, id: int) -> Response:
     """What is about to be invoiced."""
     order = Order.of(visit, id)
     visit.must(order.may_invoice, "This order cannot be invoiced now.")
@@ -66,7 +66,7 @@ def invoice_form(visit: Visit, id: int) -> Answer:
 
 
 @routes.post("/orders/{id:int}/invoice")
-def invoice(visit: Visit, id: int) -> Answer:
+def invoice(visit: RequestContext, id: int) -> Response:
     """Invoice all of it."""
     order, sent = Order.of(visit, id), Checked(visit)
     if not order.may_invoice:
@@ -84,27 +84,27 @@ def invoice(visit: Visit, id: int) -> Answer:
     return Redirect(f"/orders/{id}")
 
 
-def _finish(visit: Visit, order: Order, text: str, sent: Checked) -> None:
+def _finish(visit: RequestContext, order: Order, text: str, sent: Checked) -> None:
     """The status that follows, and what was said."""
     move_on(visit, order)
     _note(visit, order, text, sent)
 
 
-def _note(visit: Visit, order: Order, text: str, sent: Checked) -> None:
+def _note(visit: RequestContext, order: Order, text: str, sent: Checked) -> None:
     if text:
         id = order.row["id"]
         add_comment(visit, id, Order.of(visit, id).status, text, sent.ticked("visible"), sent.ticked("notify"))
 
 
 @routes.get("/orders/{id:int}/ship")
-def ship_form(visit: Visit, id: int) -> Answer:
+def ship_form(visit: RequestContext, id: int) -> Response:
     """What is about to be sent."""
     order = Order.of(visit, id)
     visit.must(order.may_ship, "This order cannot be shipped now.")
     return _ship_form(visit, order, {}, ())
 
 
-def _ship_form(visit: Visit, order: Order, values: dict[str, str], wrong: tuple[str, ...]) -> Answer:
+def _ship_form(visit: RequestContext, order: Order, values: dict[str, str], wrong: tuple[str, ...]) -> Response:
     lines = _lines(visit, order.row["id"])
     status = 422 if wrong else 200
     return visit.page(
@@ -113,7 +113,7 @@ def _ship_form(visit: Visit, order: Order, values: dict[str, str], wrong: tuple[
 
 
 @routes.post("/orders/{id:int}/ship")
-def ship(visit: Visit, id: int) -> Answer:
+def ship(visit: RequestContext, id: int) -> Response:
     """Ship all of it, with a tracking number or without."""
     order, sent = Order.of(visit, id), Checked(visit)
     if not order.may_ship:
@@ -137,20 +137,20 @@ def read_track(sent: Checked, needed: bool) -> tuple[str, str]:
 
 
 @routes.get("/orders/{id:int}/refund")
-def refund_form(visit: Visit, id: int) -> Answer:
+def refund_form(visit: RequestContext, id: int) -> Response:
     """What is about to be given back."""
     order = Order.of(visit, id)
     visit.must(order.may_refund, "This order cannot be refunded now.")
     return _refund_form(visit, order, {"shipping": dollars(order.row["shipping"]), "fee": dollars(0)}, ())
 
 
-def _refund_form(visit: Visit, order: Order, values: dict[str, str], wrong: tuple[str, ...]) -> Answer:
+def _refund_form(visit: RequestContext, order: Order, values: dict[str, str], wrong: tuple[str, ...]) -> Response:
     lines = _lines(visit, order.row["id"])
     return visit.page("order_refund.html", 422 if wrong else 200, order=order, lines=lines, values=values, wrong=wrong)
 
 
 @routes.post("/orders/{id:int}/refund")
-def refund(visit: Visit, id: int) -> Answer:
+def refund(visit: RequestContext, id: int) -> Response:
     """Give back everything but a part of the shipping and a fee."""
     order, sent = Order.of(visit, id), Checked(visit)
     if not order.may_refund:
@@ -171,14 +171,14 @@ def refund(visit: Visit, id: int) -> Answer:
     return Redirect(f"/orders/{id}")
 
 
-def _write_refund(visit: Visit, id: int, total: int, shipping: int, sent: Checked) -> None:
+def _write_refund(visit: RequestContext, id: int, total: int, shipping: int, sent: Checked) -> None:
     insert = "INSERT INTO shop_refunds (number, order_id, moment, total, shipping) VALUES (?, ?, ?, ?, ?)"
     visit.write(insert, next_number(visit, "shop_refunds"), id, stamp(), total, shipping)
     if sent.ticked("restock"):
         _restock(visit, id)
 
 
-def _restock(visit: Visit, id: int) -> None:
+def _restock(visit: RequestContext, id: int) -> None:
     """Put what was ordered back on the shelf."""
     for line in visit.rows(
         "SELECT product, SUM(quantity) AS n FROM shop_order_lines WHERE order_id = ? GROUP BY product", id

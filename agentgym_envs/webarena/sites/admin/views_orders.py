@@ -8,9 +8,9 @@ from agentgym_envs.webarena.sites.admin.forms import Checked
 from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
 from agentgym_envs.webarena.sites.admin.order_rules import STATUS_CHOICES, Order, set_status
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 ADDRESS = ("name", "street", "town", "region", "zip", "phone")
@@ -48,18 +48,18 @@ ORDERS = Grid(
 
 
 @routes.get("/orders")
-def orders(visit: Visit) -> Answer:
+def orders(visit: RequestContext) -> Response:
     """All orders."""
     return ORDERS.page(visit, "grid.html")
 
 
 @routes.get("/orders/{id:int}")
-def order_page(visit: Visit, id: int) -> Answer:
+def order_page(visit: RequestContext, id: int) -> Response:
     """One of them, with all that belongs to it."""
     return _order_page(visit, Order.of(visit, id))
 
 
-def _order_page(visit: Visit, order: Order, status: int = 200, **more: Any) -> Answer:
+def _order_page(visit: RequestContext, order: Order, status: int = 200, **more: Any) -> Response:
     id = order.row["id"]
     shipments = """SELECT s.*, (SELECT group_concat(carrier || ' ' || number, ', ') FROM shop_tracks
         WHERE shipment = s.id) AS tracks FROM shop_shipments s WHERE s.order_id = ? ORDER BY s.id"""
@@ -79,12 +79,12 @@ def _order_page(visit: Visit, order: Order, status: int = 200, **more: Any) -> A
     return visit.page("order.html", status, **{**values, **more})
 
 
-def _address(visit: Visit, id: int, kind: str) -> Any:
+def _address(visit: RequestContext, id: int, kind: str) -> Any:
     return visit.row("SELECT * FROM shop_order_addresses WHERE order_id = ? AND kind = ?", id, kind)
 
 
 @routes.post("/orders/{id:int}/comments")
-def comment(visit: Visit, id: int) -> Answer:
+def comment(visit: RequestContext, id: int) -> Response:
     """Say something about an order, and perhaps set its status."""
     order, sent = Order.of(visit, id), Checked(visit)
     status = sent.choice("status", "Status", order.next_statuses)
@@ -97,7 +97,7 @@ def comment(visit: Visit, id: int) -> Answer:
     return Redirect(f"/orders/{id}")
 
 
-def add_comment(visit: Visit, id: int, status: str, text: str, visible: int, notified: int) -> None:
+def add_comment(visit: RequestContext, id: int, status: str, text: str, visible: int, notified: int) -> None:
     """Write a comment into an order's history."""
     insert = """INSERT INTO shop_order_comments (order_id, moment, status, text, visible, notified)
         VALUES (?, ?, ?, ?, ?, ?)"""
@@ -105,7 +105,7 @@ def add_comment(visit: Visit, id: int, status: str, text: str, visible: int, not
 
 
 @routes.get("/orders/{id:int}/{kind}-address")
-def address_form(visit: Visit, id: int, kind: str) -> Answer:
+def address_form(visit: RequestContext, id: int, kind: str) -> Response:
     """The form for an order's address."""
     found = _address(visit, id, kind)
     if found is None:
@@ -113,14 +113,16 @@ def address_form(visit: Visit, id: int, kind: str) -> Answer:
     return _address_form(visit, id, kind, {name: found[name] for name in ADDRESS})
 
 
-def _address_form(visit: Visit, id: int, kind: str, values: dict[str, str], wrong: tuple[str, ...] = ()) -> Answer:
+def _address_form(
+    visit: RequestContext, id: int, kind: str, values: dict[str, str], wrong: tuple[str, ...] = ()
+) -> Response:
     order = Order.of(visit, id)
     status = 422 if wrong else 200
     return visit.page("order_address.html", status, order=order, kind=kind, values=values, wrong=wrong)
 
 
 @routes.post("/orders/{id:int}/{kind}-address")
-def edit_address(visit: Visit, id: int, kind: str) -> Answer:
+def edit_address(visit: RequestContext, id: int, kind: str) -> Response:
     """Change it, of this order only."""
     if _address(visit, id, kind) is None:
         raise Missing

@@ -9,9 +9,9 @@ from typing import Any
 from agentgym_envs.webarena.sites.admin.forms import Checked, slug_of
 from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 FIELDS = ("title", "url_key", "content", "enabled")
@@ -41,29 +41,29 @@ PAGES = Grid(
 
 
 @routes.get("/pages")
-def pages(visit: Visit) -> Answer:
+def pages(visit: RequestContext) -> Response:
     """All pages."""
     return PAGES.page(visit, "grid.html", add=("Add New Page", "/pages/new"))
 
 
 @routes.get("/pages/new")
-def new(visit: Visit) -> Answer:
+def new(visit: RequestContext) -> Response:
     """An empty form."""
     return _form(visit, None, {**dict.fromkeys(FIELDS, ""), "enabled": "1"}, [])
 
 
 @routes.get("/pages/{id:int}")
-def page(visit: Visit, id: int) -> Answer:
+def page(visit: RequestContext, id: int) -> Response:
     """The form with a page in it."""
     row = visit.one("SELECT * FROM shop_pages WHERE id = ?", id)
     return _form(visit, row, {name: str(row[name]) for name in FIELDS}, [])
 
 
-def _form(visit: Visit, row: sqlite3.Row | None, values: dict[str, str], wrong: list[str]) -> Answer:
+def _form(visit: RequestContext, row: sqlite3.Row | None, values: dict[str, str], wrong: list[str]) -> Response:
     return visit.page("page.html", 422 if wrong else 200, page=row, values=values, wrong=wrong)
 
 
-def _read(visit: Visit, sent: Checked, id: int) -> dict[str, Any]:
+def _read(visit: RequestContext, sent: Checked, id: int) -> dict[str, Any]:
     """The columns that the form says; without a key, one is made of the title."""
     title = sent.text("title", "Page Title", most=120)
     key = sent.form.text("url_key", slug_of(title)) or slug_of(title)
@@ -76,7 +76,7 @@ def _read(visit: Visit, sent: Checked, id: int) -> dict[str, Any]:
 
 
 @routes.post("/pages/new")
-def add(visit: Visit) -> Answer:
+def add(visit: RequestContext) -> Response:
     """Add a page."""
     sent = Checked(visit)
     values = _read(visit, sent, 0)
@@ -89,7 +89,7 @@ def add(visit: Visit) -> Answer:
 
 
 @routes.post("/pages/{id:int}")
-def save(visit: Visit, id: int) -> Answer:
+def save(visit: RequestContext, id: int) -> Response:
     """Change a page."""
     row, sent = visit.one("SELECT * FROM shop_pages WHERE id = ?", id), Checked(visit)
     values = _read(visit, sent, id)
@@ -102,7 +102,7 @@ def save(visit: Visit, id: int) -> Answer:
 
 
 @routes.post("/pages/{id:int}/delete")
-def delete(visit: Visit, id: int) -> Answer:
+def delete(visit: RequestContext, id: int) -> Response:
     """Delete a page."""
     visit.one("SELECT id FROM shop_pages WHERE id = ?", id)
     visit.write("DELETE FROM shop_pages WHERE id = ?", id)

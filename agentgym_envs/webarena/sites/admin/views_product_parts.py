@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from agentgym_envs.webarena.sites.admin.forms import Checked
 from agentgym_envs.webarena.sites.admin.views_products import product_page
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 
 
 @routes.post("/products/{id:int}/attributes")
-def add_attribute(visit: Visit, id: int) -> Answer:
+def add_attribute(visit: RequestContext, id: int) -> Response:
     """Say something more of a product."""
     visit.one("SELECT id FROM shop_products WHERE id = ?", id)
     sent = Checked(visit)
@@ -28,7 +28,7 @@ def add_attribute(visit: Visit, id: int) -> Answer:
 
 
 @routes.post("/products/{id:int}/options")
-def add_option(visit: Visit, id: int) -> Answer:
+def add_option(visit: RequestContext, id: int) -> Response:
     """Add a value to choose from, behind the others."""
     visit.one("SELECT id FROM shop_products WHERE id = ?", id)
     sent = Checked(visit)
@@ -46,7 +46,7 @@ def add_option(visit: Visit, id: int) -> Answer:
 
 
 @routes.post("/products/{id:int}/options/{option:int}/delete")
-def delete_option(visit: Visit, id: int, option: int) -> Answer:
+def delete_option(visit: RequestContext, id: int, option: int) -> Response:
     """Offer a value no longer."""
     visit.one("SELECT id FROM shop_options WHERE id = ? AND product = ?", option, id)
     visit.write("DELETE FROM shop_options WHERE id = ?", option)

@@ -8,10 +8,10 @@ from typing import Any
 from agentgym_envs.webarena.sites.admin.forms import Checked, dollars, slug_of
 from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.rendering import plural
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.rendering import plural
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.words import words
 
 routes = Routes()
@@ -55,7 +55,7 @@ _ONE = "SELECT p.*, k.slug AS shelf FROM shop_products p JOIN shop_categories k 
 FIELDS = words("name sku price special_price cost stock weight category brand summary description")
 
 
-def categories(visit: Visit) -> list[sqlite3.Row]:
+def categories(visit: RequestContext) -> list[sqlite3.Row]:
     """Those that products are in, with the names of what they are under."""
     query = """SELECT k.id, k.name, above.name AS above FROM shop_categories k JOIN shop_categories above
         ON above.id = k.parent ORDER BY above.position, above.id, k.position, k.id"""
@@ -63,7 +63,7 @@ def categories(visit: Visit) -> list[sqlite3.Row]:
 
 
 @routes.get("/products")
-def products(visit: Visit) -> Answer:
+def products(visit: RequestContext) -> Response:
     """All products."""
     choices = [(str(row["id"]), row["name"]) for row in categories(visit)]
     shown = PRODUCTS.show(visit, category=choices)
@@ -71,7 +71,7 @@ def products(visit: Visit) -> Answer:
 
 
 @routes.post("/products/mass")
-def mass(visit: Visit) -> Answer:
+def mass(visit: RequestContext) -> Response:
     """Enable or disable those that were ticked."""
     action = visit.form.choice("action", ("enable", "disable"))
     ids = dict.fromkeys(visit.form.numbers("id"))
@@ -85,19 +85,19 @@ def mass(visit: Visit) -> Answer:
 
 
 @routes.get("/products/new")
-def new(visit: Visit) -> Answer:
+def new(visit: RequestContext) -> Response:
     """An empty form."""
     values = {**dict.fromkeys(FIELDS, ""), "stock": "0", "weight": "0", "enabled": "1"}
     return _form(visit, None, values)
 
 
 @routes.get("/products/{id:int}")
-def product(visit: Visit, id: int) -> Answer:
+def product(visit: RequestContext, id: int) -> Response:
     """The form with a product in it."""
     return product_page(visit, id)
 
 
-def product_page(visit: Visit, id: int, **more: Any) -> Answer:
+def product_page(visit: RequestContext, id: int, **more: Any) -> Response:
     """The form with a product as it is."""
     row = visit.one(_ONE, id)
     values = {name: str(row[name]) for name in (*FIELDS, "enabled")}
@@ -107,11 +107,13 @@ def product_page(visit: Visit, id: int, **more: Any) -> Answer:
     return _form(visit, row, values, **more)
 
 
-def _attributes(visit: Visit, id: int) -> list[sqlite3.Row]:
+def _attributes(visit: RequestContext, id: int) -> list[sqlite3.Row]:
     return visit.rows("SELECT * FROM shop_attributes WHERE product = ? ORDER BY id", id)
 
 
-def _form(visit: Visit, row: sqlite3.Row | None, values: dict[str, str], wrong: list[str] | None = None) -> Answer:
+def _form(
+    visit: RequestContext, row: sqlite3.Row | None, values: dict[str, str], wrong: list[str] | None = None
+) -> Response:
     id = row["id"] if row else 0
     return visit.page(
         "product.html",
@@ -125,7 +127,7 @@ def _form(visit: Visit, row: sqlite3.Row | None, values: dict[str, str], wrong: 
     )
 
 
-def _read(visit: Visit, sent: Checked, id: int) -> dict[str, Any]:
+def _read(visit: RequestContext, sent: Checked, id: int) -> dict[str, Any]:
     """The columns that the form says."""
     values: dict[str, Any] = {
         "name": sent.text("name", "Product Name"),
@@ -151,7 +153,7 @@ def _read(visit: Visit, sent: Checked, id: int) -> dict[str, Any]:
 
 
 @routes.post("/products/new")
-def add(visit: Visit) -> Answer:
+def add(visit: RequestContext) -> Response:
     """Add a simple product."""
     sent = Checked(visit)
     values = _read(visit, sent, 0)
@@ -163,7 +165,7 @@ def add(visit: Visit) -> Answer:
     return Redirect(f"/products/{id}")
 
 
-def _free_slug(visit: Visit, name: str) -> str:
+def _free_slug(visit: RequestContext, name: str) -> str:
     """A part of an address that no product has."""
     slug, number = slug_of(name) or "product", 2
     free = slug
@@ -173,7 +175,7 @@ def _free_slug(visit: Visit, name: str) -> str:
 
 
 @routes.post("/products/{id:int}")
-def save(visit: Visit, id: int) -> Answer:
+def save(visit: RequestContext, id: int) -> Response:
     """Change a product and its attributes."""
     row, sent = visit.one(_ONE, id), Checked(visit)
     values, attributes = _read(visit, sent, id), _attributes(visit, id)
@@ -188,7 +190,7 @@ def save(visit: Visit, id: int) -> Answer:
     return Redirect(f"/products/{id}")
 
 
-def _save_attribute(visit: Visit, id: int, value: str) -> None:
+def _save_attribute(visit: RequestContext, id: int, value: str) -> None:
     """An empty value takes it away."""
     if value:
         visit.write("UPDATE shop_attributes SET value = ? WHERE id = ?", value, id)

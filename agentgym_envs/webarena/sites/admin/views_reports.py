@@ -5,9 +5,9 @@ from __future__ import annotations
 from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
 from agentgym_envs.webarena.sites.admin.reports import Report
 from agentgym_envs.webarena.sites.admin.views_marketing import TERMS
-from agentgym_envs.webarena.sites.kit.answers import Answer
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 LOW = 10
@@ -157,54 +157,54 @@ REVIEWERS = Grid(
 
 
 @routes.get("/reports/orders")
-def orders(visit: Visit) -> Answer:
+def orders(visit: RequestContext) -> Response:
     """Sales by day, month or year."""
     return ORDERS.page(visit)
 
 
 @routes.get("/reports/bestsellers")
-def bestsellers(visit: Visit) -> Answer:
+def bestsellers(visit: RequestContext) -> Response:
     """The five products that sold best in each interval."""
     return BESTSELLERS.page(visit)
 
 
 @routes.get("/reports/products")
-def products(visit: Visit) -> Answer:
+def products(visit: RequestContext) -> Response:
     """What was sold over all of the time, most first."""
     return PRODUCTS.page(visit)
 
 
 @routes.get("/reports/coupons")
-def coupons(visit: Visit) -> Answer:
+def coupons(visit: RequestContext) -> Response:
     """How coupons were used."""
     return COUPONS.page(visit)
 
 
 @routes.get("/reports/customers")
-def customers(visit: Visit) -> Answer:
+def customers(visit: RequestContext) -> Response:
     """Who ordered most often."""
     return CUSTOMERS.page(visit)
 
 
 @routes.get("/reports/low-stock")
-def low_stock(visit: Visit) -> Answer:
+def low_stock(visit: RequestContext) -> Response:
     """What runs out."""
     return LOW_STOCK.page(visit, "grid.html")
 
 
 @routes.get("/reports/reviews")
-def reviews(visit: Visit) -> Answer:
+def reviews(visit: RequestContext) -> Response:
     """How often products were reviewed."""
     return REVIEWS.page(visit, "grid.html")
 
 
 @routes.get("/reports/reviewers")
-def reviewers(visit: Visit) -> Answer:
+def reviewers(visit: RequestContext) -> Response:
     """How often customers wrote reviews."""
     return REVIEWERS.page(visit, "grid.html")
 
 
 @routes.get("/reports/search-terms")
-def terms(visit: Visit) -> Answer:
+def terms(visit: RequestContext) -> Response:
     """What was searched for most."""
     return TERMS.page(visit, "grid.html", heading="Search Terms Report")

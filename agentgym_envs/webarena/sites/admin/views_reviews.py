@@ -6,10 +6,10 @@ import sqlite3
 
 from agentgym_envs.webarena.sites.admin.forms import Checked
 from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.rendering import plural
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.rendering import plural
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 STATUSES = ("approved", "pending", "rejected")
@@ -51,20 +51,20 @@ REVIEWS = Grid(
 
 
 @routes.get("/reviews")
-def reviews(visit: Visit) -> Answer:
+def reviews(visit: RequestContext) -> Response:
     """All reviews."""
     return REVIEWS.page(visit, "grid.html", heading="All Reviews")
 
 
 @routes.get("/reviews/pending")
-def pending(visit: Visit) -> Answer:
+def pending(visit: RequestContext) -> Response:
     """Those that wait."""
     shown = REVIEWS.show(visit, only="status = ?", given=("pending",))
     return visit.page("grid.html", shown=shown, heading="Pending Reviews")
 
 
 @routes.post("/reviews/mass")
-def mass(visit: Visit) -> Answer:
+def mass(visit: RequestContext) -> Response:
     """Set the status of those that were ticked, or delete them."""
     action, ids = visit.form.choice("action", (*STATUSES, "delete")), dict.fromkeys(visit.form.numbers("id"))
     if not action or not ids:
@@ -79,26 +79,26 @@ def mass(visit: Visit) -> Answer:
     return visit.back("/reviews")
 
 
-def _review(visit: Visit, id: int) -> sqlite3.Row:
+def _review(visit: RequestContext, id: int) -> sqlite3.Row:
     query = """SELECT r.*, p.name AS product_name, p.slug, c.first || ' ' || c.last AS customer_name FROM shop_reviews r
         JOIN shop_products p ON p.id = r.product LEFT JOIN shop_customers c ON c.id = r.customer WHERE r.id = ?"""
     return visit.one(query, id)
 
 
 @routes.get("/reviews/{id:int}")
-def review(visit: Visit, id: int) -> Answer:
+def review(visit: RequestContext, id: int) -> Response:
     """The form."""
     row = _review(visit, id)
     return _form(visit, row, {name: str(row[name]) for name in FIELDS}, [])
 
 
-def _form(visit: Visit, row: sqlite3.Row, values: dict[str, str], wrong: list[str]) -> Answer:
+def _form(visit: RequestContext, row: sqlite3.Row, values: dict[str, str], wrong: list[str]) -> Response:
     choices = {"statuses": STATUS_CHOICES, "ratings": RATINGS}
     return visit.page("review.html", 422 if wrong else 200, review=row, values=values, wrong=wrong, **choices)
 
 
 @routes.post("/reviews/{id:int}")
-def save(visit: Visit, id: int) -> Answer:
+def save(visit: RequestContext, id: int) -> Response:
     """Change a review, most of all its status."""
     row, sent = _review(visit, id), Checked(visit)
     values = {
@@ -117,7 +117,7 @@ def save(visit: Visit, id: int) -> Answer:
 
 
 @routes.post("/reviews/{id:int}/delete")
-def delete(visit: Visit, id: int) -> Answer:
+def delete(visit: RequestContext, id: int) -> Response:
     """Delete a review."""
     visit.one("SELECT id FROM shop_reviews WHERE id = ?", id)
     visit.write("DELETE FROM shop_reviews WHERE id = ?", id)

@@ -9,9 +9,9 @@ from typing import Any
 from agentgym_envs.webarena.sites.admin.forms import Checked, choices, dollars
 from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
 from agentgym_envs.webarena.sites.admin.views_customers import GROUPS
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 KINDS = (("percent", "Percent of the cart"), ("fixed", "Fixed amount for the whole cart"))
@@ -50,19 +50,19 @@ RULES = Grid(
 
 
 @routes.get("/rules")
-def rules(visit: Visit) -> Answer:
+def rules(visit: RequestContext) -> Response:
     """All rules."""
     return RULES.page(visit, "grid.html", add=("Add New Rule", "/rules/new"))
 
 
 @routes.get("/rules/new")
-def new(visit: Visit) -> Answer:
+def new(visit: RequestContext) -> Response:
     """An empty form."""
     return _form(visit, None, {**dict.fromkeys(FIELDS, ""), "active": "1", "kind": "percent", "minimum": "0.00"}, [])
 
 
 @routes.get("/rules/{id:int}")
-def rule(visit: Visit, id: int) -> Answer:
+def rule(visit: RequestContext, id: int) -> Response:
     """The form with a rule in it."""
     row = visit.one("SELECT * FROM shop_rules WHERE id = ?", id)
     values = {name: "" if row[name] is None else str(row[name]) for name in FIELDS}
@@ -72,13 +72,13 @@ def rule(visit: Visit, id: int) -> Answer:
     return _form(visit, row, values, [])
 
 
-def _form(visit: Visit, row: sqlite3.Row | None, values: dict[str, str], wrong: list[str]) -> Answer:
+def _form(visit: RequestContext, row: sqlite3.Row | None, values: dict[str, str], wrong: list[str]) -> Response:
     status = 422 if wrong else 200
     groups = [("", "All groups"), *choices(GROUPS)]
     return visit.page("rule.html", status, rule=row, values=values, wrong=wrong, kinds=KINDS, groups=groups)
 
 
-def _read(visit: Visit, sent: Checked, id: int) -> dict[str, Any]:
+def _read(visit: RequestContext, sent: Checked, id: int) -> dict[str, Any]:
     kind = sent.choice("kind", "Apply", [key for key, _ in KINDS])
     starts, ends = sent.day("starts", "From"), sent.day("ends", "To")
     if starts and ends and ends < starts:
@@ -106,7 +106,7 @@ def _amount(sent: Checked, kind: str) -> int:
     return amount
 
 
-def _coupon(visit: Visit, sent: Checked, id: int) -> str:
+def _coupon(visit: RequestContext, sent: Checked, id: int) -> str:
     code = sent.form.text("coupon")
     if code and not _CODE.fullmatch(code):
         sent.refuse("Coupon Code must be 2 to 30 letters, digits, “-” or “_”.")
@@ -116,7 +116,7 @@ def _coupon(visit: Visit, sent: Checked, id: int) -> str:
 
 
 @routes.post("/rules/new")
-def add(visit: Visit) -> Answer:
+def add(visit: RequestContext) -> Response:
     """Add a rule."""
     sent = Checked(visit)
     values = _read(visit, sent, 0)
@@ -128,7 +128,7 @@ def add(visit: Visit) -> Answer:
 
 
 @routes.post("/rules/{id:int}")
-def save(visit: Visit, id: int) -> Answer:
+def save(visit: RequestContext, id: int) -> Response:
     """Change a rule."""
     row, sent = visit.one("SELECT * FROM shop_rules WHERE id = ?", id), Checked(visit)
     values = _read(visit, sent, id)
@@ -140,7 +140,7 @@ def save(visit: Visit, id: int) -> Answer:
 
 
 @routes.post("/rules/{id:int}/delete")
-def delete(visit: Visit, id: int) -> Answer:
+def delete(visit: RequestContext, id: int) -> Response:
     """Delete a rule."""
     visit.one("SELECT id FROM shop_rules WHERE id = ?", id)
     visit.write("DELETE FROM shop_rules WHERE id = ?", id)

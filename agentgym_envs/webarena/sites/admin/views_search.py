@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.sites.kit.answers import Answer
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 MOST = 10
@@ -24,7 +24,7 @@ ORDER BY name, id LIMIT ?
 
 
 @routes.get("/search")
-def search(visit: Visit) -> Answer:
+def search(visit: RequestContext) -> Response:
     """What was found, at most ten of each kind."""
     asked = visit.query.text("q", most=200)
     number = asked.lstrip("#")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agentgym_envs.webarena.sites.admin.forms import Checked, dollars
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 
@@ -49,7 +49,7 @@ _ALL = tuple(setting for _, settings in GROUPS for setting in settings)
 
 
 @routes.get("/settings")
-def settings(visit: Visit) -> Answer:
+def settings(visit: RequestContext) -> Response:
     """The form."""
     stored = {row["name"]: row["value"] for row in visit.rows("SELECT name, value FROM shop_settings")}
     values = {one.name: _shown(one, stored.get(one.name, "")) for one in _ALL}
@@ -61,7 +61,7 @@ def _shown(setting: Setting, value: str) -> str:
 
 
 @routes.post("/settings")
-def save(visit: Visit) -> Answer:
+def save(visit: RequestContext) -> Response:
     """Change them all."""
     sent = Checked(visit)
     values = {one.name: _read(sent, one) for one in _ALL}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym_envs.webarena.sites.kit.answers import Missing
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Missing
 
 ROLES = ("Guest", "Reporter", "Developer", "Maintainer", "Owner")
 """By rising power."""
@@ -83,7 +83,7 @@ class Group:
         return bool(self.role) and ROLES.index(self.role) >= ROLES.index(role)
 
 
-def find_project(visit: Visit, space: str, slug: str, need: str = "") -> Project:
+def find_project(visit: RequestContext, space: str, slug: str, need: str = "") -> Project:
     """The project of an address. Raises Missing if there is none to be seen; Forbidden without the role needed."""
     found = visit.one(f"{_PROJECT} WHERE n.path = ?2 COLLATE NOCASE AND p.slug = ?3 COLLATE NOCASE",
                       visit.account, space, slug)  # fmt: skip
@@ -95,21 +95,21 @@ def find_project(visit: Visit, space: str, slug: str, need: str = "") -> Project
     return project
 
 
-def must_have(visit: Visit, project: Project, role: str) -> None:
+def must_have(visit: RequestContext, project: Project, role: str) -> None:
     """Raise SignInFirst or Forbidden, with the reason, unless the visitor has a role and the project is alive."""
     visit.must_be_signed_in()
     visit.must(not project.archived, "This project is archived. Nothing in it can be changed.")
     visit.must(project.may(role), f"You need to be at least {role} of this project to do this.")
 
 
-def must_take_part(visit: Visit, project: Project) -> int:
+def must_take_part(visit: RequestContext, project: Project) -> int:
     """The account of a visitor who may open issues and comment here, which all may who see the project."""
     account = visit.must_be_signed_in()
     visit.must(not project.archived, "This project is archived. Nothing in it can be changed.")
     return account
 
 
-def find_group(visit: Visit, path: str, need: str = "") -> Group:
+def find_group(visit: RequestContext, path: str, need: str = "") -> Group:
     """The group of an address. Raises Missing if there is none to be seen; Forbidden without the role needed."""
     found = visit.one("SELECT * FROM code_namespaces WHERE path = ? COLLATE NOCASE AND account IS NULL", path)
     role = visit.value(

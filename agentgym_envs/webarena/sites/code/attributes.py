@@ -11,7 +11,7 @@ from typing import Any
 
 from agentgym_envs.webarena.sites.code.access import Project
 from agentgym_envs.webarena.sites.code.members import people_of
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 
 KINDS = {"issues": "issue", "merge_requests": "merge_request"}
 """By the word in addresses: the word in tables and columns."""
@@ -34,7 +34,7 @@ class Choices:
     labels: Sequence[sqlite3.Row]
 
 
-def choices(visit: Visit, project: Project) -> Choices:
+def choices(visit: RequestContext, project: Project) -> Choices:
     """The people, open milestones and labels of a project."""
     return Choices(
         people_of(visit, project),
@@ -46,7 +46,7 @@ def choices(visit: Visit, project: Project) -> Choices:
     )
 
 
-def details(visit: Visit, project: Project, kind: str, number: int) -> sqlite3.Row:
+def details(visit: RequestContext, project: Project, kind: str, number: int) -> sqlite3.Row:
     """An issue or a merge request with the names of whom and what it refers to; raises Missing."""
     end = {"issue": "closed_by", "merge_request": "ended_by"}[kind]
     found = visit.one(_DETAILS.format(kind=kind, end=end), project.id, number)
@@ -58,7 +58,7 @@ def details(visit: Visit, project: Project, kind: str, number: int) -> sqlite3.R
     return found
 
 
-def labels_of(visit: Visit, kind: str, row: int) -> list[sqlite3.Row]:
+def labels_of(visit: RequestContext, kind: str, row: int) -> list[sqlite3.Row]:
     """The labels of an issue or merge request."""
     return visit.rows(
         f"""SELECT l.* FROM code_{kind}_labels x JOIN code_labels l ON l.id = x.label
@@ -67,7 +67,7 @@ def labels_of(visit: Visit, kind: str, row: int) -> list[sqlite3.Row]:
     )
 
 
-def comments_of(visit: Visit, kind: str, row: int) -> list[sqlite3.Row]:
+def comments_of(visit: RequestContext, kind: str, row: int) -> list[sqlite3.Row]:
     """What was said, in order."""
     return visit.rows(
         f"""SELECT c.*, a.user, a.name, a.colour FROM code_comments c JOIN code_accounts a ON a.id = c.author
@@ -76,7 +76,7 @@ def comments_of(visit: Visit, kind: str, row: int) -> list[sqlite3.Row]:
     )
 
 
-def chosen(visit: Visit, project: Project, names: Sequence[str]) -> dict[str, Any]:
+def chosen(visit: RequestContext, project: Project, names: Sequence[str]) -> dict[str, Any]:
     """Columns by these names as the form has them. Who or what does not belong to the project counts as none."""
     form, values = visit.form, dict[str, Any]()
     if "assignee" in names:
@@ -94,13 +94,13 @@ def chosen(visit: Visit, project: Project, names: Sequence[str]) -> dict[str, An
     return values
 
 
-def update(visit: Visit, kind: str, row: int, values: Mapping[str, Any]) -> None:
+def update(visit: RequestContext, kind: str, row: int, values: Mapping[str, Any]) -> None:
     """Set columns of an issue or merge request."""
     if values:
         visit.update(f"code_{kind}s", row, values)
 
 
-def set_labels(visit: Visit, project: Project, kind: str, row: int) -> None:
+def set_labels(visit: RequestContext, project: Project, kind: str, row: int) -> None:
     """Give the labels that are ticked in the form, and no others."""
     known = {label["id"] for label in visit.rows("SELECT id FROM code_labels WHERE project = ?", project.id)}
     visit.write(f"DELETE FROM code_{kind}_labels WHERE {kind} = ?", row)
@@ -108,13 +108,13 @@ def set_labels(visit: Visit, project: Project, kind: str, row: int) -> None:
         visit.write(f"INSERT INTO code_{kind}_labels ({kind}, label) VALUES (?, ?)", row, label)
 
 
-def next_number(visit: Visit, kind: str, project: Project) -> int:
+def next_number(visit: RequestContext, kind: str, project: Project) -> int:
     """The number of a project's next issue or merge request."""
     query = f"SELECT COALESCE(MAX(number), 0) + 1 FROM code_{kind}s WHERE project = ?"
     return int(visit.value(query, project.id))
 
 
-def closes(visit: Visit, project: Project, text: str) -> int | None:
+def closes(visit: RequestContext, project: Project, text: str) -> int | None:
     """The issue that a merge request says it closes: "Closes #12"."""
     found = _CLOSES.search(text)
     query = "SELECT id FROM code_issues WHERE project = ? AND number = ?"

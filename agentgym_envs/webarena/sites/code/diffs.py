@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_envs.webarena.sites.code.repository import content, counted, is_long
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 
 MOST_LINES = 60
 """Of one page; the rest of a long change is only counted."""
@@ -52,7 +52,7 @@ def changes_of(commits: Iterable[Any]) -> list[list[Any]]:
     return together
 
 
-def file_diffs(visit: Visit, changes: Sequence[Sequence[Any]]) -> list[FileDiff]:
+def file_diffs(visit: RequestContext, changes: Sequence[Sequence[Any]]) -> list[FileDiff]:
     """Changes as pages show them, entries for one path together, cut after `MOST_LINES`."""
     by_path: dict[str, list[_Hunk]] = {}
     whats: dict[str, str] = {}
@@ -69,7 +69,7 @@ def file_diffs(visit: Visit, changes: Sequence[Sequence[Any]]) -> list[FileDiff]
     return shown
 
 
-def _hunk(visit: Visit, added: int, gone: int, before: int | None, after: int | None, line: int) -> _Hunk:
+def _hunk(visit: RequestContext, added: int, gone: int, before: int | None, after: int | None, line: int) -> _Hunk:
     if line:
         return _of(_written(content(visit, after).splitlines(), added, gone, line))
     was, is_now = content(visit, before), content(visit, after)

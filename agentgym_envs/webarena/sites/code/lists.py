@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentgym_envs.webarena.sites.code.access import VISIBLE
-from agentgym_envs.webarena.sites.kit.answers import Redirect
-from agentgym_envs.webarena.sites.kit.fields import Fields
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.fields import Fields
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect
 
 SIZE = 15
 """Rows of a page."""
@@ -94,7 +94,7 @@ class Listed:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def tidied(visit: Visit) -> Redirect | None:
+def tidied(visit: RequestContext) -> Redirect | None:
     """To the same list without the fields that say nothing, so that a list has one address."""
     empty = {name: None for name, value in visit.query if not value.strip()}
     if not empty:
@@ -103,7 +103,7 @@ def tidied(visit: Visit) -> Redirect | None:
     return Redirect(visit.path + (rest if len(rest) > 1 else ""))
 
 
-def issues(visit: Visit, where: Where, *, secret: bool = False) -> Listed:
+def issues(visit: RequestContext, where: Where, *, secret: bool = False) -> Listed:
     """Issues by the query's filters. Confidential ones only for who may see them: `secret`, or author or assignee."""
     if not secret:
         where.add("(NOT i.confidential OR i.author = ?1 OR i.assignee = ?1)")
@@ -112,7 +112,7 @@ def issues(visit: Visit, where: Where, *, secret: bool = False) -> Listed:
     return _listed(visit, where, "issue", dict(ISSUE_ORDERS), STATES)
 
 
-def requests(visit: Visit, where: Where) -> Listed:
+def requests(visit: RequestContext, where: Where) -> Listed:
     """Merge requests by the query's filters."""
     if draft := visit.query.choice("draft", ("yes", "no")):
         where.add("i.draft = {}", int(draft == "yes"))
@@ -124,7 +124,7 @@ def requests(visit: Visit, where: Where) -> Listed:
     return _listed(visit, where, "merge_request", dict(REQUEST_ORDERS), REQUEST_STATES)
 
 
-def filters(visit: Visit, project: int, kind: str) -> dict[str, Any]:
+def filters(visit: RequestContext, project: int, kind: str) -> dict[str, Any]:
     """What a project's list offers to filter by: everybody who opened something there, and the milestones."""
     query = f"""SELECT DISTINCT a.user, a.name FROM code_{kind}s i JOIN code_accounts a ON a.id = i.author
     WHERE i.project = ? ORDER BY a.name"""
@@ -132,7 +132,7 @@ def filters(visit: Visit, project: int, kind: str) -> dict[str, Any]:
     return {"authors": visit.rows(query, project), "milestones": milestones}
 
 
-def projects(visit: Visit, where: Where, *, size: int = 10, order: str = "updated_desc") -> Listed:
+def projects(visit: RequestContext, where: Where, *, size: int = 10, order: str = "updated_desc") -> Listed:
     """Projects by the query's name, language or topic, and order."""
     if name := visit.query.text("name", most=100):
         where.add("(INSTR(LOWER(p.name || ' ' || p.slug), LOWER({})))", name)
@@ -146,7 +146,11 @@ def projects(visit: Visit, where: Where, *, size: int = 10, order: str = "update
 
 
 def _listed(
-    visit: Visit, where: Where, kind: str, orders: Mapping[str, tuple[str, str]], states: Sequence[tuple[str, str]]
+    visit: RequestContext,
+    where: Where,
+    kind: str,
+    orders: Mapping[str, tuple[str, str]],
+    states: Sequence[tuple[str, str]],
 ) -> Listed:
     _filter(visit.query, where, kind)
     tables = _TABLES.format(kind=kind)

@@ -8,7 +8,7 @@ from typing import Any
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code import repository
 from agentgym_envs.webarena.sites.code.access import Project
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 
 VISIBILITIES = (
     ("private", "Private: only members can see it"),
@@ -43,7 +43,7 @@ _BELONGINGS = (
 """What goes with a project, in this order."""
 
 
-def spaces(visit: Visit) -> list[tuple[int, str]]:
+def spaces(visit: RequestContext) -> list[tuple[int, str]]:
     """Where the visitor may put projects: under their own name, and in groups whose maintainers they are."""
     rows = visit.rows(
         """SELECT n.id, n.path FROM code_namespaces n LEFT JOIN code_group_members g
@@ -64,7 +64,7 @@ def is_slug(text: str) -> bool:
     return _SLUG.fullmatch(text) is not None and not text.endswith(".")
 
 
-def problem(visit: Visit, name: str, slug: str, space: int) -> str:
+def problem(visit: RequestContext, name: str, slug: str, space: int) -> str:
     """Why there cannot be such a project; "" if there can."""
     if not name:
         return "The project needs a name."
@@ -76,7 +76,7 @@ def problem(visit: Visit, name: str, slug: str, space: int) -> str:
     return "There is already a project with this address." if visit.row(query, space, slug) else ""
 
 
-def create(visit: Visit, *, readme: bool, **values: Any) -> str:
+def create(visit: RequestContext, *, readme: bool, **values: Any) -> str:
     """Add a project of the visitor's with these columns; returns the path of its page."""
     number = _add_project(visit, **values, topics="", licence="", default_branch="main", forked_from=None)
     visit.write(
@@ -90,7 +90,7 @@ def create(visit: Visit, *, readme: bool, **values: Any) -> str:
     return _address(visit, number)
 
 
-def fork(visit: Visit, project: Project, **values: Any) -> str:
+def fork(visit: RequestContext, project: Project, **values: Any) -> str:
     """Add a copy of a project with what is on its default branch; returns the path of its page."""
     kept = {name: project.row[name] for name in ("topics", "licence", "default_branch")}
     number = _add_project(visit, **values, **kept, forked_from=project.id)
@@ -105,7 +105,7 @@ def fork(visit: Visit, project: Project, **values: Any) -> str:
     return _address(visit, number)
 
 
-def delete(visit: Visit, project: Project) -> None:
+def delete(visit: RequestContext, project: Project) -> None:
     """Remove a project and all that is in it. Forks live on, without what was before them."""
     query = (
         f"UPDATE code_branches SET origin = NULL WHERE project <> ?1 AND origin IN ({_OF_BRANCHES.replace('?', '?1')})"
@@ -116,7 +116,7 @@ def delete(visit: Visit, project: Project) -> None:
         visit.write(f"DELETE FROM {table} WHERE {condition}", project.id)
 
 
-def _add_project(visit: Visit, **values: Any) -> int:
+def _add_project(visit: RequestContext, **values: Any) -> int:
     number = visit.insert("code_projects", {**values, "archived": 0, "created": stamp()})
     visit.write(
         "INSERT INTO code_members (project, account, role, since) VALUES (?, ?, 'Owner', ?)",
@@ -125,7 +125,7 @@ def _add_project(visit: Visit, **values: Any) -> int:
     return number
 
 
-def _address(visit: Visit, number: int) -> str:
+def _address(visit: RequestContext, number: int) -> str:
     query = "SELECT n.path, p.slug FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace WHERE p.id = ?"
     path, slug = visit.one(query, number)
     return f"/{path}/{slug}"

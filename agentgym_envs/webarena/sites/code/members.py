@@ -6,12 +6,12 @@ import sqlite3
 
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code.access import ROLES, Group, Project
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 
 _TABLES = {Project: ("code_members", "project"), Group: ("code_group_members", "namespace")}
 
 
-def members(visit: Visit, of: Project | Group) -> list[sqlite3.Row]:
+def members(visit: RequestContext, of: Project | Group) -> list[sqlite3.Row]:
     """The members of a project or group itself, the mightiest first."""
     table, column = _TABLES[type(of)]
     ranks = " ".join(f"WHEN '{role}' THEN {rank}" for rank, role in enumerate(ROLES))
@@ -22,7 +22,7 @@ def members(visit: Visit, of: Project | Group) -> list[sqlite3.Row]:
     )
 
 
-def people_of(visit: Visit, project: Project) -> list[sqlite3.Row]:
+def people_of(visit: RequestContext, project: Project) -> list[sqlite3.Row]:
     """Everybody who belongs to a project, by itself or its group: whom one can ask for something."""
     return visit.rows(
         """SELECT a.* FROM code_accounts a WHERE a.id IN (SELECT account FROM code_members WHERE project = ?1
@@ -31,7 +31,7 @@ def people_of(visit: Visit, project: Project) -> list[sqlite3.Row]:
     )  # fmt: skip
 
 
-def outsiders(visit: Visit, of: Project | Group) -> list[sqlite3.Row]:
+def outsiders(visit: RequestContext, of: Project | Group) -> list[sqlite3.Row]:
     """Everybody who could be invited."""
     table, column = _TABLES[type(of)]
     query = f"""SELECT * FROM code_accounts WHERE id NOT IN
@@ -39,7 +39,7 @@ def outsiders(visit: Visit, of: Project | Group) -> list[sqlite3.Row]:
     return visit.rows(query, of.row["id"])
 
 
-def invite(visit: Visit, of: Project | Group, name: str, role: str) -> str:
+def invite(visit: RequestContext, of: Project | Group, name: str, role: str) -> str:
     """Make somebody a member, by user name, e-mail or full name; returns what is wrong, "" if nothing is."""
     found = visit.rows(
         """SELECT * FROM code_accounts WHERE user = ?1 COLLATE NOCASE OR email = ?1 COLLATE NOCASE
@@ -59,7 +59,7 @@ def invite(visit: Visit, of: Project | Group, name: str, role: str) -> str:
     return ""
 
 
-def change(visit: Visit, of: Project | Group, account: int, role: str) -> None:
+def change(visit: RequestContext, of: Project | Group, account: int, role: str) -> None:
     """Give a member another role, or "" to remove them; says what came of it."""
     table, column = _TABLES[type(of)]
     member = visit.one(
@@ -85,7 +85,7 @@ def _may_give(of: Project | Group, role: str) -> bool:
     return of.may("Owner" if role == "Owner" else "Maintainer")
 
 
-def _is_last_owner(visit: Visit, of: Project | Group) -> bool:
+def _is_last_owner(visit: RequestContext, of: Project | Group) -> bool:
     table, column = _TABLES[type(of)]
     query = f"SELECT COUNT(*) FROM {table} WHERE {column} = ? AND role = 'Owner'"
     return bool(visit.value(query, of.row["id"]) < 2)

@@ -11,7 +11,7 @@ from typing import Any
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code import repository
 from agentgym_envs.webarena.sites.code.access import Project
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Plan:
         return [[path, 0, 0, before, after, 0] for path, (before, after) in self.blobs.items()]
 
 
-def plan(visit: Visit, source: sqlite3.Row, target: sqlite3.Row) -> Plan:
+def plan(visit: RequestContext, source: sqlite3.Row, target: sqlite3.Row) -> Plan:
     """What merging one branch into another would do, by comparing both with what they came from.
 
     What lay at a path before both is what the first commit of either says it found there; a path that neither changed
@@ -50,14 +50,14 @@ def plan(visit: Visit, source: sqlite3.Row, target: sqlite3.Row) -> Plan:
     return Plan(blobs, tuple(conflicts))
 
 
-def branches_of(visit: Visit, project: Project, request: Any) -> tuple[sqlite3.Row | None, sqlite3.Row | None]:
+def branches_of(visit: RequestContext, project: Project, request: Any) -> tuple[sqlite3.Row | None, sqlite3.Row | None]:
     """The branches that a merge request is from and to; None for one that is gone."""
     query = "SELECT * FROM code_branches WHERE project = ? AND name = ?"
     source, target = (visit.row(query, project.id, request[end]) for end in ("source", "target"))
     return source, target
 
 
-def commits_of(visit: Visit, request: Any, source: sqlite3.Row | None) -> Sequence[sqlite3.Row]:
+def commits_of(visit: RequestContext, request: Any, source: sqlite3.Row | None) -> Sequence[sqlite3.Row]:
     """The commits of a merge request, newest first: those that it brought, or those it would bring."""
     if request["state"] != "merged":
         return repository.own_commits(visit, source["id"]) if source else ()
@@ -70,7 +70,7 @@ def commits_of(visit: Visit, request: Any, source: sqlite3.Row | None) -> Sequen
 
 
 def merge(
-    visit: Visit, project: Project, request: Any, source: sqlite3.Row, target: sqlite3.Row, *, drops: bool
+    visit: RequestContext, project: Project, request: Any, source: sqlite3.Row, target: sqlite3.Row, *, drops: bool
 ) -> None:
     """Merge: the commits move to the target, with one more that says so; an issue that it closes is closed."""
     blobs = {path: after for path, (_, after) in plan(visit, source, target).blobs.items()}
@@ -96,7 +96,7 @@ def merge(
         )  # fmt: skip
 
 
-def _settle_source(visit: Visit, source: sqlite3.Row, target: sqlite3.Row, *, drops: bool) -> None:
+def _settle_source(visit: RequestContext, source: sqlite3.Row, target: sqlite3.Row, *, drops: bool) -> None:
     """After a merge a branch either goes, or begins anew where the target is."""
     visit.write(
         "UPDATE code_branches SET origin = ? WHERE origin = ? AND id <> ?", target["id"], source["id"], target["id"]
@@ -110,7 +110,7 @@ def _settle_source(visit: Visit, source: sqlite3.Row, target: sqlite3.Row, *, dr
         )
 
 
-def _found_at(visit: Visit, branch: int) -> dict[str, int | None]:
+def _found_at(visit: RequestContext, branch: int) -> dict[str, int | None]:
     """What the first commits on a branch found at each path that they changed, as far as that is known."""
     found: dict[str, int | None] = {}
     for row in reversed(repository.own_commits(visit, branch)):

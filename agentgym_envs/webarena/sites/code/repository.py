@@ -14,8 +14,8 @@ from typing import Any
 
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code.access import Project
-from agentgym_envs.webarena.sites.kit.answers import Missing
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Missing
 
 LINE = """
 WITH RECURSIVE line(branch, until) AS (
@@ -58,18 +58,18 @@ def is_path(text: str) -> bool:
     return 0 < len(text) <= 200 and all(part.strip() == part and part not in ("", ".", "..") for part in parts)
 
 
-def branches(visit: Visit, project: Project) -> list[sqlite3.Row]:
+def branches(visit: RequestContext, project: Project) -> list[sqlite3.Row]:
     """All branches of a project, the default one first."""
     query = "SELECT * FROM code_branches WHERE project = ? ORDER BY name <> ?, name"
     return visit.rows(query, project.id, project.default_branch)
 
 
-def branch_named(visit: Visit, project: Project, name: str) -> sqlite3.Row:
+def branch_named(visit: RequestContext, project: Project, name: str) -> sqlite3.Row:
     """A branch by its name; raises Missing."""
     return visit.one("SELECT * FROM code_branches WHERE project = ? AND name = ?", project.id, name)
 
 
-def branch_and_path(visit: Visit, project: Project, rest: str) -> tuple[sqlite3.Row, str]:
+def branch_and_path(visit: RequestContext, project: Project, rest: str) -> tuple[sqlite3.Row, str]:
     """A branch and a path in it, from the end of an address; raises Missing. Names of branches may have slashes."""
     rest = rest.strip("/")
     for branch in sorted(branches(visit, project), key=lambda branch: -len(branch["name"])):
@@ -78,17 +78,17 @@ def branch_and_path(visit: Visit, project: Project, rest: str) -> tuple[sqlite3.
     raise Missing
 
 
-def files(visit: Visit, branch: int) -> dict[str, int]:
+def files(visit: RequestContext, branch: int) -> dict[str, int]:
     """The blobs at the head of a branch, by their paths."""
     return dict(map(tuple, visit.rows("SELECT path, blob FROM code_files WHERE branch = ? ORDER BY path", branch)))
 
 
-def content(visit: Visit, blob: int | None) -> str:
+def content(visit: RequestContext, blob: int | None) -> str:
     """The text of a blob; "" for none."""
     return str(visit.value("SELECT content FROM code_blobs WHERE id = ?", blob) or "")
 
 
-def listing(visit: Visit, branch: int, folder: str) -> list[Entry]:
+def listing(visit: RequestContext, branch: int, folder: str) -> list[Entry]:
     """What lies in a folder, folders first; raises Missing if there is no such folder."""
     prefix = f"{folder}/" if folder else ""
     inside = [path for path in files(visit, branch) if path.startswith(prefix)]
@@ -102,20 +102,27 @@ def listing(visit: Visit, branch: int, folder: str) -> list[Entry]:
 
 
 def history(
-    visit: Visit, branch: int, *, size: int, skipped: int = 0, author: str = "", search: str = "", path: str = ""
+    visit: RequestContext,
+    branch: int,
+    *,
+    size: int,
+    skipped: int = 0,
+    author: str = "",
+    search: str = "",
+    path: str = "",
 ) -> list[sqlite3.Row]:
     """A part of a branch's commits, newest first: those of an author, with a text, or that changed a path."""
     where = f"{_conditions()} ORDER BY c.moment DESC, c.id DESC LIMIT ?5 OFFSET ?6"
     return visit.rows(f"{_COMMIT} {where}", branch, author, search, _in_json(path), size, skipped)
 
 
-def count_history(visit: Visit, branch: int, *, author: str = "", search: str = "", path: str = "") -> int:
+def count_history(visit: RequestContext, branch: int, *, author: str = "", search: str = "", path: str = "") -> int:
     """How many commits there are; see `history`."""
     query = f"{LINE} SELECT COUNT(*) {_IN_LINE} JOIN code_accounts a ON a.id = c.author {_conditions()}"
     return int(visit.value(query, branch, author, search, _in_json(path)))
 
 
-def contributors(visit: Visit, branch: int) -> list[sqlite3.Row]:
+def contributors(visit: RequestContext, branch: int) -> list[sqlite3.Row]:
     """Who wrote a branch: commits, additions and deletions of each, by the number of commits."""
     return visit.rows(
         f"""{LINE} SELECT a.user, a.name, a.email, a.colour, COUNT(*) AS commits, SUM(c.additions) AS additions,
@@ -125,7 +132,7 @@ def contributors(visit: Visit, branch: int) -> list[sqlite3.Row]:
     )
 
 
-def own_commits(visit: Visit, branch: int) -> list[sqlite3.Row]:
+def own_commits(visit: RequestContext, branch: int) -> list[sqlite3.Row]:
     """The commits made on a branch itself, newest first."""
     return visit.rows(
         """SELECT c.*, a.user, a.name AS author_name, a.colour FROM code_commits c
@@ -134,7 +141,7 @@ def own_commits(visit: Visit, branch: int) -> list[sqlite3.Row]:
     )
 
 
-def commit(visit: Visit, branch: sqlite3.Row, message: str, changes: Mapping[str, str | None]) -> str:
+def commit(visit: RequestContext, branch: sqlite3.Row, message: str, changes: Mapping[str, str | None]) -> str:
     """Make a commit by the visitor: the new text of each file, None for one that goes. Returns its name."""
     there, told = files(visit, branch["id"]), []
     for path, text in changes.items():
@@ -147,7 +154,7 @@ def commit(visit: Visit, branch: sqlite3.Row, message: str, changes: Mapping[str
 
 
 def record(
-    visit: Visit, branch: int, message: str, changes: Sequence[Sequence[Any]], request: int | None = None
+    visit: RequestContext, branch: int, message: str, changes: Sequence[Sequence[Any]], request: int | None = None
 ) -> str:
     """Add the row of a commit by the visitor; returns its name."""
     number = visit.value("SELECT MAX(id) + 1 FROM code_commits")
@@ -161,7 +168,7 @@ def record(
     return name
 
 
-def start_branch(visit: Visit, project: Project, name: str, origin: sqlite3.Row) -> sqlite3.Row:
+def start_branch(visit: RequestContext, project: Project, name: str, origin: sqlite3.Row) -> sqlite3.Row:
     """Add a branch with what another has."""
     visit.write(
         "INSERT INTO code_branches (project, name, origin, started, protected) VALUES (?, ?, ?, ?, 0)",
@@ -172,7 +179,7 @@ def start_branch(visit: Visit, project: Project, name: str, origin: sqlite3.Row)
     return branch
 
 
-def copy_files(visit: Visit, origin: int, branch: int) -> None:
+def copy_files(visit: RequestContext, origin: int, branch: int) -> None:
     """Give a new branch the files of another."""
     visit.write(
         "INSERT INTO code_files (branch, path, blob) SELECT ?, path, blob FROM code_files WHERE branch = ? ORDER BY id",
@@ -180,7 +187,7 @@ def copy_files(visit: Visit, origin: int, branch: int) -> None:
     )  # fmt: skip
 
 
-def drop_branch(visit: Visit, branch: sqlite3.Row) -> None:
+def drop_branch(visit: RequestContext, branch: sqlite3.Row) -> None:
     """Delete a branch with its own commits; those that came from it come from where it came from."""
     visit.write("UPDATE code_branches SET origin = ? WHERE origin = ?", branch["origin"], branch["id"])
     for table in ("code_files", "code_commits"):
@@ -188,7 +195,7 @@ def drop_branch(visit: Visit, branch: sqlite3.Row) -> None:
     visit.write("DELETE FROM code_branches WHERE id = ?", branch["id"])
 
 
-def put(visit: Visit, branch: int, blobs: Mapping[str, int | None]) -> None:
+def put(visit: RequestContext, branch: int, blobs: Mapping[str, int | None]) -> None:
     """Set what lies at some paths of a branch; None for nothing."""
     for path, blob in blobs.items():
         _put(visit, branch, path, blob)
@@ -209,7 +216,7 @@ def is_long(old: Sequence[str], new: Sequence[str]) -> bool:
     return max(len(old), len(new)) > MOST_COMPARED
 
 
-def _put(visit: Visit, branch: int, path: str, blob: int | None) -> None:
+def _put(visit: RequestContext, branch: int, path: str, blob: int | None) -> None:
     if blob is None:
         visit.write("DELETE FROM code_files WHERE branch = ? AND path = ?", branch, path)
         return
@@ -232,7 +239,7 @@ def _in_json(path: str) -> str:
     return f"[{json.dumps(path)}," if path else ""
 
 
-def _last_commits(visit: Visit, branch: int, paths: set[str]) -> dict[str, sqlite3.Row]:
+def _last_commits(visit: RequestContext, branch: int, paths: set[str]) -> dict[str, sqlite3.Row]:
     """The last commit that changed each path or something in it."""
     found: dict[str, sqlite3.Row] = {}
     for row in history(visit, branch, size=MOST_COMMITS):

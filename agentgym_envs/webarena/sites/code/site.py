@@ -26,9 +26,9 @@ from agentgym_envs.webarena.sites.code import (
     views_settings,
 )
 from agentgym_envs.webarena.sites.code.markdown import markdown
-from agentgym_envs.webarena.sites.kit import signing_in
-from agentgym_envs.webarena.sites.kit.site import Site
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework import signing_in
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.site import Site
 
 _VIEWS = (
     views_home,
@@ -51,7 +51,7 @@ _VIEWS = (
 """Those with patterns for many paths come last; and the kit's own routes first, since `/{path}` fits them."""
 
 
-def _layout(visit: Visit) -> Mapping[str, Any]:
+def _layout(visit: RequestContext) -> Mapping[str, Any]:
     """The visitor, and what waits for them."""
     if not visit.account:
         return {"me": None}

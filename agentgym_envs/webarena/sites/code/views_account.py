@@ -6,9 +6,9 @@ import re
 
 from agentgym_envs.webarena.sites.clock import TODAY, stamp
 from agentgym_envs.webarena.sites.code.attributes import is_day
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _FIELDS = (
@@ -19,13 +19,13 @@ _KEY = re.compile(r"(?:ssh-(?:ed25519|rsa)|ecdsa-sha2-nistp256) [A-Za-z0-9+/=]{1
 
 
 @routes.get("/-/profile")
-def profile(visit: Visit) -> Answer:
+def profile(visit: RequestContext) -> Response:
     """The form with what the visitor says of themselves."""
     return _profile_page(visit, visit.must_be_signed_in())
 
 
 @routes.post("/-/profile")
-def save_profile(visit: Visit) -> Answer:
+def save_profile(visit: RequestContext) -> Response:
     """Change it."""
     account, form = visit.must_be_signed_in(), visit.form
     values = {name: form.text(name, most=most) for name, _, most in _FIELDS} | {"bio": form.text("bio", most=250)}
@@ -40,14 +40,14 @@ def save_profile(visit: Visit) -> Answer:
 
 
 @routes.get("/-/status")
-def status(visit: Visit) -> Answer:
+def status(visit: RequestContext) -> Response:
     """The form for the status that shows beside the visitor's name."""
     visit.must_be_signed_in()
     return visit.page("status.html")
 
 
 @routes.post("/-/status")
-def save_status(visit: Visit) -> Answer:
+def save_status(visit: RequestContext) -> Response:
     """Set it, or clear it."""
     account, clears = visit.must_be_signed_in(), visit.form.ticked("clear")
     text = "" if clears else visit.form.text("status", most=100)
@@ -58,13 +58,13 @@ def save_status(visit: Visit) -> Answer:
 
 
 @routes.get("/-/profile/keys")
-def keys(visit: Visit) -> Answer:
+def keys(visit: RequestContext) -> Response:
     """The keys by which the visitor's machines are known."""
     return _key_page(visit, visit.must_be_signed_in())
 
 
 @routes.post("/-/profile/keys")
-def add_key(visit: Visit) -> Answer:
+def add_key(visit: RequestContext) -> Response:
     """Add one."""
     account, form = visit.must_be_signed_in(), visit.form
     key, expires = form.text("key"), form.text("expires")
@@ -82,7 +82,7 @@ def add_key(visit: Visit) -> Answer:
 
 
 @routes.post("/-/profile/keys/{number:int}")
-def delete_key(visit: Visit, number: int) -> Answer:
+def delete_key(visit: RequestContext, number: int) -> Response:
     """Remove one."""
     key = visit.one("SELECT * FROM code_keys WHERE id = ?", number)
     visit.must(key["account"] == visit.must_be_signed_in(), "This key is not yours.")
@@ -91,13 +91,13 @@ def delete_key(visit: Visit, number: int) -> Answer:
     return Redirect("/-/profile/keys")
 
 
-def _profile_page(visit: Visit, account: int, wrong: str = "") -> Answer:
+def _profile_page(visit: RequestContext, account: int, wrong: str = "") -> Response:
     row = visit.one("SELECT * FROM code_accounts WHERE id = ?", account)
     names = (*(name for name, _, _ in _FIELDS), "bio")
     values = {name: visit.form.text(name) if wrong else row[name] for name in names}
     return visit.page("profile_edit.html", 422 if wrong else 200, values=values, fields=_FIELDS, wrong=wrong)
 
 
-def _key_page(visit: Visit, account: int, wrong: str = "") -> Answer:
+def _key_page(visit: RequestContext, account: int, wrong: str = "") -> Response:
     rows = visit.rows("SELECT * FROM code_keys WHERE account = ? ORDER BY id", account)
     return visit.page("keys.html", 422 if wrong else 200, rows=rows, wrong=wrong, form=visit.form)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from agentgym_envs.webarena.sites.code import repository
 from agentgym_envs.webarena.sites.code.access import Project, find_project
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 
 
 @routes.get("/{space}/{slug}/-/branches")
-def index(visit: Visit, space: str, slug: str) -> Answer:
+def index(visit: RequestContext, space: str, slug: str) -> Response:
     """The branches with the last commit of each."""
     project = find_project(visit, space, slug)
     rows = visit.rows(
@@ -31,13 +31,13 @@ def index(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/branches/new")
-def new(visit: Visit, space: str, slug: str) -> Answer:
+def new(visit: RequestContext, space: str, slug: str) -> Response:
     """The form for a new branch."""
     return _form_page(visit, find_project(visit, space, slug, "Developer"))
 
 
 @routes.post("/{space}/{slug}/-/branches")
-def create(visit: Visit, space: str, slug: str) -> Answer:
+def create(visit: RequestContext, space: str, slug: str) -> Response:
     """Start a branch where another is."""
     project, name = find_project(visit, space, slug, "Developer"), visit.form.text("name", most=200)
     origins = {row["name"]: row for row in repository.branches(visit, project)}
@@ -55,7 +55,7 @@ def create(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/branches/delete")
-def delete(visit: Visit, space: str, slug: str) -> Answer:
+def delete(visit: RequestContext, space: str, slug: str) -> Response:
     """Delete a branch, unless it is protected."""
     project = find_project(visit, space, slug, "Developer")
     branch = repository.branch_named(visit, project, visit.form.text("name", most=200))
@@ -66,7 +66,7 @@ def delete(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/branches/protect")
-def protect(visit: Visit, space: str, slug: str) -> Answer:
+def protect(visit: RequestContext, space: str, slug: str) -> Response:
     """Let only maintainers push to a branch, or all developers. The default branch is always protected."""
     project = find_project(visit, space, slug, "Maintainer")
     branch = repository.branch_named(visit, project, visit.form.text("name", most=200))
@@ -77,7 +77,7 @@ def protect(visit: Visit, space: str, slug: str) -> Answer:
     return Redirect(f"{project.url}/-/branches")
 
 
-def _form_page(visit: Visit, project: Project, wrong: str = "") -> Answer:
+def _form_page(visit: RequestContext, project: Project, wrong: str = "") -> Response:
     return visit.page(
         "branch_new.html", 422 if wrong else 200, project=project, branches=repository.branches(visit, project),
         wrong=wrong, form=visit.form,

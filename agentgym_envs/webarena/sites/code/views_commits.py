@@ -5,17 +5,17 @@ from __future__ import annotations
 from agentgym_envs.webarena.sites.code import diffs, repository
 from agentgym_envs.webarena.sites.code.access import find_project
 from agentgym_envs.webarena.sites.code.lists import tidied
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Missing, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _COMMITS_PAGE, _PEOPLE_PAGE = 20, 12
 
 
 @routes.get("/{space}/{slug}/-/commits/{rest:path}")
-def index(visit: Visit, space: str, slug: str, rest: str) -> Answer:
+def index(visit: RequestContext, space: str, slug: str, rest: str) -> Response:
     """The commits of a branch, or those that changed one of its files; of one author, or with a text."""
     project = find_project(visit, space, slug)
     if again := tidied(visit):
@@ -38,7 +38,7 @@ def index(visit: Visit, space: str, slug: str, rest: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/commit/{sha}")
-def show(visit: Visit, space: str, slug: str, sha: str) -> Answer:
+def show(visit: RequestContext, space: str, slug: str, sha: str) -> Response:
     """What a commit changed. Its name may be cut to eight letters or more."""
     project = find_project(visit, space, slug)
     if not 7 < len(sha) < 41 or set(sha) - set("0123456789abcdef"):
@@ -55,7 +55,7 @@ def show(visit: Visit, space: str, slug: str, sha: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/graphs/{rest:path}")
-def contributors(visit: Visit, space: str, slug: str, rest: str) -> Answer:
+def contributors(visit: RequestContext, space: str, slug: str, rest: str) -> Response:
     """Who wrote a branch, by the number of their commits."""
     project = find_project(visit, space, slug)
     branch, path = repository.branch_and_path(visit, project, rest)

@@ -9,15 +9,15 @@ from agentgym_envs.webarena.sites.code import attributes
 from agentgym_envs.webarena.sites.code.access import find_project, must_take_part
 from agentgym_envs.webarena.sites.code.attributes import KINDS
 from agentgym_envs.webarena.sites.code.views_issues import may_edit, set_state
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 
 
 @routes.post("/{space}/{slug}/-/{kind}/{number:int}/comments")
-def add(visit: Visit, space: str, slug: str, kind: str, number: int) -> Answer:
+def add(visit: RequestContext, space: str, slug: str, kind: str, number: int) -> Response:
     """Say something; and close or open the issue with it, if the button says so."""
     if kind not in KINDS:
         raise Missing
@@ -37,14 +37,14 @@ def add(visit: Visit, space: str, slug: str, kind: str, number: int) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/notes/{note:int}/edit")
-def edit(visit: Visit, space: str, slug: str, note: int) -> Answer:
+def edit(visit: RequestContext, space: str, slug: str, note: int) -> Response:
     """The form with a comment of the visitor's own."""
     project = find_project(visit, space, slug)
     return visit.page("comment_edit.html", project=project, comment=_own(visit, project.id, note), wrong="")
 
 
 @routes.post("/{space}/{slug}/-/notes/{note:int}")
-def save(visit: Visit, space: str, slug: str, note: int) -> Answer:
+def save(visit: RequestContext, space: str, slug: str, note: int) -> Response:
     """Change a comment, or delete it."""
     project = find_project(visit, space, slug)
     must_take_part(visit, project)
@@ -61,7 +61,7 @@ def save(visit: Visit, space: str, slug: str, note: int) -> Answer:
     return Redirect(f"{project.url}/-/{kind}/{comment['number']}")
 
 
-def _own(visit: Visit, project: int, note: int) -> sqlite3.Row:
+def _own(visit: RequestContext, project: int, note: int) -> sqlite3.Row:
     """A comment in a project by the visitor, with the number of what it is about."""
     found = visit.one(
         """SELECT c.*, COALESCE(i.number, r.number) AS number FROM code_comments c

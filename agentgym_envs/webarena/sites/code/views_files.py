@@ -8,9 +8,9 @@ from typing import Any
 
 from agentgym_envs.webarena.sites.code import repository
 from agentgym_envs.webarena.sites.code.access import Project, find_project
-from agentgym_envs.webarena.sites.kit.answers import Answer, Data, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Data, Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _SHOWN = 120
@@ -19,7 +19,7 @@ _MOST_FILE = 50_000
 
 
 @routes.get("/{space}/{slug}/-/tree/{rest:path}")
-def tree(visit: Visit, space: str, slug: str, rest: str) -> Answer:
+def tree(visit: RequestContext, space: str, slug: str, rest: str) -> Response:
     """What lies in a folder of a branch."""
     project = find_project(visit, space, slug)
     branch, path = repository.branch_and_path(visit, project, rest)
@@ -30,7 +30,7 @@ def tree(visit: Visit, space: str, slug: str, rest: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/blob/{rest:path}")
-def blob(visit: Visit, space: str, slug: str, rest: str) -> Answer:
+def blob(visit: RequestContext, space: str, slug: str, rest: str) -> Response:
     """A file."""
     project = find_project(visit, space, slug)
     branch, path = repository.branch_and_path(visit, project, rest)
@@ -44,7 +44,7 @@ def blob(visit: Visit, space: str, slug: str, rest: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/blame/{rest:path}")
-def blame(visit: Visit, space: str, slug: str, rest: str) -> Answer:
+def blame(visit: RequestContext, space: str, slug: str, rest: str) -> Response:
     """Which commits wrote parts of a file, as far as is known of the text that it has now."""
     project = find_project(visit, space, slug)
     branch, path = repository.branch_and_path(visit, project, rest)
@@ -58,7 +58,7 @@ def blame(visit: Visit, space: str, slug: str, rest: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/raw/{rest:path}")
-def raw(visit: Visit, space: str, slug: str, rest: str) -> Answer:
+def raw(visit: RequestContext, space: str, slug: str, rest: str) -> Response:
     """A file's text and nothing else."""
     project = find_project(visit, space, slug)
     branch, path = repository.branch_and_path(visit, project, rest)
@@ -66,14 +66,14 @@ def raw(visit: Visit, space: str, slug: str, rest: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/new/{rest:path}")
-def new(visit: Visit, space: str, slug: str, rest: str) -> Answer:
+def new(visit: RequestContext, space: str, slug: str, rest: str) -> Response:
     """The form for a new file."""
     project, branch, path = _to_change(visit, space, slug, rest)
     return _form_page(visit, project, branch, path, {"file": "", "content": "", "message": "Add new file"}, new=True)
 
 
 @routes.post("/{space}/{slug}/-/new/{rest:path}")
-def create(visit: Visit, space: str, slug: str, rest: str) -> Answer:
+def create(visit: RequestContext, space: str, slug: str, rest: str) -> Response:
     """Add a file by a commit."""
     project, branch, folder = _to_change(visit, space, slug, rest)
     values = _values(visit)
@@ -89,7 +89,7 @@ def create(visit: Visit, space: str, slug: str, rest: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/edit/{rest:path}")
-def edit(visit: Visit, space: str, slug: str, rest: str) -> Answer:
+def edit(visit: RequestContext, space: str, slug: str, rest: str) -> Response:
     """The form with a file."""
     project, branch, path = _to_change(visit, space, slug, rest)
     values = {"file": path, "content": _text(visit, branch, path), "message": f"Update {path.rpartition('/')[2]}"}
@@ -97,7 +97,7 @@ def edit(visit: Visit, space: str, slug: str, rest: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/edit/{rest:path}")
-def save(visit: Visit, space: str, slug: str, rest: str) -> Answer:
+def save(visit: RequestContext, space: str, slug: str, rest: str) -> Response:
     """Change a file by a commit; or delete it, if the button says so."""
     project, branch, path = _to_change(visit, space, slug, rest)
     text, values, deletes = _text(visit, branch, path), _values(visit), visit.form.ticked("delete")
@@ -112,7 +112,7 @@ def save(visit: Visit, space: str, slug: str, rest: str) -> Answer:
     return Redirect(f"{project.url}/-/blob/{branch['name']}/{path}")
 
 
-def _to_change(visit: Visit, space: str, slug: str, rest: str) -> tuple[Project, sqlite3.Row, str]:
+def _to_change(visit: RequestContext, space: str, slug: str, rest: str) -> tuple[Project, sqlite3.Row, str]:
     """The project, branch and path of an address at which the visitor may commit."""
     project = find_project(visit, space, slug, "Developer")
     branch, path = repository.branch_and_path(visit, project, rest)
@@ -121,7 +121,7 @@ def _to_change(visit: Visit, space: str, slug: str, rest: str) -> tuple[Project,
     return project, branch, path
 
 
-def _values(visit: Visit) -> dict[str, str]:
+def _values(visit: RequestContext) -> dict[str, str]:
     """What the form has. A text ends with a line break, as files do."""
     given = [value for name, value in visit.form if name == "content"]
     text = given[-1].replace("\r\n", "\n")[:_MOST_FILE] if given else ""
@@ -133,13 +133,13 @@ def _values(visit: Visit) -> dict[str, str]:
     }
 
 
-def _text(visit: Visit, branch: sqlite3.Row, path: str) -> str:
+def _text(visit: RequestContext, branch: sqlite3.Row, path: str) -> str:
     query = """SELECT b.content FROM code_files f JOIN code_blobs b ON b.id = f.blob
     WHERE f.branch = ? AND f.path = ?"""
     return str(visit.one(query, branch["id"], path)["content"])
 
 
-def _last(visit: Visit, branch: sqlite3.Row, path: str) -> sqlite3.Row | None:
+def _last(visit: RequestContext, branch: sqlite3.Row, path: str) -> sqlite3.Row | None:
     """The last commit that changed a file or something in a folder."""
     for row in repository.history(visit, branch["id"], size=repository.MOST_COMMITS):
         names = [change[0] for change in json.loads(row["changes"])]
@@ -167,7 +167,7 @@ def _parts(
     return parts[:40]
 
 
-def _place(visit: Visit, project: Project, branch: sqlite3.Row, path: str) -> dict[str, Any]:
+def _place(visit: RequestContext, project: Project, branch: sqlite3.Row, path: str) -> dict[str, Any]:
     """What pages of the repository tell of where they are."""
     names = path.split("/") if path else []
     crumbs = [(name, "/".join(names[: place + 1])) for place, name in enumerate(names)]
@@ -179,7 +179,7 @@ def _place(visit: Visit, project: Project, branch: sqlite3.Row, path: str) -> di
 
 
 def _form_page(
-    visit: Visit,
+    visit: RequestContext,
     project: Project,
     branch: sqlite3.Row,
     path: str,
@@ -187,6 +187,6 @@ def _form_page(
     *,
     new: bool,
     wrong: str = "",
-) -> Answer:
+) -> Response:
     place = _place(visit, project, branch, path)
     return visit.page("file_edit.html", 422 if wrong else 200, values=values, new=new, wrong=wrong, **place)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code import making, members
 from agentgym_envs.webarena.sites.code.access import ROLES, Group, find_group
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _RESERVED = (
@@ -29,7 +29,7 @@ _MEMBERS_PAGE = 15
 
 
 @routes.get("/groups")
-def groups(visit: Visit) -> Answer:
+def groups(visit: RequestContext) -> Response:
     """All groups that the visitor may see, their own first."""
     rows = visit.rows(
         """SELECT n.*, g.role, (SELECT COUNT(*) FROM code_projects p WHERE p.namespace = n.id) AS projects,
@@ -43,14 +43,14 @@ def groups(visit: Visit) -> Answer:
 
 
 @routes.get("/groups/new")
-def new(visit: Visit) -> Answer:
+def new(visit: RequestContext) -> Response:
     """The form for a new group."""
     visit.must_be_signed_in()
     return _new_page(visit)
 
 
 @routes.post("/groups")
-def create(visit: Visit) -> Answer:
+def create(visit: RequestContext) -> Response:
     """Add a group."""
     account, form = visit.must_be_signed_in(), visit.form
     name = form.text("name", most=100)
@@ -73,13 +73,13 @@ def create(visit: Visit) -> Answer:
 
 
 @routes.get("/groups/{path}/-/edit")
-def edit(visit: Visit, path: str) -> Answer:
+def edit(visit: RequestContext, path: str) -> Response:
     """The form with a group's settings."""
     return _edit_page(visit, find_group(visit, path, "Owner"))
 
 
 @routes.post("/groups/{path}/-/edit")
-def save(visit: Visit, path: str) -> Answer:
+def save(visit: RequestContext, path: str) -> Response:
     """Change name, description or visibility."""
     group, form = find_group(visit, path, "Owner"), visit.form
     if not (name := form.text("name", most=100)):
@@ -94,13 +94,13 @@ def save(visit: Visit, path: str) -> Answer:
 
 
 @routes.get("/groups/{path}/-/group_members")
-def member_page(visit: Visit, path: str) -> Answer:
+def member_page(visit: RequestContext, path: str) -> Response:
     """Who is in a group."""
     return _member_page(visit, find_group(visit, path))
 
 
 @routes.post("/groups/{path}/-/group_members")
-def invite(visit: Visit, path: str) -> Answer:
+def invite(visit: RequestContext, path: str) -> Response:
     """Add somebody."""
     group = find_group(visit, path, "Maintainer")
     wrong = members.invite(visit, group, visit.form.text("user", most=200), visit.form.text("role"))
@@ -108,7 +108,7 @@ def invite(visit: Visit, path: str) -> Answer:
 
 
 @routes.post("/groups/{path}/-/group_members/{account:int}")
-def change(visit: Visit, path: str, account: int) -> Answer:
+def change(visit: RequestContext, path: str, account: int) -> Response:
     """Give a member another role, or remove them."""
     visit.must_be_signed_in()
     group = find_group(visit, path)
@@ -116,19 +116,19 @@ def change(visit: Visit, path: str, account: int) -> Answer:
     return Redirect(f"/groups/{path}/-/group_members" if account != visit.account else group.url)
 
 
-def _new_page(visit: Visit, wrong: str = "") -> Answer:
+def _new_page(visit: RequestContext, wrong: str = "") -> Response:
     return visit.page(
         "group_new.html", 422 if wrong else 200, wrong=wrong, form=visit.form, visibilities=making.VISIBILITIES
     )
 
 
-def _edit_page(visit: Visit, group: Group, wrong: str = "") -> Answer:
+def _edit_page(visit: RequestContext, group: Group, wrong: str = "") -> Response:
     return visit.page(
         "group_edit.html", 422 if wrong else 200, group=group, wrong=wrong, visibilities=making.VISIBILITIES
     )
 
 
-def _member_page(visit: Visit, group: Group, wrong: str = "") -> Answer:
+def _member_page(visit: RequestContext, group: Group, wrong: str = "") -> Response:
     rows = members.members(visit, group)
     paging = Paging.of(visit.query, len(rows), _MEMBERS_PAGE)
     return visit.page(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from agentgym_envs.webarena.sites.code import lists
 from agentgym_envs.webarena.sites.code.lists import Where
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _TODOS = """
@@ -21,7 +21,7 @@ WHERE t.account = ? AND t.done = ? ORDER BY t.moment DESC, t.id DESC LIMIT ? OFF
 
 
 @routes.get("/")
-def mine(visit: Visit) -> Answer:
+def mine(visit: RequestContext) -> Response:
     """The projects that the visitor works on."""
     if not visit.account:
         return Redirect("/explore")
@@ -34,7 +34,7 @@ def mine(visit: Visit) -> Answer:
 
 
 @routes.get("/starred")
-def starred(visit: Visit) -> Answer:
+def starred(visit: RequestContext) -> Response:
     """The projects to which the visitor gave a star."""
     where = Where(visit.must_be_signed_in())
     where.add("EXISTS (SELECT 1 FROM code_stars s WHERE s.project = p.id AND s.account = ?1)")
@@ -42,13 +42,13 @@ def starred(visit: Visit) -> Answer:
 
 
 @routes.get("/explore")
-def explore(visit: Visit) -> Answer:
+def explore(visit: RequestContext) -> Response:
     """All projects that the visitor may see."""
     return _project_page(visit, Where(visit.account), "Explore projects", "explore", "stars_desc")
 
 
 @routes.get("/dashboard/issues")
-def my_issues(visit: Visit) -> Answer:
+def my_issues(visit: RequestContext) -> Response:
     """Issues of all projects that are assigned to the visitor, or opened by them."""
     where = Where(visit.must_be_signed_in())
     role = visit.query.choice("scope", ("assigned", "created"), "assigned")
@@ -63,7 +63,7 @@ def my_issues(visit: Visit) -> Answer:
 
 
 @routes.get("/dashboard/merge_requests")
-def my_requests(visit: Visit) -> Answer:
+def my_requests(visit: RequestContext) -> Response:
     """Merge requests of all projects that wait for the visitor, or come from them."""
     where = Where(visit.must_be_signed_in())
     role = visit.query.choice("scope", ("assigned", "reviews", "created"), "assigned")
@@ -79,7 +79,7 @@ def my_requests(visit: Visit) -> Answer:
 
 
 @routes.get("/dashboard/todos")
-def todos(visit: Visit) -> Answer:
+def todos(visit: RequestContext) -> Response:
     """The to-do list: what is to be done, or what was."""
     account = visit.must_be_signed_in()
     state = visit.query.choice("state", ("pending", "done"), "pending")
@@ -92,7 +92,7 @@ def todos(visit: Visit) -> Answer:
 
 
 @routes.post("/dashboard/todos/all")
-def all_done(visit: Visit) -> Answer:
+def all_done(visit: RequestContext) -> Response:
     """Everything on the list is done."""
     visit.write("UPDATE code_todos SET done = 1 WHERE account = ? AND NOT done", visit.must_be_signed_in())
     visit.say("All to-do items are marked as done.")
@@ -100,7 +100,7 @@ def all_done(visit: Visit) -> Answer:
 
 
 @routes.post("/dashboard/todos/{number:int}")
-def change_todo(visit: Visit, number: int) -> Answer:
+def change_todo(visit: RequestContext, number: int) -> Response:
     """One thing is done, or is not after all."""
     todo = visit.one("SELECT * FROM code_todos WHERE id = ?", number)
     visit.must(todo["account"] == visit.must_be_signed_in(), "This is not on your list.")
@@ -110,7 +110,7 @@ def change_todo(visit: Visit, number: int) -> Answer:
     return visit.back("/dashboard/todos")
 
 
-def _project_page(visit: Visit, where: Where, heading: str, tab: str, order: str = "updated_desc") -> Answer:
+def _project_page(visit: RequestContext, where: Where, heading: str, tab: str, order: str = "updated_desc") -> Response:
     if again := lists.tidied(visit):
         return again
     listed = lists.projects(visit, where, order=order)

@@ -6,9 +6,9 @@ from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code import attributes, lists
 from agentgym_envs.webarena.sites.code.access import Project, find_project, must_have, must_take_part
 from agentgym_envs.webarena.sites.code.lists import Where
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _SETTABLE = ("assignee", "milestone", "weight", "due", "confidential")
@@ -16,7 +16,7 @@ MOST_TITLE = 255
 
 
 @routes.get("/{space}/{slug}/-/issues")
-def index(visit: Visit, space: str, slug: str) -> Answer:
+def index(visit: RequestContext, space: str, slug: str) -> Response:
     """The issues, filtered and in order."""
     project = find_project(visit, space, slug)
     if again := lists.tidied(visit):
@@ -31,7 +31,7 @@ def index(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/issues/new")
-def new(visit: Visit, space: str, slug: str) -> Answer:
+def new(visit: RequestContext, space: str, slug: str) -> Response:
     """The form for a new issue."""
     project = find_project(visit, space, slug)
     must_take_part(visit, project)
@@ -39,7 +39,7 @@ def new(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/issues")
-def create(visit: Visit, space: str, slug: str) -> Answer:
+def create(visit: RequestContext, space: str, slug: str) -> Response:
     """Open an issue. Only who is at least Reporter may say more than title and text."""
     project = find_project(visit, space, slug)
     author, title = must_take_part(visit, project), visit.form.text("title", most=MOST_TITLE)
@@ -57,7 +57,7 @@ def create(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/issues/{number:int}")
-def show(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def show(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """An issue with what is said about it."""
     project = find_project(visit, space, slug)
     issue = attributes.details(visit, project, "issue", number)
@@ -71,7 +71,7 @@ def show(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/issues/{number:int}/edit")
-def edit(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def edit(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """The form with title and text of an issue."""
     project = find_project(visit, space, slug)
     issue = attributes.details(visit, project, "issue", number)
@@ -80,7 +80,7 @@ def edit(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/issues/{number:int}/edit")
-def save(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def save(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Change title and text."""
     project = find_project(visit, space, slug)
     issue = attributes.details(visit, project, "issue", number)
@@ -94,7 +94,7 @@ def save(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/issues/{number:int}/state")
-def change_state(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def change_state(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Close an issue, or open it again."""
     project = find_project(visit, space, slug)
     issue = attributes.details(visit, project, "issue", number)
@@ -105,7 +105,7 @@ def change_state(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/issues/{number:int}/set")
-def set_attribute(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def set_attribute(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Change what the side of an issue tells: one thing, which the form's field `what` names."""
     project = find_project(visit, space, slug)
     must_have(visit, project, "Reporter")
@@ -121,7 +121,7 @@ def set_attribute(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/issues/{number:int}/delete")
-def delete(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def delete(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Delete an issue for good, which only owners may."""
     project = find_project(visit, space, slug, "Owner")
     issue = attributes.details(visit, project, "issue", number)
@@ -133,12 +133,12 @@ def delete(visit: Visit, space: str, slug: str, number: int) -> Answer:
     return Redirect(f"{project.url}/-/issues")
 
 
-def may_edit(visit: Visit, project: Project, author: int) -> bool:
+def may_edit(visit: RequestContext, project: Project, author: int) -> bool:
     """Whether the visitor may change what somebody wrote: its author and reporters may, unless all is archived."""
     return project.may("Reporter") or bool(visit.account and author == visit.account and not project.archived)
 
 
-def set_state(visit: Visit, issue: int, *, closed: bool) -> None:
+def set_state(visit: RequestContext, issue: int, *, closed: bool) -> None:
     """Close an issue or open it; one that is so already stays as it is."""
     if closed:
         query = "UPDATE code_issues SET state = 'closed', closed = ?, closed_by = ? WHERE id = ? AND state = 'open'"
@@ -147,7 +147,7 @@ def set_state(visit: Visit, issue: int, *, closed: bool) -> None:
         visit.write("UPDATE code_issues SET state = 'open', closed = NULL, closed_by = NULL WHERE id = ?", issue)
 
 
-def problem(visit: Visit) -> str:
+def problem(visit: RequestContext) -> str:
     """What is wrong with a form for an issue or merge request; "" if nothing is."""
     if not visit.form.text("title"):
         return "A title is needed."
@@ -155,7 +155,7 @@ def problem(visit: Visit) -> str:
     return "A due date looks like 2026-03-31." if due and not attributes.is_day(due) else ""
 
 
-def _form_page(visit: Visit, project: Project, wrong: str = "") -> Answer:
+def _form_page(visit: RequestContext, project: Project, wrong: str = "") -> Response:
     return visit.page(
         "issue_new.html", 422 if wrong else 200, project=project, wrong=wrong,
         form=visit.form if wrong else visit.query, choices=attributes.choices(visit, project),

@@ -8,15 +8,15 @@ from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code import attributes, merging
 from agentgym_envs.webarena.sites.code.access import Project, find_project
 from agentgym_envs.webarena.sites.code.views_requests import may_change
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/approval")
-def approve(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def approve(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Approve, or take that back. Nobody approves what they wrote."""
     project, request = _open(visit, space, slug, number, "Developer")
     visit.must(request["author"] != visit.account, "You cannot approve your own merge request.")
@@ -31,7 +31,7 @@ def approve(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/merge")
-def merge(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def merge(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Merge, if nothing is in the way."""
     project, request = _open(visit, space, slug, number, "Developer")
     source, target = merging.branches_of(visit, project, request)
@@ -52,7 +52,7 @@ def merge(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/state")
-def change_state(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def change_state(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Close a merge request, or open it again."""
     project = find_project(visit, space, slug)
     request = attributes.details(visit, project, "merge_request", number)
@@ -72,7 +72,7 @@ def change_state(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/draft")
-def change_draft(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def change_draft(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Mark as a draft, or as ready."""
     project = find_project(visit, space, slug)
     request = attributes.details(visit, project, "merge_request", number)
@@ -83,7 +83,7 @@ def change_draft(visit: Visit, space: str, slug: str, number: int) -> Answer:
     return _back(project, number)
 
 
-def _open(visit: Visit, space: str, slug: str, number: int, need: str) -> tuple[Project, sqlite3.Row]:
+def _open(visit: RequestContext, space: str, slug: str, number: int, need: str) -> tuple[Project, sqlite3.Row]:
     project = find_project(visit, space, slug, need)
     request = attributes.details(visit, project, "merge_request", number)
     visit.must(request["state"] == "open", "This merge request is not open.")

@@ -7,9 +7,9 @@ import sqlite3
 from agentgym_envs.webarena.sites.code import lists
 from agentgym_envs.webarena.sites.code.access import VISIBLE, find_group
 from agentgym_envs.webarena.sites.code.lists import Where
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _IN = f"JOIN code_projects p ON p.id = {{}}.project JOIN code_namespaces n ON n.id = p.namespace WHERE {VISIBLE}"
@@ -27,7 +27,7 @@ _TABS = ("overview", "projects", "starred", "followers", "following")
 
 
 @routes.get("/{path}")
-def profile(visit: Visit, path: str) -> Answer:
+def profile(visit: RequestContext, path: str) -> Response:
     """A person's page, or a group's."""
     space = visit.one("SELECT * FROM code_namespaces WHERE path = ? COLLATE NOCASE", path)
     if space["account"] is None:
@@ -53,7 +53,7 @@ def profile(visit: Visit, path: str) -> Answer:
 
 
 @routes.post("/{path}/-/follow")
-def follow(visit: Visit, path: str) -> Answer:
+def follow(visit: RequestContext, path: str) -> Response:
     """Follow somebody, or no longer."""
     account = visit.must_be_signed_in()
     person = visit.one("SELECT * FROM code_accounts WHERE user = ? COLLATE NOCASE", path)
@@ -66,7 +66,7 @@ def follow(visit: Visit, path: str) -> Answer:
     return Redirect(f"/{person['user']}")
 
 
-def _group(visit: Visit, path: str) -> Answer:
+def _group(visit: RequestContext, path: str) -> Response:
     group = find_group(visit, path)
     where = Where(visit.account)
     where.add("p.namespace = {}", group.row["id"])
@@ -74,7 +74,7 @@ def _group(visit: Visit, path: str) -> Answer:
     return visit.page("group.html", group=group, listed=lists.projects(visit, where), members=count)
 
 
-def _people(visit: Visit, tab: str, account: int) -> list[sqlite3.Row]:
+def _people(visit: RequestContext, tab: str, account: int) -> list[sqlite3.Row]:
     if tab not in ("followers", "following"):
         return []
     mine, theirs = ("follows", "account") if tab == "followers" else ("account", "follows")

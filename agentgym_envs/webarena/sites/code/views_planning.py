@@ -8,10 +8,10 @@ import sqlite3
 from agentgym_envs.webarena.sites.code import lists
 from agentgym_envs.webarena.sites.code.access import Project, find_project
 from agentgym_envs.webarena.sites.code.attributes import is_day
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
@@ -22,7 +22,7 @@ COLOURS = (
 
 
 @routes.get("/{space}/{slug}/-/labels")
-def labels(visit: Visit, space: str, slug: str) -> Answer:
+def labels(visit: RequestContext, space: str, slug: str) -> Response:
     """The labels, and how much carries each."""
     project = find_project(visit, space, slug)
     rows = visit.rows(
@@ -39,26 +39,26 @@ def labels(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/labels/new")
-def new_label(visit: Visit, space: str, slug: str) -> Answer:
+def new_label(visit: RequestContext, space: str, slug: str) -> Response:
     """The form for a new label."""
     return _label_page(visit, find_project(visit, space, slug, "Reporter"), None)
 
 
 @routes.post("/{space}/{slug}/-/labels")
-def create_label(visit: Visit, space: str, slug: str) -> Answer:
+def create_label(visit: RequestContext, space: str, slug: str) -> Response:
     """Add a label."""
     return _save_label(visit, find_project(visit, space, slug, "Reporter"), None)
 
 
 @routes.get("/{space}/{slug}/-/labels/{number:int}/edit")
-def edit_label(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def edit_label(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """The form with a label."""
     project = find_project(visit, space, slug, "Reporter")
     return _label_page(visit, project, _label(visit, project, number))
 
 
 @routes.post("/{space}/{slug}/-/labels/{number:int}")
-def save_label(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def save_label(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Change a label, or delete it."""
     project = find_project(visit, space, slug, "Reporter")
     label = _label(visit, project, number)
@@ -72,7 +72,7 @@ def save_label(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/milestones")
-def milestones(visit: Visit, space: str, slug: str) -> Answer:
+def milestones(visit: RequestContext, space: str, slug: str) -> Response:
     """The milestones, and how far each is."""
     project = find_project(visit, space, slug)
     state = visit.query.choice("state", [name for name, _ in lists.STATES], "open")
@@ -89,19 +89,19 @@ def milestones(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/milestones/new")
-def new_milestone(visit: Visit, space: str, slug: str) -> Answer:
+def new_milestone(visit: RequestContext, space: str, slug: str) -> Response:
     """The form for a new milestone."""
     return _milestone_page(visit, find_project(visit, space, slug, "Reporter"), None)
 
 
 @routes.post("/{space}/{slug}/-/milestones")
-def create_milestone(visit: Visit, space: str, slug: str) -> Answer:
+def create_milestone(visit: RequestContext, space: str, slug: str) -> Response:
     """Add a milestone."""
     return _save_milestone(visit, find_project(visit, space, slug, "Reporter"), None)
 
 
 @routes.get("/{space}/{slug}/-/milestones/{number:int}")
-def milestone(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def milestone(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """A milestone with what belongs to it."""
     project = find_project(visit, space, slug)
     found = _milestone(visit, project, number)
@@ -115,14 +115,14 @@ def milestone(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/milestones/{number:int}/edit")
-def edit_milestone(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def edit_milestone(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """The form with a milestone."""
     project = find_project(visit, space, slug, "Reporter")
     return _milestone_page(visit, project, _milestone(visit, project, number))
 
 
 @routes.post("/{space}/{slug}/-/milestones/{number:int}")
-def save_milestone(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def save_milestone(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Change a milestone; or close, reopen or delete it, as the button says."""
     project = find_project(visit, space, slug, "Reporter")
     found = _milestone(visit, project, number)
@@ -141,15 +141,15 @@ def save_milestone(visit: Visit, space: str, slug: str, number: int) -> Answer:
     return Redirect(f"{project.url}/-/milestones/{number}")
 
 
-def _label(visit: Visit, project: Project, number: int) -> sqlite3.Row:
+def _label(visit: RequestContext, project: Project, number: int) -> sqlite3.Row:
     return visit.one("SELECT * FROM code_labels WHERE id = ? AND project = ?", number, project.id)
 
 
-def _milestone(visit: Visit, project: Project, number: int) -> sqlite3.Row:
+def _milestone(visit: RequestContext, project: Project, number: int) -> sqlite3.Row:
     return visit.one("SELECT * FROM code_milestones WHERE id = ? AND project = ?", number, project.id)
 
 
-def _save_label(visit: Visit, project: Project, label: sqlite3.Row | None) -> Answer:
+def _save_label(visit: RequestContext, project: Project, label: sqlite3.Row | None) -> Response:
     form, number = visit.form, label["id"] if label else 0
     name, colour = form.text("name", most=100), form.text("colour", most=10)
     if not name or "," in name:
@@ -169,7 +169,7 @@ def _save_label(visit: Visit, project: Project, label: sqlite3.Row | None) -> An
     return Redirect(f"{project.url}/-/labels")
 
 
-def _save_milestone(visit: Visit, project: Project, found: sqlite3.Row | None) -> Answer:
+def _save_milestone(visit: RequestContext, project: Project, found: sqlite3.Row | None) -> Response:
     form, number = visit.form, found["id"] if found else 0
     title, start, due = form.text("title", most=100), form.text("start"), form.text("due")
     if wrong := _milestone_problem(visit, project, title, number):
@@ -185,7 +185,7 @@ def _save_milestone(visit: Visit, project: Project, found: sqlite3.Row | None) -
     return Redirect(f"{project.url}/-/milestones/{number}")
 
 
-def _milestone_problem(visit: Visit, project: Project, title: str, number: int) -> str:
+def _milestone_problem(visit: RequestContext, project: Project, title: str, number: int) -> str:
     start, due = visit.form.text("start"), visit.form.text("due")
     if not title:
         return "A milestone needs a title."
@@ -197,7 +197,7 @@ def _milestone_problem(visit: Visit, project: Project, title: str, number: int) 
     return f"There is already a milestone '{title}'." if visit.row(query, project.id, title, number) else ""
 
 
-def _label_page(visit: Visit, project: Project, label: sqlite3.Row | None, wrong: str = "") -> Answer:
+def _label_page(visit: RequestContext, project: Project, label: sqlite3.Row | None, wrong: str = "") -> Response:
     values = {name: label[name] if label else "" for name in ("name", "colour", "description")}
     if wrong:
         values = {name: visit.form.text(name) for name in values}
@@ -207,7 +207,7 @@ def _label_page(visit: Visit, project: Project, label: sqlite3.Row | None, wrong
     )  # fmt: skip
 
 
-def _milestone_page(visit: Visit, project: Project, found: sqlite3.Row | None, wrong: str = "") -> Answer:
+def _milestone_page(visit: RequestContext, project: Project, found: sqlite3.Row | None, wrong: str = "") -> Response:
     values = {name: found[name] if found else "" for name in ("title", "description", "start", "due")}
     if wrong:
         values = {name: visit.form.text(name) for name in values}

@@ -8,24 +8,24 @@ from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code import lists, making, repository
 from agentgym_envs.webarena.sites.code.access import Project, find_project
 from agentgym_envs.webarena.sites.code.lists import Where
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _VISIBLE_TO = [value for value, _ in making.VISIBILITIES]
 
 
 @routes.get("/projects/new")
-def new(visit: Visit) -> Answer:
+def new(visit: RequestContext) -> Response:
     """The form for a new project."""
     visit.must_be_signed_in()
     return _new_page(visit, space=visit.query.number("space") or visit.account)
 
 
 @routes.post("/projects")
-def create(visit: Visit) -> Answer:
+def create(visit: RequestContext) -> Response:
     """Add a project."""
     visit.must_be_signed_in()
     form = visit.form
@@ -42,7 +42,7 @@ def create(visit: Visit) -> Answer:
 
 
 @routes.get("/{space}/{slug}")
-def overview(visit: Visit, space: str, slug: str) -> Answer:
+def overview(visit: RequestContext, space: str, slug: str) -> Response:
     """What a project is, and what lies at the head of its default branch."""
     project = find_project(visit, space, slug)
     query = "SELECT * FROM code_branches WHERE project = ? AND name = ?"
@@ -65,7 +65,7 @@ def overview(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/star")
-def star(visit: Visit, space: str, slug: str) -> Answer:
+def star(visit: RequestContext, space: str, slug: str) -> Response:
     """Give a star, or take it back."""
     account, project = visit.must_be_signed_in(), find_project(visit, space, slug)
     if project.starred:
@@ -77,7 +77,7 @@ def star(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/starrers")
-def starrers(visit: Visit, space: str, slug: str) -> Answer:
+def starrers(visit: RequestContext, space: str, slug: str) -> Response:
     """Who gave a star."""
     project = find_project(visit, space, slug)
     paging = Paging.of(visit.query, project.stars, 20)
@@ -90,7 +90,7 @@ def starrers(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/forks")
-def forks(visit: Visit, space: str, slug: str) -> Answer:
+def forks(visit: RequestContext, space: str, slug: str) -> Response:
     """The copies of a project."""
     project = find_project(visit, space, slug)
     where = Where(visit.account)
@@ -99,14 +99,14 @@ def forks(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/forks/new")
-def new_fork(visit: Visit, space: str, slug: str) -> Answer:
+def new_fork(visit: RequestContext, space: str, slug: str) -> Response:
     """The form for a copy."""
     visit.must_be_signed_in()
     return _fork_page(visit, find_project(visit, space, slug))
 
 
 @routes.post("/{space}/{slug}/-/forks")
-def create_fork(visit: Visit, space: str, slug: str) -> Answer:
+def create_fork(visit: RequestContext, space: str, slug: str) -> Response:
     """Add a copy."""
     visit.must_be_signed_in()
     project, form = find_project(visit, space, slug), visit.form
@@ -123,21 +123,21 @@ def create_fork(visit: Visit, space: str, slug: str) -> Answer:
     return Redirect(address)
 
 
-def _new_page(visit: Visit, *, space: int, wrong: str = "") -> Answer:
+def _new_page(visit: RequestContext, *, space: int, wrong: str = "") -> Response:
     return visit.page(
         "project_new.html", 422 if wrong else 200, spaces=making.spaces(visit), space=space, wrong=wrong,
         visibilities=making.VISIBILITIES, form=visit.form,
     )  # fmt: skip
 
 
-def _fork_page(visit: Visit, project: Project, wrong: str = "") -> Answer:
+def _fork_page(visit: RequestContext, project: Project, wrong: str = "") -> Response:
     return visit.page(
         "fork_new.html", 422 if wrong else 200, project=project, spaces=making.spaces(visit), wrong=wrong,
         visibilities=making.VISIBILITIES, form=visit.form,
     )  # fmt: skip
 
 
-def _origin(visit: Visit, project: Project) -> dict[str, Any]:
+def _origin(visit: RequestContext, project: Project) -> dict[str, Any]:
     """Where a fork comes from."""
     query = """SELECT p.name, p.slug, n.path, n.name AS space FROM code_projects p
     JOIN code_namespaces n ON n.id = p.namespace WHERE p.id = ?"""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code import repository
 from agentgym_envs.webarena.sites.code.access import Project, find_project
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _RELEASES = """
@@ -19,7 +19,7 @@ WHERE t.project = ? ORDER BY r.moment DESC, r.id DESC
 
 
 @routes.get("/{space}/{slug}/-/tags")
-def tags(visit: Visit, space: str, slug: str) -> Answer:
+def tags(visit: RequestContext, space: str, slug: str) -> Response:
     """The tags, newest first."""
     project = find_project(visit, space, slug)
     rows = visit.rows(
@@ -31,13 +31,13 @@ def tags(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/tags/new")
-def new_tag(visit: Visit, space: str, slug: str) -> Answer:
+def new_tag(visit: RequestContext, space: str, slug: str) -> Response:
     """The form for a new tag."""
     return _tag_page(visit, find_project(visit, space, slug, "Developer"))
 
 
 @routes.post("/{space}/{slug}/-/tags")
-def create_tag(visit: Visit, space: str, slug: str) -> Answer:
+def create_tag(visit: RequestContext, space: str, slug: str) -> Response:
     """Tag the head of a branch."""
     project = find_project(visit, space, slug, "Developer")
     wrong, _ = _add_tag(visit, project)
@@ -48,7 +48,7 @@ def create_tag(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/tags/delete")
-def delete_tag(visit: Visit, space: str, slug: str) -> Answer:
+def delete_tag(visit: RequestContext, space: str, slug: str) -> Response:
     """Delete a tag and its release."""
     project = find_project(visit, space, slug, "Maintainer")
     query = "SELECT * FROM code_tags WHERE project = ? AND name = ?"
@@ -60,7 +60,7 @@ def delete_tag(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/releases")
-def releases(visit: Visit, space: str, slug: str) -> Answer:
+def releases(visit: RequestContext, space: str, slug: str) -> Response:
     """The releases with what each brought, newest first."""
     project = find_project(visit, space, slug)
     rows = visit.rows(_RELEASES, project.id)
@@ -69,13 +69,13 @@ def releases(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/releases/new")
-def new_release(visit: Visit, space: str, slug: str) -> Answer:
+def new_release(visit: RequestContext, space: str, slug: str) -> Response:
     """The form for a new release."""
     return _release_page(visit, find_project(visit, space, slug, "Developer"))
 
 
 @routes.post("/{space}/{slug}/-/releases")
-def create_release(visit: Visit, space: str, slug: str) -> Answer:
+def create_release(visit: RequestContext, space: str, slug: str) -> Response:
     """Publish a release of a tag, which is made of a branch's head if it is not there."""
     project, form = find_project(visit, space, slug, "Developer"), visit.form
     name, title = form.text("name", most=100), form.text("title", most=200)
@@ -93,7 +93,7 @@ def create_release(visit: Visit, space: str, slug: str) -> Answer:
     return Redirect(f"{project.url}/-/releases")
 
 
-def _add_tag(visit: Visit, project: Project) -> tuple[str, int]:
+def _add_tag(visit: RequestContext, project: Project) -> tuple[str, int]:
     """Add the tag that the form describes: what is wrong with it, "" if nothing, and its id."""
     form = visit.form
     name = form.text("name", most=200)
@@ -113,14 +113,14 @@ def _add_tag(visit: Visit, project: Project) -> tuple[str, int]:
     return "", number
 
 
-def _tag_page(visit: Visit, project: Project, wrong: str = "") -> Answer:
+def _tag_page(visit: RequestContext, project: Project, wrong: str = "") -> Response:
     branches = repository.branches(visit, project)
     return visit.page(
         "tag_new.html", 422 if wrong else 200, project=project, branches=branches, wrong=wrong, form=visit.form
     )
 
 
-def _release_page(visit: Visit, project: Project, wrong: str = "") -> Answer:
+def _release_page(visit: RequestContext, project: Project, wrong: str = "") -> Response:
     query = """SELECT name FROM code_tags WHERE project = ? AND id NOT IN (SELECT tag FROM code_releases)
     ORDER BY created DESC"""
     return visit.page(

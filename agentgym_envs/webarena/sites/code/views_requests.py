@@ -11,16 +11,16 @@ from agentgym_envs.webarena.sites.code.access import Project, find_project, must
 from agentgym_envs.webarena.sites.code.lists import Where
 from agentgym_envs.webarena.sites.code.members import people_of
 from agentgym_envs.webarena.sites.code.views_issues import MOST_TITLE
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _SETTABLE = ("assignee", "milestone")
 
 
 @routes.get("/{space}/{slug}/-/merge_requests")
-def index(visit: Visit, space: str, slug: str) -> Answer:
+def index(visit: RequestContext, space: str, slug: str) -> Response:
     """The merge requests, filtered and in order."""
     project = find_project(visit, space, slug)
     if again := lists.tidied(visit):
@@ -35,7 +35,7 @@ def index(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/merge_requests/new")
-def new(visit: Visit, space: str, slug: str) -> Answer:
+def new(visit: RequestContext, space: str, slug: str) -> Response:
     """The forms for a new merge request: first its branches, then what it says."""
     project = find_project(visit, space, slug, "Developer")
     branches = repository.branches(visit, project)
@@ -49,7 +49,7 @@ def new(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/merge_requests")
-def create(visit: Visit, space: str, slug: str) -> Answer:
+def create(visit: RequestContext, space: str, slug: str) -> Response:
     """Open a merge request."""
     project, form = find_project(visit, space, slug, "Developer"), visit.form
     source, target = (repository.branch_named(visit, project, form.text(end)) for end in ("source", "target"))
@@ -70,7 +70,7 @@ def create(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/merge_requests/{number:int}")
-def show(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def show(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """A merge request with what is said about it, and whether it can be merged."""
     project = find_project(visit, space, slug)
     request = attributes.details(visit, project, "merge_request", number)
@@ -86,7 +86,7 @@ def show(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/merge_requests/{number:int}/commits")
-def commits(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def commits(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Its commits."""
     project = find_project(visit, space, slug)
     request = attributes.details(visit, project, "merge_request", number)
@@ -96,7 +96,7 @@ def commits(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/merge_requests/{number:int}/diffs")
-def changes(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def changes(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """What it changes."""
     project = find_project(visit, space, slug)
     request = attributes.details(visit, project, "merge_request", number)
@@ -111,7 +111,7 @@ def changes(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.get("/{space}/{slug}/-/merge_requests/{number:int}/edit")
-def edit(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def edit(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """The form with title and text."""
     project = find_project(visit, space, slug)
     request = attributes.details(visit, project, "merge_request", number)
@@ -120,7 +120,7 @@ def edit(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/edit")
-def save(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def save(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Change title and text."""
     project = find_project(visit, space, slug)
     request = attributes.details(visit, project, "merge_request", number)
@@ -136,7 +136,7 @@ def save(visit: Visit, space: str, slug: str, number: int) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/set")
-def set_attribute(visit: Visit, space: str, slug: str, number: int) -> Answer:
+def set_attribute(visit: RequestContext, space: str, slug: str, number: int) -> Response:
     """Change what the side of a merge request tells: one thing, which the form's field `what` names."""
     project = find_project(visit, space, slug)
     must_have(visit, project, "Developer")
@@ -151,7 +151,7 @@ def set_attribute(visit: Visit, space: str, slug: str, number: int) -> Answer:
     return Redirect(f"{project.url}/-/merge_requests/{number}")
 
 
-def _head(visit: Visit, project: Project, request: sqlite3.Row, tab: str) -> dict[str, Any]:
+def _head(visit: RequestContext, project: Project, request: sqlite3.Row, tab: str) -> dict[str, Any]:
     """What all three tabs of a merge request tell."""
     reviewers = visit.rows(
         """SELECT a.*, v.approved FROM code_reviewers v JOIN code_accounts a ON a.id = v.account
@@ -164,13 +164,15 @@ def _head(visit: Visit, project: Project, request: sqlite3.Row, tab: str) -> dic
     }  # fmt: skip
 
 
-def may_change(visit: Visit, project: Project, request: sqlite3.Row) -> bool:
+def may_change(visit: RequestContext, project: Project, request: sqlite3.Row) -> bool:
     """Whether the visitor may change or close a merge request: developers may, and who opened it."""
     own = bool(visit.account and request["author"] == visit.account)
     return project.may("Developer") or (own and not project.archived)
 
 
-def _branch_problem(visit: Visit, project: Project, source: sqlite3.Row | None, target: sqlite3.Row | None) -> str:
+def _branch_problem(
+    visit: RequestContext, project: Project, source: sqlite3.Row | None, target: sqlite3.Row | None
+) -> str:
     if source is None or target is None:
         return "Choose two branches that there are."
     if source["id"] == target["id"]:
@@ -181,7 +183,7 @@ def _branch_problem(visit: Visit, project: Project, source: sqlite3.Row | None, 
     return "" if merging.plan(visit, source, target).blobs else "There is nothing to merge between these branches."
 
 
-def _set_reviewers(visit: Visit, project: Project, request: int) -> None:
+def _set_reviewers(visit: RequestContext, project: Project, request: int) -> None:
     """Make reviewers of those ticked in the form; who was one already keeps what they approved."""
     people = {row["id"] for row in people_of(visit, project)}
     wanted = people & set(visit.form.numbers("reviewer"))
@@ -194,7 +196,9 @@ def _set_reviewers(visit: Visit, project: Project, request: int) -> None:
         visit.write(query, request, account)
 
 
-def _form_page(visit: Visit, project: Project, source: sqlite3.Row, target: sqlite3.Row, wrong: str = "") -> Answer:
+def _form_page(
+    visit: RequestContext, project: Project, source: sqlite3.Row, target: sqlite3.Row, wrong: str = ""
+) -> Response:
     made = repository.own_commits(visit, source["id"])
     title = visit.form.text("title") if wrong else made[-1]["message"].partition("\n")[0] if made else source["name"]
     return visit.page(

@@ -7,10 +7,10 @@ from typing import Any
 
 from agentgym_envs.webarena.sites.code.access import VISIBLE
 from agentgym_envs.webarena.sites.code.lists import tidied
-from agentgym_envs.webarena.sites.kit.answers import Answer
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _IN = f"JOIN code_projects p ON p.id = {{}}.project JOIN code_namespaces n ON n.id = p.namespace WHERE {VISIBLE}"
@@ -67,7 +67,7 @@ _SCOPES = {
 
 
 @routes.get("/search")
-def search(visit: Visit) -> Answer:
+def search(visit: RequestContext) -> Response:
     """What is found in one scope, and how much in each other."""
     if again := tidied(visit):
         return again

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from agentgym_envs.webarena.sites.code import making, members, repository
 from agentgym_envs.webarena.sites.code.access import ROLES, Project, find_project
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _VISIBLE_TO = [value for value, _ in making.VISIBILITIES]
 
 
 @routes.get("/{space}/{slug}/-/project_members")
-def member_page(visit: Visit, space: str, slug: str) -> Answer:
+def member_page(visit: RequestContext, space: str, slug: str) -> Response:
     """Who is a member."""
     return _member_page(visit, find_project(visit, space, slug))
 
 
 @routes.post("/{space}/{slug}/-/project_members")
-def invite(visit: Visit, space: str, slug: str) -> Answer:
+def invite(visit: RequestContext, space: str, slug: str) -> Response:
     """Add somebody."""
     project = find_project(visit, space, slug, "Maintainer")
     wrong = members.invite(visit, project, visit.form.text("user", most=200), visit.form.text("role"))
@@ -28,7 +28,7 @@ def invite(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/project_members/{account:int}")
-def change(visit: Visit, space: str, slug: str, account: int) -> Answer:
+def change(visit: RequestContext, space: str, slug: str, account: int) -> Response:
     """Give a member another role, or remove them."""
     visit.must_be_signed_in()
     project = find_project(visit, space, slug)
@@ -38,7 +38,7 @@ def change(visit: Visit, space: str, slug: str, account: int) -> Answer:
 
 
 @routes.get("/{space}/{slug}/edit")
-def settings(visit: Visit, space: str, slug: str) -> Answer:
+def settings(visit: RequestContext, space: str, slug: str) -> Response:
     """The forms with a project's settings."""
     project = find_project(visit, space, slug)
     visit.must_be_signed_in()
@@ -47,7 +47,7 @@ def settings(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/edit")
-def save(visit: Visit, space: str, slug: str) -> Answer:
+def save(visit: RequestContext, space: str, slug: str) -> Response:
     """Change what a project is called and what is said of it; only owners change who sees it."""
     project, form = find_project(visit, space, slug, "Maintainer"), visit.form
     if not (name := form.text("name", most=100)):
@@ -71,7 +71,7 @@ def save(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/rename")
-def rename(visit: Visit, space: str, slug: str) -> Answer:
+def rename(visit: RequestContext, space: str, slug: str) -> Response:
     """Change the address."""
     project, wanted = find_project(visit, space, slug, "Owner"), visit.form.text("slug", most=100)
     query = "SELECT 1 FROM code_projects WHERE namespace = ? AND slug = ? COLLATE NOCASE AND id <> ?"
@@ -87,7 +87,7 @@ def rename(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/archive")
-def archive(visit: Visit, space: str, slug: str) -> Answer:
+def archive(visit: RequestContext, space: str, slug: str) -> Response:
     """Archive a project, so that nothing in it can be changed; or bring it back."""
     project = find_project(visit, space, slug)
     visit.must(visit.must_be_signed_in() and project.is_at_least("Owner"), "Only owners may do this.")
@@ -98,7 +98,7 @@ def archive(visit: Visit, space: str, slug: str) -> Answer:
 
 
 @routes.post("/{space}/{slug}/-/delete")
-def delete(visit: Visit, space: str, slug: str) -> Answer:
+def delete(visit: RequestContext, space: str, slug: str) -> Response:
     """Delete a project for good. Its path has to be typed, so that nobody does it by mistake."""
     project = find_project(visit, space, slug)
     visit.must(visit.must_be_signed_in() and project.is_at_least("Owner"), "Only owners may do this.")
@@ -109,7 +109,7 @@ def delete(visit: Visit, space: str, slug: str) -> Answer:
     return Redirect("/")
 
 
-def _member_page(visit: Visit, project: Project, wrong: str = "") -> Answer:
+def _member_page(visit: RequestContext, project: Project, wrong: str = "") -> Response:
     rows = members.members(visit, project)
     paging = Paging.of(visit.query, len(rows), 12)
     return visit.page(
@@ -119,7 +119,7 @@ def _member_page(visit: Visit, project: Project, wrong: str = "") -> Answer:
     )  # fmt: skip
 
 
-def _settings_page(visit: Visit, project: Project, wrong: str = "") -> Answer:
+def _settings_page(visit: RequestContext, project: Project, wrong: str = "") -> Response:
     return visit.page(
         "settings.html", 422 if wrong else 200, project=project, wrong=wrong, visibilities=making.VISIBILITIES,
         branches=repository.branches(visit, project),

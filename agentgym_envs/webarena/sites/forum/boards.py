@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 
 _BOARD = """
 SELECT b.*,
@@ -17,12 +17,12 @@ FROM forum_boards b
 """
 
 
-def board_of(visit: Visit, name: str) -> sqlite3.Row:
+def board_of(visit: RequestContext, name: str) -> sqlite3.Row:
     """The board of a name. Raises Missing."""
     return visit.one(f"{_BOARD} WHERE b.name = ?2", visit.account, name)
 
 
-def moderated(visit: Visit, name: str) -> sqlite3.Row:
+def moderated(visit: RequestContext, name: str) -> sqlite3.Row:
     """The board of a name, for those who moderate it. Raises Forbidden for others."""
     visit.must_be_signed_in()
     board = board_of(visit, name)
@@ -30,7 +30,7 @@ def moderated(visit: Visit, name: str) -> sqlite3.Row:
     return board
 
 
-def aside(visit: Visit, board: sqlite3.Row) -> dict[str, Any]:
+def aside(visit: RequestContext, board: sqlite3.Row) -> dict[str, Any]:
     """What the side of a board's pages shows."""
     moderators = (
         "SELECT u.name, m.since FROM forum_moderators m JOIN forum_users u ON u.id = m.user "
@@ -43,20 +43,20 @@ def aside(visit: Visit, board: sqlite3.Row) -> dict[str, Any]:
     }
 
 
-def flairs(visit: Visit, board: int) -> list[tuple[int, str]]:
+def flairs(visit: RequestContext, board: int) -> list[tuple[int, str]]:
     """The flairs that posts of a board may have, for a list to choose from."""
     rows = visit.rows("SELECT id, name FROM forum_flairs WHERE board = ? ORDER BY name", board)
     return [(0, "No flair"), *((row["id"], row["name"]) for row in rows)]
 
 
-def may_write(visit: Visit, board: int) -> None:
+def may_write(visit: RequestContext, board: int) -> None:
     """Raises Forbidden for those who are banned from a board."""
     visit.must_be_signed_in()
     banned = visit.row("SELECT 1 FROM forum_bans WHERE board = ? AND user = ?", board, visit.account)
     visit.must(not banned, "You are banned from this board.")
 
 
-def moderates(visit: Visit, board: int) -> bool:
+def moderates(visit: RequestContext, board: int) -> bool:
     """Whether the account is a moderator of a board."""
     query = "SELECT 1 FROM forum_moderators WHERE board = ? AND user = ?"
     return visit.row(query, board, visit.account) is not None

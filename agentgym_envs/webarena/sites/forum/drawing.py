@@ -6,7 +6,7 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
-from agentgym_envs.webarena.sites.forum.words import COLOURS
+from agentgym_envs.webarena.sites.forum.wordlists import COLOURS
 
 _PAINTS = ("#0f766e", "#b91c1c", "#b45309", "#4338ca", "#4d7c0f", "#86198f", "#475569", "#c2410c")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_envs.webarena.sites.clock import NOW, stamp
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
 
 PER_PAGE = 12
 SORTS = ("hot", "new", "top", "comments")
@@ -63,7 +63,7 @@ class Listing:
     period: str = ""
 
 
-def posts(visit: Visit, where: str, *arguments: Any, sort: str = "new", pinned_first: bool = False) -> Listing:
+def posts(visit: RequestContext, where: str, *arguments: Any, sort: str = "new", pinned_first: bool = False) -> Listing:
     """Posts for which `where` holds; in it, ?1 is the account and the arguments count from ?2."""
     period = visit.query.choice("t", list(PERIODS), "all") if sort == "top" else ""
     if PERIODS.get(period):
@@ -77,19 +77,19 @@ def posts(visit: Visit, where: str, *arguments: Any, sort: str = "new", pinned_f
     return Listing(posts_of(visit, ids), paging, sort, period)
 
 
-def posts_of(visit: Visit, ids: list[int]) -> list[sqlite3.Row]:
+def posts_of(visit: RequestContext, ids: list[int]) -> list[sqlite3.Row]:
     """These posts, in this order."""
     marks = ", ".join(f"?{place}" for place in range(2, len(ids) + 2))
     rows = {row["id"]: row for row in visit.rows(f"{_POSTS} WHERE p.id IN ({marks})", visit.account, *ids)}
     return [rows[number] for number in ids]
 
 
-def post_of(visit: Visit, board: str, number: int) -> sqlite3.Row:
+def post_of(visit: RequestContext, board: str, number: int) -> sqlite3.Row:
     """A post of a board, whether or not it is still shown in lists. Raises Missing."""
     return visit.one(f"{_POSTS} WHERE p.id = ?2 AND b.name = ?3", visit.account, number, board)
 
 
-def comments(visit: Visit, where: str, *arguments: Any, sort: str = "new") -> Listing:
+def comments(visit: RequestContext, where: str, *arguments: Any, sort: str = "new") -> Listing:
     """Comments for which `where` holds; in it, ?1 is the account and the arguments count from ?2."""
     where = f"{where} AND c.deleted = 0 AND c.removed = 0 AND p.removed = 0 AND p.deleted = 0 AND ?1 = ?1"
     given = (visit.account, *arguments)
@@ -102,18 +102,18 @@ def comments(visit: Visit, where: str, *arguments: Any, sort: str = "new") -> Li
     return Listing(comments_of(visit, ids), paging, sort)
 
 
-def comments_of(visit: Visit, ids: list[int]) -> list[sqlite3.Row]:
+def comments_of(visit: RequestContext, ids: list[int]) -> list[sqlite3.Row]:
     """These comments, in this order."""
     marks = ", ".join(f"?{place}" for place in range(2, len(ids) + 2))
     rows = {row["id"]: row for row in visit.rows(f"{_COMMENTED} WHERE c.id IN ({marks})", visit.account, *ids)}
     return [rows[number] for number in ids]
 
 
-def comment_of(visit: Visit, number: int) -> sqlite3.Row:
+def comment_of(visit: RequestContext, number: int) -> sqlite3.Row:
     """A comment that has not been deleted. Raises Missing."""
     return visit.one(f"{_COMMENTED} WHERE c.id = ?2 AND c.deleted = 0", visit.account, number)
 
 
-def thread(visit: Visit, post: int) -> list[sqlite3.Row]:
+def thread(visit: RequestContext, post: int) -> list[sqlite3.Row]:
     """All comments below a post, in order of time."""
     return visit.rows(f"{_COMMENTED} WHERE c.post = ?2 ORDER BY c.id", visit.account, post)

@@ -19,8 +19,8 @@ from agentgym_envs.webarena.sites.forum import (
 )
 from agentgym_envs.webarena.sites.forum.drawing import avatar, emblem
 from agentgym_envs.webarena.sites.forum.members import ME
-from agentgym_envs.webarena.sites.kit.site import Site
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.site import Site
 
 _MODULES = (
     views_lists,
@@ -38,12 +38,12 @@ _LAYOUT = """
 SELECT u.*,
   (SELECT COUNT(*) FROM forum_notifications WHERE account = u.id AND unread = 1) AS notices,
   (SELECT COUNT(*) FROM forum_messages m JOIN forum_conversations c ON c.id = m.conversation
-   WHERE m.unread = 1 AND m.author <> u.id AND u.id IN (c.opener, c.partner)) AS letters
+   WHERE m.unread = 1 AND m.author <> u.id AND u.id IN (c.provider, c.partner)) AS letters
 FROM forum_users u WHERE u.id = ?
 """
 
 
-def _layout(visit: Visit) -> Mapping[str, Any]:
+def _layout(visit: RequestContext) -> Mapping[str, Any]:
     """Who is signed in, with what waits for them; None for a stranger."""
     return {"me": visit.row(_LAYOUT, visit.account)}
 

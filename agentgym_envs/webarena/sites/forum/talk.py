@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from agentgym_envs.webarena.sites.forum.members import Board, Member, soon_after
 from agentgym_envs.webarena.sites.forum.subjects import Topic
 from agentgym_envs.webarena.sites.forum.texts import Slots
-from agentgym_envs.webarena.sites.forum.words import ASIDES, LEADS, QUERIES, SAYINGS
+from agentgym_envs.webarena.sites.forum.wordlists import ASIDES, LEADS, QUERIES, SAYINGS
 
 _MOST, _DEEPEST = 32, 5
 _FIRST = {

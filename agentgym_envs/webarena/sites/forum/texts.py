@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from agentgym_envs.webarena.sites.country import Country
-from agentgym_envs.webarena.sites.forum.words import DAYS, RELATIVES, SINCE, TIMES
+from agentgym_envs.webarena.sites.forum.wordlists import DAYS, RELATIVES, SINCE, TIMES
 
 _PASSING = ("n", "big", "year", "time", "since", "day", "relative", "rec")
 _VOWEL = re.compile(r"\b([Aa]) (?=[aeiouAEIOU])(?!one\b|uni|use)")

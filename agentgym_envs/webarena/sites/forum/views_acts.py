@@ -8,17 +8,17 @@ import sqlite3
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.forum import listing
 from agentgym_envs.webarena.sites.forum.boards import board_of
-from agentgym_envs.webarena.sites.forum.words import REPORTS
-from agentgym_envs.webarena.sites.kit.answers import Answer, Data, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.forum.wordlists import REPORTS
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Data, Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _TABLES = {"post": "forum_posts", "comment": "forum_comments"}
 
 
 @routes.post("/vote/{kind}/{number:int}")
-def vote(visit: Visit, kind: str, number: int) -> Answer:
+def vote(visit: RequestContext, kind: str, number: int) -> Response:
     """Vote for (1) or against (-1) something, or no longer (0). A page's script is told the score instead of a page."""
     visit.must_be_signed_in()
     found = _thing(visit, kind, number)
@@ -39,7 +39,7 @@ def vote(visit: Visit, kind: str, number: int) -> Answer:
 
 
 @routes.post("/save/{kind}/{number:int}")
-def save(visit: Visit, kind: str, number: int) -> Answer:
+def save(visit: RequestContext, kind: str, number: int) -> Response:
     """Keep something for later, or no longer, if it was kept."""
     visit.must_be_signed_in()
     _thing(visit, kind, number)
@@ -55,7 +55,7 @@ def save(visit: Visit, kind: str, number: int) -> Answer:
 
 
 @routes.post("/hide/{number:int}")
-def hide(visit: Visit, number: int) -> Answer:
+def hide(visit: RequestContext, number: int) -> Response:
     """Have a post no longer listed, or listed again."""
     visit.must_be_signed_in()
     _thing(visit, "post", number)
@@ -69,7 +69,7 @@ def hide(visit: Visit, number: int) -> Answer:
 
 
 @routes.post("/b/{name}/subscribe")
-def subscribe(visit: Visit, name: str) -> Answer:
+def subscribe(visit: RequestContext, name: str) -> Response:
     """Subscribe to a board, or no longer."""
     visit.must_be_signed_in()
     board = board_of(visit, name)
@@ -83,14 +83,14 @@ def subscribe(visit: Visit, name: str) -> Answer:
 
 
 @routes.get("/report/{kind}/{number:int}")
-def report(visit: Visit, kind: str, number: int) -> Answer:
+def report(visit: RequestContext, kind: str, number: int) -> Response:
     """The form in which something is reported to its moderators."""
     visit.must_be_signed_in()
     return visit.page("report.html", kind=kind, thing=_thing(visit, kind, number), reasons=REPORTS, wrong="")
 
 
 @routes.post("/report/{kind}/{number:int}")
-def reported(visit: Visit, kind: str, number: int) -> Answer:
+def reported(visit: RequestContext, kind: str, number: int) -> Response:
     """Report something."""
     visit.must_be_signed_in()
     thing = _thing(visit, kind, number)
@@ -108,7 +108,7 @@ def reported(visit: Visit, kind: str, number: int) -> Answer:
 
 
 @routes.post("/u/{name}/block")
-def block(visit: Visit, name: str) -> Answer:
+def block(visit: RequestContext, name: str) -> Response:
     """See no more of somebody, or again."""
     visit.must_be_signed_in()
     person = visit.one("SELECT id, name FROM forum_users WHERE name = ?", name)
@@ -123,7 +123,7 @@ def block(visit: Visit, name: str) -> Answer:
     return visit.back(f"/u/{person['name']}")
 
 
-def _thing(visit: Visit, kind: str, number: int) -> sqlite3.Row:
+def _thing(visit: RequestContext, kind: str, number: int) -> sqlite3.Row:
     """A post or a comment that is still there. Raises Missing."""
     if kind == "comment":
         return listing.comment_of(visit, number)

@@ -8,9 +8,9 @@ from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.forum import listing
 from agentgym_envs.webarena.sites.forum.boards import aside, board_of, flairs, may_write
 from agentgym_envs.webarena.sites.forum.listing import SHOWN, SORTS
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 MOST_TITLE, MOST_BODY = 150, 8_000
@@ -21,14 +21,14 @@ _URL = re.compile(r"https?://[^\s<>\"']{1,500}")
 
 
 @routes.get("/boards/new")
-def new_board(visit: Visit) -> Answer:
+def new_board(visit: RequestContext) -> Response:
     """The form that opens a board."""
     visit.must_be_signed_in()
     return visit.page("board_new.html", values=dict.fromkeys(_BOARD_FIELDS, ""), wrong="")
 
 
 @routes.post("/boards/new")
-def open_board(visit: Visit) -> Answer:
+def open_board(visit: RequestContext) -> Response:
     """Open a board; who does moderates it and subscribes to it."""
     visit.must_be_signed_in()
     values = {key: visit.form.text(key, most=2_000) for key in _BOARD_FIELDS}
@@ -46,7 +46,7 @@ def open_board(visit: Visit) -> Answer:
     return Redirect(f"/b/{values['name']}")
 
 
-def _wrong_with_board(visit: Visit, values: dict[str, str]) -> str:
+def _wrong_with_board(visit: RequestContext, values: dict[str, str]) -> str:
     if not _NAME.fullmatch(values["name"]):
         return "A name has 3 to 24 letters, digits or underscores."
     if visit.row("SELECT 1 FROM forum_boards WHERE name = ?", values["name"]):
@@ -59,34 +59,34 @@ def _wrong_with_board(visit: Visit, values: dict[str, str]) -> str:
 
 
 @routes.get("/submit")
-def submit_anywhere(visit: Visit) -> Answer:
+def submit_anywhere(visit: RequestContext) -> Response:
     """The form for a post, with a list of boards to choose from."""
     visit.must_be_signed_in()
     return _form(visit, "", dict.fromkeys(_POST_FIELDS, ""), "")
 
 
 @routes.post("/submit")
-def submitted_anywhere(visit: Visit) -> Answer:
+def submitted_anywhere(visit: RequestContext) -> Response:
     """A post in the board that the form names."""
     return _submitted(visit, "", visit.form.text("board", most=50))
 
 
 @routes.get("/b/{name}/submit")
-def submit(visit: Visit, name: str) -> Answer:
+def submit(visit: RequestContext, name: str) -> Response:
     """The form for a post in this board."""
     visit.must_be_signed_in()
     return _form(visit, board_of(visit, name)["name"], dict.fromkeys(_POST_FIELDS, ""), "")
 
 
 @routes.post("/b/{name}/submit")
-def submitted(visit: Visit, name: str) -> Answer:
+def submitted(visit: RequestContext, name: str) -> Response:
     """A post in this board."""
     return _submitted(visit, name, name)
 
 
 @routes.get("/b/{name}")
 @routes.get("/b/{name}/{sort}")
-def board(visit: Visit, name: str, sort: str = "hot") -> Answer:
+def board(visit: RequestContext, name: str, sort: str = "hot") -> Response:
     """The posts of a board, pinned ones first while the liveliest lead."""
     if sort not in SORTS:
         raise Missing
@@ -95,7 +95,7 @@ def board(visit: Visit, name: str, sort: str = "hot") -> Answer:
     return visit.page("board.html", found=found, **aside(visit, shown))
 
 
-def _form(visit: Visit, fixed: str, values: dict[str, str], wrong: str) -> Answer:
+def _form(visit: RequestContext, fixed: str, values: dict[str, str], wrong: str) -> Response:
     """`fixed` is the board of whose page the form is a part; without one, any may be chosen."""
     names = [row["name"] for row in visit.rows("SELECT name FROM forum_boards ORDER BY name")]
     choices = flairs(visit, board_of(visit, fixed)["id"]) if fixed else []
@@ -110,7 +110,7 @@ def _form(visit: Visit, fixed: str, values: dict[str, str], wrong: str) -> Answe
     )
 
 
-def _submitted(visit: Visit, fixed: str, name: str) -> Answer:
+def _submitted(visit: RequestContext, fixed: str, name: str) -> Response:
     visit.must_be_signed_in()
     values = {key: visit.form.text(key) for key in _POST_FIELDS} | {"board": name}
     found = visit.row("SELECT id, name FROM forum_boards WHERE name = ?", name)

@@ -7,16 +7,16 @@ import sqlite3
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.forum import listing
 from agentgym_envs.webarena.sites.forum.boards import may_write, moderates
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 MOST_COMMENT = 4_000
 
 
 @routes.post("/b/{name}/{post:int}/comment")
-def comment(visit: Visit, name: str, post: int) -> Answer:
+def comment(visit: RequestContext, name: str, post: int) -> Response:
     """Comment on a post, or reply to the comment that the form names."""
     visit.must_be_signed_in()
     found = listing.post_of(visit, name, post)
@@ -42,14 +42,14 @@ def comment(visit: Visit, name: str, post: int) -> Answer:
 
 
 @routes.get("/b/{name}/{post:int}/comment/{number:int}/edit")
-def edit(visit: Visit, name: str, post: int, number: int) -> Answer:
+def edit(visit: RequestContext, name: str, post: int, number: int) -> Response:
     """The form in which an author changes a comment."""
     own = _own(visit, name, post, number)
     return visit.page("comment_edit.html", comment=own, body=own["body"], wrong="")
 
 
 @routes.post("/b/{name}/{post:int}/comment/{number:int}/edit")
-def edited(visit: Visit, name: str, post: int, number: int) -> Answer:
+def edited(visit: RequestContext, name: str, post: int, number: int) -> Response:
     """Change a comment."""
     own = _own(visit, name, post, number)
     body = visit.form.text("body")
@@ -62,7 +62,7 @@ def edited(visit: Visit, name: str, post: int, number: int) -> Answer:
 
 
 @routes.post("/b/{name}/{post:int}/comment/{number:int}/delete")
-def delete(visit: Visit, name: str, post: int, number: int) -> Answer:
+def delete(visit: RequestContext, name: str, post: int, number: int) -> Response:
     """Take one's own comment away; what others answered stays."""
     own = _own(visit, name, post, number)
     visit.write("UPDATE forum_comments SET deleted = 1 WHERE id = ?", number)
@@ -76,7 +76,7 @@ def _wrong(body: str) -> str:
     return f"A comment has at most {MOST_COMMENT} characters." if len(body) > MOST_COMMENT else ""
 
 
-def _own(visit: Visit, name: str, post: int, number: int) -> sqlite3.Row:
+def _own(visit: RequestContext, name: str, post: int, number: int) -> sqlite3.Row:
     """A comment below that post that the account wrote. Raises Forbidden for those of others."""
     visit.must_be_signed_in()
     found = listing.comment_of(visit, number)
@@ -86,7 +86,7 @@ def _own(visit: Visit, name: str, post: int, number: int) -> sqlite3.Row:
     return found
 
 
-def _notify(visit: Visit, person: int, comment: int) -> None:
+def _notify(visit: RequestContext, person: int, comment: int) -> None:
     """Tell whoever was answered, if they want to be told."""
     wants = visit.value("SELECT notify_replies FROM forum_users WHERE id = ?", person)
     if wants and person != visit.account:

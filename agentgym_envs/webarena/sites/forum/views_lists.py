@@ -6,10 +6,10 @@ from typing import Any
 
 from agentgym_envs.webarena.sites.forum import listing
 from agentgym_envs.webarena.sites.forum.listing import SHOWN, SORTS
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Missing, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _FEEDS = {
@@ -28,7 +28,7 @@ _BOARDS_PER_PAGE = 20
 
 
 @routes.get("/")
-def home(visit: Visit) -> Answer:
+def home(visit: RequestContext) -> Response:
     """The posts that the account's settings ask for; all of them for a stranger."""
     mine = visit.row("SELECT front, sort FROM forum_users WHERE id = ?", visit.account)
     return _feed(visit, mine["front"] if mine else "all", mine["sort"] if mine else "hot")
@@ -36,14 +36,14 @@ def home(visit: Visit) -> Answer:
 
 @routes.get("/all")
 @routes.get("/all/{sort}")
-def everything(visit: Visit, sort: str = "hot") -> Answer:
+def everything(visit: RequestContext, sort: str = "hot") -> Response:
     """The posts of all boards."""
     return _feed(visit, "all", _sort(sort))
 
 
 @routes.get("/subscribed")
 @routes.get("/subscribed/{sort}")
-def subscribed(visit: Visit, sort: str = "hot") -> Answer:
+def subscribed(visit: RequestContext, sort: str = "hot") -> Response:
     """The posts of the boards that the account subscribes to."""
     visit.must_be_signed_in()
     return _feed(visit, "subscribed", _sort(sort))
@@ -51,7 +51,7 @@ def subscribed(visit: Visit, sort: str = "hot") -> Answer:
 
 @routes.get("/moderated")
 @routes.get("/moderated/{sort}")
-def moderated(visit: Visit, sort: str = "hot") -> Answer:
+def moderated(visit: RequestContext, sort: str = "hot") -> Response:
     """The posts of the boards that the account moderates."""
     visit.must_be_signed_in()
     return _feed(visit, "moderated", _sort(sort))
@@ -63,7 +63,7 @@ def _sort(sort: str) -> str:
     return sort
 
 
-def _feed(visit: Visit, feed: str, sort: str) -> Answer:
+def _feed(visit: RequestContext, feed: str, sort: str) -> Response:
     heading, where = _FEEDS[feed]
     found = listing.posts(visit, where, sort=sort)
     mine = (
@@ -74,7 +74,7 @@ def _feed(visit: Visit, feed: str, sort: str) -> Answer:
 
 
 @routes.get("/boards")
-def boards(visit: Visit) -> Answer:
+def boards(visit: RequestContext) -> Response:
     """All boards, some of them by words."""
     words = visit.query.text("q", most=100)
     sort = visit.query.choice("sort", list(_BOARD_ORDERS), "name")
@@ -95,7 +95,7 @@ def boards(visit: Visit) -> Answer:
 
 
 @routes.get("/domain/{domain}")
-def domain(visit: Visit, domain: str) -> Answer:
+def domain(visit: RequestContext, domain: str) -> Response:
     """The posts that link to a domain."""
     found = listing.posts(visit, f"{SHOWN} AND p.domain = ?2", domain)
     if not found.paging.count:
@@ -104,7 +104,7 @@ def domain(visit: Visit, domain: str) -> Answer:
 
 
 @routes.get("/search")
-def search(visit: Visit) -> Answer:
+def search(visit: RequestContext) -> Response:
     """Posts, comments, boards or users in which all words occur."""
     words = visit.query.text("q", most=200)
     kind = visit.query.choice("in", ("posts", "comments", "boards", "users"), "posts")
@@ -120,22 +120,22 @@ def search(visit: Visit) -> Answer:
     return visit.page("search.html", names=names, **values)
 
 
-def _posts(visit: Visit, words: list[str], board: str, sort: str) -> dict[str, Any]:
+def _posts(visit: RequestContext, words: list[str], board: str, sort: str) -> dict[str, Any]:
     where = f"{SHOWN} AND {_contains(_TEXT, words, 3)} AND {_IN_BOARD}"
     return {"found": listing.posts(visit, where, board, *words, sort=sort)}
 
 
-def _comments(visit: Visit, words: list[str], board: str, sort: str) -> dict[str, Any]:
+def _comments(visit: RequestContext, words: list[str], board: str, sort: str) -> dict[str, Any]:
     where = f"{_contains('c.body', words, 3)} AND {_IN_BOARD}"
     return {"found": listing.comments(visit, where, board, *words, sort=sort)}
 
 
-def _boards(visit: Visit, words: list[str], board: str, sort: str) -> dict[str, Any]:
+def _boards(visit: RequestContext, words: list[str], board: str, sort: str) -> dict[str, Any]:
     where = _contains("name || ' ' || title || ' ' || description", words, 1)
     return {"rows": visit.rows(f"SELECT * FROM forum_boards WHERE {where} ORDER BY name LIMIT 30", *words)}
 
 
-def _users(visit: Visit, words: list[str], board: str, sort: str) -> dict[str, Any]:
+def _users(visit: RequestContext, words: list[str], board: str, sort: str) -> dict[str, Any]:
     where = _contains("name || ' ' || bio || ' ' || location", words, 1)
     return {"rows": visit.rows(f"SELECT * FROM forum_users WHERE {where} ORDER BY name LIMIT 30", *words)}
 

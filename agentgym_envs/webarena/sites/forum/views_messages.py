@@ -6,24 +6,24 @@ import sqlite3
 
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.forum import listing
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 MOST_MESSAGE, MOST_SUBJECT = 4_000, 120
 _MINE = """
 FROM forum_conversations c
-JOIN forum_users u ON u.id = CASE WHEN c.opener = ?1 THEN c.partner ELSE c.opener END
-WHERE ?1 IN (c.opener, c.partner)
+JOIN forum_users u ON u.id = CASE WHEN c.provider = ?1 THEN c.partner ELSE c.provider END
+WHERE ?1 IN (c.provider, c.partner)
 """
 _UNREAD = "(SELECT COUNT(*) FROM forum_messages m WHERE m.conversation = c.id AND m.unread = 1 AND m.author <> ?1)"
 _LATEST = "(SELECT MAX(created) FROM forum_messages m WHERE m.conversation = c.id)"
 
 
 @routes.get("/messages")
-def inbox(visit: Visit) -> Answer:
+def inbox(visit: RequestContext) -> Response:
     """All conversations, the latest first."""
     visit.must_be_signed_in()
     paging = Paging.of(visit.query, visit.value(f"SELECT COUNT(*) {_MINE}", visit.account), 15)
@@ -37,7 +37,7 @@ def inbox(visit: Visit) -> Answer:
 
 
 @routes.get("/messages/new")
-def new(visit: Visit) -> Answer:
+def new(visit: RequestContext) -> Response:
     """The form for a message to somebody."""
     visit.must_be_signed_in()
     values = {"to": visit.query.text("to", most=60), "subject": "", "body": ""}
@@ -45,7 +45,7 @@ def new(visit: Visit) -> Answer:
 
 
 @routes.post("/messages/new")
-def sent(visit: Visit) -> Answer:
+def sent(visit: RequestContext) -> Response:
     """Send a message, which opens a conversation."""
     visit.must_be_signed_in()
     values = {key: visit.form.text(key) for key in ("to", "subject", "body")}
@@ -53,7 +53,7 @@ def sent(visit: Visit) -> Answer:
     wrong = _wrong(visit, person, values)
     if wrong:
         return visit.page("message_new.html", values=values, wrong=wrong, status=422)
-    query = "INSERT INTO forum_conversations (opener, partner, subject) VALUES (?, ?, ?)"
+    query = "INSERT INTO forum_conversations (provider, partner, subject) VALUES (?, ?, ?)"
     conversation = visit.write(query, visit.account, person, values["subject"])
     _add(visit, conversation, values["body"])
     visit.say("Your message has been sent.")
@@ -61,13 +61,13 @@ def sent(visit: Visit) -> Answer:
 
 
 @routes.get("/messages/{number:int}")
-def conversation(visit: Visit, number: int) -> Answer:
+def conversation(visit: RequestContext, number: int) -> Response:
     """What was said in a conversation."""
     return _page(visit, _conversation(visit, number), "", "")
 
 
 @routes.post("/messages/{number:int}")
-def answer(visit: Visit, number: int) -> Answer:
+def answer(visit: RequestContext, number: int) -> Response:
     """Answer; whoever answers has read what there was."""
     found = _conversation(visit, number)
     body = visit.form.text("body")
@@ -80,7 +80,7 @@ def answer(visit: Visit, number: int) -> Answer:
 
 
 @routes.post("/messages/{number:int}/read")
-def read(visit: Visit, number: int) -> Answer:
+def read(visit: RequestContext, number: int) -> Response:
     """Mark a conversation as read."""
     _conversation(visit, number)
     _read(visit, number)
@@ -89,7 +89,7 @@ def read(visit: Visit, number: int) -> Answer:
 
 
 @routes.get("/notifications")
-def notifications(visit: Visit) -> Answer:
+def notifications(visit: RequestContext) -> Response:
     """What others answered, the latest first."""
     visit.must_be_signed_in()
     where = "n.account = ?1 AND n.comment = c.id AND c.deleted = 0 AND c.removed = 0"
@@ -105,7 +105,7 @@ def notifications(visit: Visit) -> Answer:
 
 
 @routes.post("/notifications/read")
-def read_all(visit: Visit) -> Answer:
+def read_all(visit: RequestContext) -> Response:
     """Mark all notifications as read."""
     visit.must_be_signed_in()
     visit.write("UPDATE forum_notifications SET unread = 0 WHERE account = ? AND unread = 1", visit.account)
@@ -114,7 +114,7 @@ def read_all(visit: Visit) -> Answer:
 
 
 @routes.post("/notifications/{number:int}/read")
-def read_one(visit: Visit, number: int) -> Answer:
+def read_one(visit: RequestContext, number: int) -> Response:
     """Mark one notification as read."""
     visit.must_be_signed_in()
     found = visit.one("SELECT account FROM forum_notifications WHERE id = ?", number)
@@ -124,7 +124,7 @@ def read_one(visit: Visit, number: int) -> Answer:
     return visit.back("/notifications")
 
 
-def _wrong(visit: Visit, person: int | None, values: dict[str, str]) -> str:
+def _wrong(visit: RequestContext, person: int | None, values: dict[str, str]) -> str:
     if person is None:
         return "There is no user of that name."
     if person == visit.account:
@@ -136,7 +136,7 @@ def _wrong(visit: Visit, person: int | None, values: dict[str, str]) -> str:
     return ""
 
 
-def _conversation(visit: Visit, number: int) -> sqlite3.Row:
+def _conversation(visit: RequestContext, number: int) -> sqlite3.Row:
     """One of the account's own. Raises Missing for all others: nobody is told that they exist."""
     visit.must_be_signed_in()
     found = visit.row(f"SELECT c.*, u.name AS other, {_UNREAD} AS unread {_MINE} AND c.id = ?2", visit.account, number)
@@ -145,7 +145,7 @@ def _conversation(visit: Visit, number: int) -> sqlite3.Row:
     return found
 
 
-def _page(visit: Visit, found: sqlite3.Row, body: str, wrong: str) -> Answer:
+def _page(visit: RequestContext, found: sqlite3.Row, body: str, wrong: str) -> Response:
     rows = visit.rows(
         "SELECT m.*, u.name, u.avatar FROM forum_messages m JOIN forum_users u ON u.id = m.author "
         "WHERE m.conversation = ? ORDER BY m.id",
@@ -155,11 +155,11 @@ def _page(visit: Visit, found: sqlite3.Row, body: str, wrong: str) -> Answer:
     return visit.page("conversation.html", status=422 if wrong else 200, **values)
 
 
-def _read(visit: Visit, number: int) -> None:
+def _read(visit: RequestContext, number: int) -> None:
     query = "UPDATE forum_messages SET unread = 0 WHERE conversation = ? AND author <> ? AND unread = 1"
     visit.write(query, number, visit.account)
 
 
-def _add(visit: Visit, conversation: int, body: str) -> None:
+def _add(visit: RequestContext, conversation: int, body: str) -> None:
     query = "INSERT INTO forum_messages (conversation, author, body, created, unread) VALUES (?, ?, ?, ?, 1)"
     visit.write(query, conversation, visit.account, body, stamp())

@@ -7,10 +7,10 @@ import sqlite3
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.forum import listing
 from agentgym_envs.webarena.sites.forum.boards import aside, moderated
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _DONE = {
@@ -24,7 +24,7 @@ _DONE = {
 
 
 @routes.post("/b/{name}/{post:int}/set/{flag}")
-def set_flag(visit: Visit, name: str, post: int, flag: str) -> Answer:
+def set_flag(visit: RequestContext, name: str, post: int, flag: str) -> Response:
     """Lock, pin or remove a post, or undo that."""
     moderated(visit, name)
     found = listing.post_of(visit, name, post)
@@ -37,7 +37,7 @@ def set_flag(visit: Visit, name: str, post: int, flag: str) -> Answer:
 
 
 @routes.post("/b/{name}/{post:int}/comment/{number:int}/remove")
-def remove_comment(visit: Visit, name: str, post: int, number: int) -> Answer:
+def remove_comment(visit: RequestContext, name: str, post: int, number: int) -> Response:
     """Remove a comment, or bring it back."""
     board = moderated(visit, name)
     found = listing.comment_of(visit, number)
@@ -48,7 +48,7 @@ def remove_comment(visit: Visit, name: str, post: int, number: int) -> Answer:
 
 
 @routes.get("/b/{name}/reports")
-def reports(visit: Visit, name: str) -> Answer:
+def reports(visit: RequestContext, name: str) -> Response:
     """What was reported in a board: what is open, or what is settled."""
     board = moderated(visit, name)
     state = visit.query.choice("state", ("open", "settled"), "open")
@@ -69,7 +69,7 @@ def reports(visit: Visit, name: str) -> Answer:
 
 
 @routes.post("/b/{name}/reports/{number:int}/{what}")
-def settle(visit: Visit, name: str, number: int, what: str) -> Answer:
+def settle(visit: RequestContext, name: str, number: int, what: str) -> Response:
     """Dismiss a report, or remove what was reported."""
     board = moderated(visit, name)
     report = _report(visit, board, number)
@@ -83,7 +83,7 @@ def settle(visit: Visit, name: str, number: int, what: str) -> Answer:
     return Redirect(f"/b/{board['name']}/reports")
 
 
-def _report(visit: Visit, board: sqlite3.Row, number: int) -> sqlite3.Row:
+def _report(visit: RequestContext, board: sqlite3.Row, number: int) -> sqlite3.Row:
     """A report of something in this board. Raises Missing."""
     return visit.one(
         "SELECT r.* FROM forum_reports r LEFT JOIN forum_comments c ON c.id = r.comment "
@@ -93,13 +93,13 @@ def _report(visit: Visit, board: sqlite3.Row, number: int) -> sqlite3.Row:
 
 
 @routes.get("/b/{name}/bans")
-def bans(visit: Visit, name: str) -> Answer:
+def bans(visit: RequestContext, name: str) -> Response:
     """Who is banned from a board, and the form to ban somebody."""
     return _bans(visit, moderated(visit, name), {"user": "", "reason": ""}, "")
 
 
 @routes.post("/b/{name}/bans")
-def ban(visit: Visit, name: str) -> Answer:
+def ban(visit: RequestContext, name: str) -> Response:
     """Ban somebody."""
     board = moderated(visit, name)
     values = {"user": visit.form.text("user", most=60), "reason": visit.form.text("reason", most=300)}
@@ -113,7 +113,7 @@ def ban(visit: Visit, name: str) -> Answer:
     return Redirect(f"/b/{board['name']}/bans")
 
 
-def _wrong_with_ban(visit: Visit, board: sqlite3.Row, person: int | None, reason: str) -> str:
+def _wrong_with_ban(visit: RequestContext, board: sqlite3.Row, person: int | None, reason: str) -> str:
     if person is None:
         return "There is no user of that name."
     if not reason:
@@ -124,7 +124,7 @@ def _wrong_with_ban(visit: Visit, board: sqlite3.Row, person: int | None, reason
     return "That user is banned already." if banned else ""
 
 
-def _bans(visit: Visit, board: sqlite3.Row, values: dict[str, str], wrong: str) -> Answer:
+def _bans(visit: RequestContext, board: sqlite3.Row, values: dict[str, str], wrong: str) -> Response:
     query = (
         "SELECT x.*, u.name FROM forum_bans x JOIN forum_users u ON u.id = x.user WHERE x.board = ? "
         "ORDER BY x.created DESC, x.id DESC LIMIT 60"
@@ -134,7 +134,7 @@ def _bans(visit: Visit, board: sqlite3.Row, values: dict[str, str], wrong: str) 
 
 
 @routes.post("/b/{name}/bans/{number:int}/lift")
-def lift(visit: Visit, name: str, number: int) -> Answer:
+def lift(visit: RequestContext, name: str, number: int) -> Response:
     """Lift a ban."""
     board = moderated(visit, name)
     visit.one("SELECT id FROM forum_bans WHERE id = ? AND board = ?", number, board["id"])
@@ -144,14 +144,14 @@ def lift(visit: Visit, name: str, number: int) -> Answer:
 
 
 @routes.get("/b/{name}/edit")
-def edit(visit: Visit, name: str) -> Answer:
+def edit(visit: RequestContext, name: str) -> Response:
     """The form of a board's title, description and sidebar."""
     board = moderated(visit, name)
     return visit.page("mod_edit.html", board=board, values=dict(board), wrong="")
 
 
 @routes.post("/b/{name}/edit")
-def edited(visit: Visit, name: str) -> Answer:
+def edited(visit: RequestContext, name: str) -> Response:
     """Change them."""
     board = moderated(visit, name)
     values = {key: visit.form.text(key) for key in ("title", "description", "sidebar")}
@@ -173,14 +173,14 @@ def _wrong_with_texts(values: dict[str, str]) -> str:
 
 
 @routes.get("/b/{name}/rules")
-def rules(visit: Visit, name: str) -> Answer:
+def rules(visit: RequestContext, name: str) -> Response:
     """The rules of a board, with the form for another."""
     board = moderated(visit, name)
     return visit.page("mod_rules.html", values={"title": "", "text": ""}, wrong="", **aside(visit, board))
 
 
 @routes.post("/b/{name}/rules")
-def add_rule(visit: Visit, name: str) -> Answer:
+def add_rule(visit: RequestContext, name: str) -> Response:
     """Add a rule behind the others."""
     board = moderated(visit, name)
     values = {"title": visit.form.text("title"), "text": visit.form.text("text")}
@@ -195,7 +195,7 @@ def add_rule(visit: Visit, name: str) -> Answer:
 
 
 @routes.post("/b/{name}/rules/{number:int}/delete")
-def delete_rule(visit: Visit, name: str, number: int) -> Answer:
+def delete_rule(visit: RequestContext, name: str, number: int) -> Response:
     """Take a rule away."""
     board = moderated(visit, name)
     visit.one("SELECT id FROM forum_rules WHERE id = ? AND board = ?", number, board["id"])
@@ -205,7 +205,7 @@ def delete_rule(visit: Visit, name: str, number: int) -> Answer:
 
 
 @routes.post("/b/{name}/moderators")
-def add_moderator(visit: Visit, name: str) -> Answer:
+def add_moderator(visit: RequestContext, name: str) -> Response:
     """Make somebody a moderator of a board."""
     board = moderated(visit, name)
     person = visit.row(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agentgym_envs.webarena.sites.forum import listing
-from agentgym_envs.webarena.sites.kit.answers import Answer
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 _USER = """
@@ -18,18 +18,18 @@ FROM forum_users u WHERE lower(u.name) = lower(?2)
 
 
 @routes.get("/u/{name}")
-def posts(visit: Visit, name: str) -> Answer:
+def posts(visit: RequestContext, name: str) -> Response:
     """Somebody's posts."""
     return _page(visit, name, "posts")
 
 
 @routes.get("/u/{name}/comments")
-def comments(visit: Visit, name: str) -> Answer:
+def comments(visit: RequestContext, name: str) -> Response:
     """Somebody's comments."""
     return _page(visit, name, "comments")
 
 
-def _page(visit: Visit, name: str, tab: str) -> Answer:
+def _page(visit: RequestContext, name: str, tab: str) -> Response:
     user = visit.one(_USER, visit.account, name)
     sort = visit.query.choice("sort", ("new", "top"), "new")
     if tab == "posts":

@@ -9,10 +9,10 @@ from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.forum import listing
 from agentgym_envs.webarena.sites.forum.boards import aside, board_of, flairs, moderates
 from agentgym_envs.webarena.sites.forum.views_board import wrong_with_post
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 SORTS = {
@@ -25,7 +25,7 @@ _COMMENTS_PER_PAGE = 14
 
 
 @routes.get("/b/{name}/{post:int}")
-def show(visit: Visit, name: str, post: int) -> Answer:
+def show(visit: RequestContext, name: str, post: int) -> Response:
     """A post and its comments."""
     shown = listing.post_of(visit, name, post)
     sort = visit.query.choice("sort", list(SORTS), "best")
@@ -37,7 +37,7 @@ def show(visit: Visit, name: str, post: int) -> Answer:
 
 
 @routes.get("/b/{name}/{post:int}/comment/{comment:int}")
-def show_comment(visit: Visit, name: str, post: int, comment: int) -> Answer:
+def show_comment(visit: RequestContext, name: str, post: int, comment: int) -> Response:
     """One comment of a thread, with the replies to it."""
     shown = listing.post_of(visit, name, post)
     tree = Tree(listing.thread(visit, post), "best")
@@ -48,7 +48,7 @@ def show_comment(visit: Visit, name: str, post: int, comment: int) -> Answer:
 
 
 def _page(
-    visit: Visit,
+    visit: RequestContext,
     post: sqlite3.Row,
     rows: Sequence[tuple[int, sqlite3.Row]],
     tree: Tree,
@@ -56,7 +56,7 @@ def _page(
     paging: Paging,
     sort: str = "best",
     single: int = 0,
-) -> Answer:
+) -> Response:
     board = board_of(visit, post["board_name"])
     choices = flairs(visit, board["id"]) if post["author"] == visit.account or board["moderated"] else []
     return visit.page(
@@ -73,7 +73,7 @@ def _page(
     )
 
 
-def _open_to(visit: Visit, post: sqlite3.Row, board: sqlite3.Row) -> bool:
+def _open_to(visit: RequestContext, post: sqlite3.Row, board: sqlite3.Row) -> bool:
     """Whether the account may comment on a post; the handler of comments decides for itself."""
     gone = post["deleted"] or post["removed"] or board["banned"]
     return bool(visit.account and not gone and (not post["locked"] or board["moderated"]))
@@ -115,14 +115,14 @@ class Tree:
 
 
 @routes.get("/b/{name}/{post:int}/edit")
-def edit(visit: Visit, name: str, post: int) -> Answer:
+def edit(visit: RequestContext, name: str, post: int) -> Response:
     """The form in which an author changes a post."""
     own = _own(visit, name, post)
     return visit.page("post_edit.html", post=own, values=dict(own), wrong="")
 
 
 @routes.post("/b/{name}/{post:int}/edit")
-def edited(visit: Visit, name: str, post: int) -> Answer:
+def edited(visit: RequestContext, name: str, post: int) -> Response:
     """Change the title and the text."""
     own = _own(visit, name, post)
     values = {"title": visit.form.text("title"), "body": visit.form.text("body")}
@@ -135,7 +135,7 @@ def edited(visit: Visit, name: str, post: int) -> Answer:
 
 
 @routes.post("/b/{name}/{post:int}/delete")
-def delete(visit: Visit, name: str, post: int) -> Answer:
+def delete(visit: RequestContext, name: str, post: int) -> Response:
     """Take one's own post away."""
     own = _own(visit, name, post)
     visit.write("UPDATE forum_posts SET deleted = 1 WHERE id = ?", post)
@@ -144,7 +144,7 @@ def delete(visit: Visit, name: str, post: int) -> Answer:
 
 
 @routes.post("/b/{name}/{post:int}/flair")
-def set_flair(visit: Visit, name: str, post: int) -> Answer:
+def set_flair(visit: RequestContext, name: str, post: int) -> Response:
     """Give a post one of the board's flairs, or none."""
     visit.must_be_signed_in()
     found = listing.post_of(visit, name, post)
@@ -156,7 +156,7 @@ def set_flair(visit: Visit, name: str, post: int) -> Answer:
     return Redirect(f"/b/{found['board_name']}/{post}")
 
 
-def _own(visit: Visit, name: str, number: int) -> sqlite3.Row:
+def _own(visit: RequestContext, name: str, number: int) -> sqlite3.Row:
     """A post that the account wrote and that is still there. Raises Forbidden for those of others."""
     visit.must_be_signed_in()
     found = listing.post_of(visit, name, number)

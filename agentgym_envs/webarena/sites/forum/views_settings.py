@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from agentgym_envs.webarena.sites.forum import listing
-from agentgym_envs.webarena.sites.forum.words import COLOURS
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.forum.wordlists import COLOURS
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
 SORTS = (("hot", "Hot"), ("new", "New"), ("top", "Top"), ("comments", "Most commented"))
@@ -19,7 +19,7 @@ _PAGE = re.compile(r"(https?://[^\s<>\"']{1,200})?")
 
 
 @routes.get("/settings")
-def profile(visit: Visit) -> Answer:
+def profile(visit: RequestContext) -> Response:
     """The form of what others see of the account."""
     visit.must_be_signed_in()
     mine = visit.one("SELECT * FROM forum_users WHERE id = ?", visit.account)
@@ -27,7 +27,7 @@ def profile(visit: Visit) -> Answer:
 
 
 @routes.post("/settings")
-def changed(visit: Visit) -> Answer:
+def changed(visit: RequestContext) -> Response:
     """Change it."""
     visit.must_be_signed_in()
     values = {key: visit.form.text(key) for key in ("bio", "location", "website", "email")}
@@ -52,7 +52,7 @@ def _wrong(values: dict[str, str]) -> str:
 
 
 @routes.get("/settings/preferences")
-def preferences(visit: Visit) -> Answer:
+def preferences(visit: RequestContext) -> Response:
     """The form of how the forum behaves for the account."""
     visit.must_be_signed_in()
     mine = visit.one("SELECT * FROM forum_users WHERE id = ?", visit.account)
@@ -60,7 +60,7 @@ def preferences(visit: Visit) -> Answer:
 
 
 @routes.post("/settings/preferences")
-def preferred(visit: Visit) -> Answer:
+def preferred(visit: RequestContext) -> Response:
     """Change it."""
     visit.must_be_signed_in()
     sort = visit.form.choice("sort", [value for value, _ in SORTS], "hot")
@@ -75,7 +75,7 @@ def preferred(visit: Visit) -> Answer:
 
 
 @routes.get("/subscriptions")
-def subscriptions(visit: Visit) -> Answer:
+def subscriptions(visit: RequestContext) -> Response:
     """The boards that the account subscribes to."""
     visit.must_be_signed_in()
     mine = "SELECT board FROM forum_subscriptions WHERE account = ?"
@@ -84,7 +84,7 @@ def subscriptions(visit: Visit) -> Answer:
 
 
 @routes.get("/saved")
-def saved(visit: Visit) -> Answer:
+def saved(visit: RequestContext) -> Response:
     """The posts that the account saved."""
     visit.must_be_signed_in()
     where = f"{listing.STANDING} AND p.id IN (SELECT post FROM forum_saved WHERE account = ?1)"
@@ -92,7 +92,7 @@ def saved(visit: Visit) -> Answer:
 
 
 @routes.get("/saved/comments")
-def saved_comments(visit: Visit) -> Answer:
+def saved_comments(visit: RequestContext) -> Response:
     """The comments that the account saved."""
     visit.must_be_signed_in()
     found = listing.comments(visit, "c.id IN (SELECT comment FROM forum_saved WHERE account = ?1)")
@@ -100,7 +100,7 @@ def saved_comments(visit: Visit) -> Answer:
 
 
 @routes.get("/hidden")
-def hidden(visit: Visit) -> Answer:
+def hidden(visit: RequestContext) -> Response:
     """The posts that the account hid."""
     visit.must_be_signed_in()
     where = f"{listing.STANDING} AND p.id IN (SELECT post FROM forum_hidden WHERE account = ?1)"
@@ -108,7 +108,7 @@ def hidden(visit: Visit) -> Answer:
 
 
 @routes.get("/blocked")
-def blocked(visit: Visit) -> Answer:
+def blocked(visit: RequestContext) -> Response:
     """Whom the account has blocked."""
     visit.must_be_signed_in()
     query = (

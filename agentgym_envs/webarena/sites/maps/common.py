@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
 
 PLACES = (
@@ -17,7 +17,7 @@ NOBODY = {"user": "", "name": "", "units": "km", "mode": "car"}
 _METRES_PER_MILE = 1609.344
 
 
-def me(visit: Visit) -> sqlite3.Row | dict[str, str]:
+def me(visit: RequestContext) -> sqlite3.Row | dict[str, str]:
     """The account that is signed in."""
     return visit.row("SELECT * FROM map_accounts WHERE id = ?", visit.account) or NOBODY
 

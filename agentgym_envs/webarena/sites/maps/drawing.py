@@ -10,7 +10,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from agentgym_envs.webarena.sites.country import HEIGHT_KM, WIDTH_KM
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.maps.geometry import Point, bearing, degrees, distance
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES, COLOURS
 from agentgym_envs.webarena.sites.maps.network import network, once_a_world
@@ -119,7 +119,7 @@ def view_around(points: Sequence[Point], closest: int = 8) -> View:
     return WHOLE
 
 
-def draw(visit: Visit, view: View, marks: Sequence[Mark] = (), course: Sequence[Point] = ()) -> Any:
+def draw(visit: RequestContext, view: View, marks: Sequence[Mark] = (), course: Sequence[Point] = ()) -> Any:
     """The drawing of a view as SVG, hidden from screen readers: what it shows, pages say in words."""
     from markupsafe import Markup
 
@@ -200,7 +200,7 @@ def _course(course: Sequence[Point]) -> Iterable[str]:
         yield f'<path class="course casing" d="{path}"/><path class="course" d="{path}"/>'
 
 
-def _places(visit: Visit, view: View) -> Iterable[str]:
+def _places(visit: RequestContext, view: View) -> Iterable[str]:
     """Markers of as many places as find room, those of rarer kinds first."""
     kinds = [key for key, one in CATEGORIES.items() if one.shown <= view.zoom]
     (west, north), (east, south) = view.corner, view.far_corner

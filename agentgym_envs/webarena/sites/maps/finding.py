@@ -7,7 +7,7 @@ import sqlite3
 from typing import NamedTuple
 
 from agentgym_envs.webarena.sites.country import HEIGHT_KM, WIDTH_KM
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.maps.geometry import Point, degrees, position
 from agentgym_envs.webarena.sites.maps.network import network
 from agentgym_envs.webarena.sites.maps.plan import HOUSES, house_on
@@ -27,7 +27,7 @@ class Stop(NamedTuple):
     town: int | None
 
 
-def stop_of(visit: Visit, key: str) -> Stop | None:
+def stop_of(visit: RequestContext, key: str) -> Stop | None:
     """What a key stands for: "place-12", "town-3", "house-<road>-<number>", "point-<latitude>,<longitude>"."""
     kind, _, rest = key.partition("-")
     numbers = [int(part) for part in rest.split("-") if re.fullmatch(r"\d{1,9}", part, re.ASCII)]
@@ -44,7 +44,7 @@ def stop_of(visit: Visit, key: str) -> Stop | None:
     return of_place(found) if found else None
 
 
-def find_stops(visit: Visit, text: str) -> list[Stop]:
+def find_stops(visit: RequestContext, text: str) -> list[Stop]:
     """What a text may mean: one where it is plain, some where it is not, none where nothing fits."""
     own = _own_address(visit, text.casefold())
     exact = stop_of(visit, text) or own or of_position(text)
@@ -93,7 +93,7 @@ _PLACES = (
 _STREETS = "SELECT r.id, r.name, r.town, t.name AS town_name, t.zip FROM map_roads r JOIN map_towns t ON t.id = r.town"
 
 
-def _of_house(visit: Visit, road: int, house: int) -> Stop | None:
+def _of_house(visit: RequestContext, road: int, house: int) -> Stop | None:
     row = visit.row(f"{_STREETS} WHERE r.id = ?", road)
     if row is None or not 1 <= house < HOUSES:
         return None
@@ -101,7 +101,7 @@ def _of_house(visit: Visit, road: int, house: int) -> Stop | None:
     return Stop(f"house-{road}-{house}", label, house_on(network(visit.database), road, house).point, row["town"])
 
 
-def _own_address(visit: Visit, text: str) -> Stop | None:
+def _own_address(visit: RequestContext, text: str) -> Stop | None:
     if not visit.account or text not in ("home", "work", "my home", "my work"):
         return None
     label = text.removeprefix("my ").capitalize()
@@ -109,7 +109,7 @@ def _own_address(visit: Visit, text: str) -> Stop | None:
     return _of_house(visit, row["road"], row["house"]) if row else None
 
 
-def _addresses(visit: Visit, text: str) -> list[Stop]:
+def _addresses(visit: RequestContext, text: str) -> list[Stop]:
     """Houses: "12 Mill Street, Foxford" or "Mill Street 12"; without a town, in every town that has the street."""
     if first := _HOUSE_FIRST.fullmatch(text):
         house, street, where = first.groups()
@@ -124,19 +124,19 @@ def _addresses(visit: Visit, text: str) -> list[Stop]:
     return [stop for row in rows if (stop := _of_house(visit, row["id"], int(house)))]
 
 
-def _towns(visit: Visit, text: str) -> list[Stop]:
+def _towns(visit: RequestContext, text: str) -> list[Stop]:
     rows = visit.rows("SELECT id FROM map_towns WHERE name = ? COLLATE NOCASE", text.strip())
     return [stop for row in rows if (stop := stop_of(visit, f"town-{row['id']}"))]
 
 
-def _exact_places(visit: Visit, text: str) -> list[Stop]:
+def _exact_places(visit: RequestContext, text: str) -> list[Stop]:
     """Places of exactly that name, or of the name before a comma in the town after it."""
     name, _, where = text.rpartition(",")
     query = f"{_PLACES} WHERE p.name = ? COLLATE NOCASE OR (p.name = ? COLLATE NOCASE AND t.name = ? COLLATE NOCASE)"
     return [of_place(row) for row in visit.rows(query, text.strip(), name.strip(), where.strip())]
 
 
-def _like_places(visit: Visit, text: str) -> list[Stop]:
+def _like_places(visit: RequestContext, text: str) -> list[Stop]:
     condition, words = like_words("p.name || ' ' || t.name", text)
     rows = visit.rows(f"{_PLACES} WHERE {condition} ORDER BY length(p.name), p.id LIMIT {MOST_CANDIDATES}", *words)
     return [of_place(row) for row in rows]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.maps.common import PLACES, address, label, plain
 from agentgym_envs.webarena.sites.maps.finding import Stop, find_stops, like_words
 from agentgym_envs.webarena.sites.maps.geometry import Point
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
 from agentgym_envs.webarena.sites.maps.network import crow
-from agentgym_envs.webarena.sites.maps.words import CUISINES, FAST_FOOD
+from agentgym_envs.webarena.sites.maps.wordlists import CUISINES, FAST_FOOD
 
 _WHERE = re.compile(r"(.{1,60}?) (in|at|near|nearby|around|by|close to|next to) (?:the )?(.+)", re.IGNORECASE)
 _OTHER_WORDS = {
@@ -59,7 +59,7 @@ class Found:
     within: Stop | None = None
 
 
-def search(visit: Visit, text: str) -> Found:
+def search(visit: RequestContext, text: str) -> Found:
     """Places of a kind, where the text names one, by distance or in a town; else whatever has its words."""
     what, preposition, where = _split(text)
     kind = _kinds().get(what.casefold())
@@ -76,7 +76,7 @@ def _split(text: str) -> tuple[str, str, str]:
     return (match[1], match[2].casefold(), match[3]) if match else (" ".join(text.split()), "", "")
 
 
-def _trailing_town(visit: Visit, text: str) -> tuple[tuple[str, str], str] | None:
+def _trailing_town(visit: RequestContext, text: str) -> tuple[tuple[str, str], str] | None:
     """A kind and the town behind it, as in "pharmacies Foxford" or "hotel, Foxford"."""
     parts = text.replace(",", " ").split()
     kind = _kinds().get(" ".join(parts[:-1]).casefold()) if len(parts) > 1 else None
@@ -101,7 +101,7 @@ def _kinds() -> dict[str, tuple[str, str]]:
     return found
 
 
-def _of_kind(visit: Visit, kind: tuple[str, str], preposition: str, where: str) -> Found:
+def _of_kind(visit: RequestContext, kind: tuple[str, str], preposition: str, where: str) -> Found:
     category, cuisine = kind
     stop = next(iter(find_stops(visit, where)), None) if where else None
     if where and stop is None:
@@ -118,7 +118,7 @@ def _of_kind(visit: Visit, kind: tuple[str, str], preposition: str, where: str) 
     return Found(sorted(results, key=lambda one: one.away or 0), category, near=stop)
 
 
-def _by_words(visit: Visit, text: str) -> list[Result]:
+def _by_words(visit: RequestContext, text: str) -> list[Result]:
     """Towns and regions first, then addresses and places, then roads; what is nearest to the text in length first."""
     stops = find_stops(visit, text)
     houses = [stop for stop in stops if stop.key.startswith(("house-", "point-"))]
@@ -137,7 +137,7 @@ def _place(row: sqlite3.Row, away: int | None = None) -> Result:
     return Result(label(row["category"]), row["name"], f"/place/{row['id']}", address(row), point, away)
 
 
-def _towns(visit: Visit, text: str) -> list[Result]:
+def _towns(visit: RequestContext, text: str) -> list[Result]:
     condition, words = like_words("t.name", text)
     query = (
         f"SELECT t.*, r.name AS region_name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE {condition}"
@@ -146,13 +146,13 @@ def _towns(visit: Visit, text: str) -> list[Result]:
     return [Result("Town", r["name"], f"/town/{r['id']}", r["region_name"], (r["x"], r["y"])) for r in rows]
 
 
-def _regions(visit: Visit, text: str) -> list[Result]:
+def _regions(visit: RequestContext, text: str) -> list[Result]:
     condition, words = like_words("r.name", text)
     query = f"SELECT r.*, t.x, t.y FROM map_regions r JOIN map_towns t ON t.id = r.seat WHERE {condition} ORDER BY r.id"
     return [Result("Region", r["name"], f"/region/{r['id']}", "", (r["x"], r["y"])) for r in visit.rows(query, *words)]
 
 
-def _roads(visit: Visit, text: str) -> list[Result]:
+def _roads(visit: RequestContext, text: str) -> list[Result]:
     condition, words = like_words("r.name || ' ' || coalesce(t.name, '')", text)
     rows = visit.rows(
         f"SELECT r.id, r.name, r.town, t.name AS town_name, j.x, j.y FROM map_roads r "

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from agentgym_envs.webarena.sites.kit.site import Site
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.site import Site
 from agentgym_envs.webarena.sites.maps import (
     views_directions,
     views_land,
@@ -34,7 +34,7 @@ _VIEWS = (
 )
 
 
-def _layout(visit: Visit) -> Mapping[str, Any]:
+def _layout(visit: RequestContext) -> Mapping[str, Any]:
     return {"me": me(visit)}
 
 

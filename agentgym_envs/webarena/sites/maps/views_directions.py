@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.common import me
 from agentgym_envs.webarena.sites.maps.drawing import WHOLE, Mark, draw, view_around
 from agentgym_envs.webarena.sites.maps.finding import Stop, find_stops
@@ -15,7 +15,7 @@ routes = Routes()
 
 
 @routes.get("/directions")
-def directions(visit: Visit) -> Answer:
+def directions(visit: RequestContext) -> Response:
     """The form, and the way where both ends are plain; else what may have been meant.
 
     What people type becomes keys in the address, so that a way has one address.
@@ -43,6 +43,6 @@ def directions(visit: Visit) -> Answer:
     )
 
 
-def _route(visit: Visit, mode: str, stops: dict[str, Stop]) -> Route:
+def _route(visit: RequestContext, mode: str, stops: dict[str, Stop]) -> Route:
     start, end = stops["from"], stops["to"]
     return find_route(network(visit.database), mode, start.point, end.point, end.label)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.sites.kit.answers import Answer
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.drawing import Mark, View, draw, view_around
 from agentgym_envs.webarena.sites.maps.network import network
 
@@ -30,7 +30,7 @@ _KINDS = {
 
 
 @routes.get("/towns")
-def towns(visit: Visit) -> Answer:
+def towns(visit: RequestContext) -> Response:
     """All towns."""
     sort = visit.query.choice("sort", tuple(SORTS), "name")
     region = visit.query.number("region")
@@ -53,7 +53,7 @@ def towns(visit: Visit) -> Answer:
 
 
 @routes.get("/town/{town:int}")
-def town(visit: Visit, town: int) -> Answer:
+def town(visit: RequestContext, town: int) -> Response:
     """A town, and how many places of each kind it has."""
     row = visit.one(
         "SELECT t.*, r.name AS region_name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE t.id = ?", town
@@ -71,7 +71,7 @@ def town(visit: Visit, town: int) -> Answer:
 
 
 @routes.get("/region/{region:int}")
-def region(visit: Visit, region: int) -> Answer:
+def region(visit: RequestContext, region: int) -> Response:
     """A region with its towns."""
     row = visit.one(
         "SELECT r.*, t.name AS seat_name FROM map_regions r JOIN map_towns t ON t.id = r.seat WHERE r.id = ?", region
@@ -82,7 +82,7 @@ def region(visit: Visit, region: int) -> Answer:
 
 
 @routes.get("/road/{road:int}")
-def road(visit: Visit, road: int) -> Answer:
+def road(visit: RequestContext, road: int) -> Response:
     """A road, with what stands on it."""
     row = visit.one(
         "SELECT r.*, t.name AS town_name FROM map_roads r LEFT JOIN map_towns t ON t.id = r.town WHERE r.id = ?", road

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.common import PLACES
 from agentgym_envs.webarena.sites.maps.drawing import WHOLE, Mark, draw, view_around
 
@@ -22,14 +22,14 @@ _LISTS = (
 
 
 @routes.get("/lists")
-def lists(visit: Visit) -> Answer:
+def lists(visit: RequestContext) -> Response:
     """One's own lists."""
     rows = visit.rows(f"{_LISTS} WHERE l.account = ? ORDER BY l.name COLLATE NOCASE, l.id", visit.must_be_signed_in())
     return visit.page("lists.html", rows=rows, own=True, paging=Paging(len(rows), max(len(rows), 1), 1))
 
 
 @routes.get("/lists/public")
-def public(visit: Visit) -> Answer:
+def public(visit: RequestContext) -> Response:
     """Everybody's public lists."""
     count = visit.value("SELECT COUNT(*) FROM map_lists WHERE visibility = 'public'")
     paging = Paging.of(visit.query, count, _ON_A_PAGE)
@@ -38,14 +38,14 @@ def public(visit: Visit) -> Answer:
 
 
 @routes.get("/lists/new")
-def new(visit: Visit) -> Answer:
+def new(visit: RequestContext) -> Response:
     """The form for a list."""
     visit.must_be_signed_in()
     return visit.page("list_form.html", list=None, name="", about="", chosen="private", kinds=VISIBILITY, error="")
 
 
 @routes.post("/lists/new")
-def add(visit: Visit) -> Answer:
+def add(visit: RequestContext) -> Response:
     """Begin a list."""
     account = visit.must_be_signed_in()
     name, about, visibility = _read(visit)
@@ -61,7 +61,7 @@ def add(visit: Visit) -> Answer:
 
 
 @routes.get("/list/{number:int}")
-def show(visit: Visit, number: int) -> Answer:
+def show(visit: RequestContext, number: int) -> Response:
     """The places of a list."""
     row = visit.one(f"{_LISTS} WHERE l.id = ?", number)
     visit.must(row["visibility"] == "public" or row["account"] == visit.account, "This list is private.")
@@ -77,7 +77,7 @@ def show(visit: Visit, number: int) -> Answer:
 
 
 @routes.get("/list/{number:int}/edit")
-def edit(visit: Visit, number: int) -> Answer:
+def edit(visit: RequestContext, number: int) -> Response:
     """The form for what a list is called, says and who may see it."""
     row = _own(visit, number)
     values = {"name": row["name"], "about": row["about"], "chosen": row["visibility"]}
@@ -85,7 +85,7 @@ def edit(visit: Visit, number: int) -> Answer:
 
 
 @routes.post("/list/{number:int}/edit")
-def save(visit: Visit, number: int) -> Answer:
+def save(visit: RequestContext, number: int) -> Response:
     """Change a list."""
     row = _own(visit, number)
     name, about, visibility = _read(visit)
@@ -100,7 +100,7 @@ def save(visit: Visit, number: int) -> Answer:
 
 
 @routes.post("/list/{number:int}/delete")
-def delete(visit: Visit, number: int) -> Answer:
+def delete(visit: RequestContext, number: int) -> Response:
     """Delete a list; the places in it stay on the map."""
     row = _own(visit, number)
     visit.write("DELETE FROM map_saved WHERE list = ?", number)
@@ -110,7 +110,7 @@ def delete(visit: Visit, number: int) -> Answer:
 
 
 @routes.post("/place/{place:int}/save")
-def keep(visit: Visit, place: int) -> Answer:
+def keep(visit: RequestContext, place: int) -> Response:
     """Put a place on one of one's lists."""
     visit.one("SELECT id FROM map_places WHERE id = ?", place)
     row = _own(visit, visit.form.number("list"))
@@ -126,7 +126,7 @@ def keep(visit: Visit, place: int) -> Answer:
 
 
 @routes.post("/saved/{number:int}/remove")
-def remove(visit: Visit, number: int) -> Answer:
+def remove(visit: RequestContext, number: int) -> Response:
     """Take a place off a list."""
     row = _kept(visit, number)
     visit.write("DELETE FROM map_saved WHERE id = ?", number)
@@ -135,7 +135,7 @@ def remove(visit: Visit, number: int) -> Answer:
 
 
 @routes.post("/saved/{number:int}/note")
-def note(visit: Visit, number: int) -> Answer:
+def note(visit: RequestContext, number: int) -> Response:
     """Change what one wrote beside a place on a list."""
     row = _kept(visit, number)
     visit.write("UPDATE map_saved SET note = ? WHERE id = ?", visit.form.text("note", most=300), number)
@@ -143,14 +143,14 @@ def note(visit: Visit, number: int) -> Answer:
     return Redirect(f"/list/{row['list']}")
 
 
-def _own(visit: Visit, number: int) -> sqlite3.Row:
+def _own(visit: RequestContext, number: int) -> sqlite3.Row:
     account = visit.must_be_signed_in()
     row = visit.one("SELECT * FROM map_lists WHERE id = ?", number)
     visit.must(row["account"] == account, "This list is somebody else's.")
     return row
 
 
-def _kept(visit: Visit, number: int) -> sqlite3.Row:
+def _kept(visit: RequestContext, number: int) -> sqlite3.Row:
     """A line of one of one's lists."""
     account = visit.must_be_signed_in()
     row = visit.one(
@@ -162,19 +162,19 @@ def _kept(visit: Visit, number: int) -> sqlite3.Row:
     return row
 
 
-def _read(visit: Visit) -> tuple[str, str, str]:
+def _read(visit: RequestContext) -> tuple[str, str, str]:
     name, about = visit.form.text("name", most=60), visit.form.text("about", most=300)
     return name, about, visit.form.choice("visibility", ("private", "public"), "private")
 
 
-def _wrong(visit: Visit, account: int, name: str, number: int) -> str:
+def _wrong(visit: RequestContext, account: int, name: str, number: int) -> str:
     if not name:
         return "A list needs a name."
     query = "SELECT id FROM map_lists WHERE account = ? AND name = ? COLLATE NOCASE AND id != ?"
     return "You have a list of that name already." if visit.row(query, account, name, number) else ""
 
 
-def _again(visit: Visit, row: sqlite3.Row | None, error: str) -> Answer:
+def _again(visit: RequestContext, row: sqlite3.Row | None, error: str) -> Response:
     name, about, chosen = _read(visit)
     values = {"name": name, "about": about, "chosen": chosen}
     return visit.page("list_form.html", 422, list=row, kinds=VISIBILITY, error=error, **values)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
-from agentgym_envs.webarena.sites.kit.answers import Answer, Data
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Data, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.common import PLACES
 from agentgym_envs.webarena.sites.maps.drawing import LARGEST_ZOOM, WHOLE, View, draw
 from agentgym_envs.webarena.sites.maps.finding import find_stops, of_position, stop_of
@@ -18,7 +18,7 @@ _SHORTCUTS = ("restaurant", "cafe", "hotel", "museum", "supermarket", "pharmacy"
 
 
 @routes.get("/")
-def home(visit: Visit) -> Answer:
+def home(visit: RequestContext) -> Response:
     """The map."""
     view = _view(visit)
     own = {label: find_stops(visit, label) for label in ("Home", "Work")} if visit.account else {}
@@ -35,20 +35,20 @@ def home(visit: Visit) -> Answer:
 
 
 @routes.get("/drawing")
-def drawing(visit: Visit) -> Answer:
+def drawing(visit: RequestContext) -> Response:
     """What the map's page shows, for its script."""
     return Data(str(draw(visit, _view(visit))), "text/html; charset=utf-8")
 
 
 @routes.get("/about")
-def about(visit: Visit) -> Answer:
+def about(visit: RequestContext) -> Response:
     """What this site is, in figures."""
     tables = ("places", "towns", "roads", "accounts", "changes", "notes")
     counts = {table: visit.value(f"SELECT COUNT(*) FROM map_{table}") for table in tables}
     return visit.page("about.html", counts=counts, country=visit.value("SELECT name FROM map_country"))
 
 
-def _view(visit: Visit) -> View:
+def _view(visit: RequestContext) -> View:
     """By "lat", "lon" and "zoom", or around what "at" names; else the whole country."""
     at = stop_of(visit, visit.query.text("at", most=100))
     if at is not None:
@@ -58,7 +58,7 @@ def _view(visit: Visit) -> View:
     return View(middle.point if middle else WHOLE.middle, zoom)
 
 
-def _seen(visit: Visit, view: View) -> list[sqlite3.Row]:
+def _seen(visit: RequestContext, view: View) -> list[sqlite3.Row]:
     """The places nearest to the middle of the view."""
     (west, north), (east, south) = view.corner, view.far_corner
     query = f"{PLACES} WHERE p.x BETWEEN ? AND ? AND p.y BETWEEN ? AND ?"

@@ -6,10 +6,10 @@ import sqlite3
 from typing import Any
 
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.drawing import Mark, View, draw
 from agentgym_envs.webarena.sites.maps.finding import Stop, find_stops, stop_of
 from agentgym_envs.webarena.sites.maps.geometry import distance
@@ -26,7 +26,7 @@ _AMONG = (
 
 
 @routes.get("/notes")
-def notes(visit: Visit) -> Answer:
+def notes(visit: RequestContext) -> Response:
     """Notes, the newest first."""
     where, arguments = _filters(visit)
     paging = Paging.of(visit.query, visit.value(f"SELECT COUNT(*) {_AMONG} WHERE {where}", *arguments), _ON_A_PAGE)
@@ -41,7 +41,7 @@ def notes(visit: Visit) -> Answer:
 
 
 @routes.get("/notes/new")
-def new(visit: Visit) -> Answer:
+def new(visit: RequestContext) -> Response:
     """The form for a note, about what "at" names if anything."""
     visit.must_be_signed_in()
     stop = stop_of(visit, visit.query.text("at", most=100))
@@ -49,7 +49,7 @@ def new(visit: Visit) -> Answer:
 
 
 @routes.post("/notes/new")
-def add(visit: Visit) -> Answer:
+def add(visit: RequestContext) -> Response:
     """Open a note."""
     account = visit.must_be_signed_in()
     where, text = visit.form.text("where", most=100), visit.form.text("text", most=_MOST_TEXT)
@@ -64,13 +64,13 @@ def add(visit: Visit) -> Answer:
 
 
 @routes.get("/note/{note:int}")
-def show(visit: Visit, note: int) -> Answer:
+def show(visit: RequestContext, note: int) -> Response:
     """A note with its comments."""
     return _shown(visit, _note(visit, note))
 
 
 @routes.post("/note/{note:int}")
-def answer(visit: Visit, note: int) -> Answer:
+def answer(visit: RequestContext, note: int) -> Response:
     """Comment on a note, resolve it or open it again; a comment needs a text, the others may have one."""
     account = visit.must_be_signed_in()
     row = _note(visit, note)
@@ -95,7 +95,7 @@ def answer(visit: Visit, note: int) -> Answer:
     return Redirect(f"/note/{note}")
 
 
-def _filters(visit: Visit) -> tuple[str, list[Any]]:
+def _filters(visit: RequestContext) -> tuple[str, list[Any]]:
     query = visit.query
     wanted: list[tuple[str, Any]] = [
         ("n.status = ?", query.choice("status", ("open", "resolved"))),
@@ -109,7 +109,7 @@ def _filters(visit: Visit) -> tuple[str, list[Any]]:
     return " AND ".join(["1", *(one for one, value in wanted if value)]), [value for _, value in wanted if value]
 
 
-def _note(visit: Visit, note: int) -> sqlite3.Row:
+def _note(visit: RequestContext, note: int) -> sqlite3.Row:
     return visit.one(
         "SELECT n.*, t.name AS town_name, p.name AS place_name FROM map_notes n JOIN map_towns t ON t.id = n.town "
         "LEFT JOIN map_places p ON p.id = n.place WHERE n.id = ?",
@@ -117,7 +117,7 @@ def _note(visit: Visit, note: int) -> sqlite3.Row:
     )
 
 
-def _shown(visit: Visit, row: sqlite3.Row, error: str = "") -> Answer:
+def _shown(visit: RequestContext, row: sqlite3.Row, error: str = "") -> Response:
     query = "SELECT c.*, a.user FROM map_note_comments c LEFT JOIN map_accounts a ON a.id = c.account"
     point = (row["x"], row["y"])
     drawing = draw(visit, View(point, 8), [Mark(point, "here")])
@@ -125,11 +125,11 @@ def _shown(visit: Visit, row: sqlite3.Row, error: str = "") -> Answer:
     return visit.page("note.html", 422 if error else 200, note=row, comments=comments, error=error, drawing=drawing)
 
 
-def _form(visit: Visit, where: str, text: str, error: str = "", stops: list[Stop] | None = None) -> Answer:
+def _form(visit: RequestContext, where: str, text: str, error: str = "", stops: list[Stop] | None = None) -> Response:
     return visit.page("note_form.html", 422 if error else 200, where=where, text=text, error=error, stops=stops or [])
 
 
-def _open(visit: Visit, account: int, stop: Stop, text: str) -> int:
+def _open(visit: RequestContext, account: int, stop: Stop, text: str) -> int:
     place = int(stop.key.split("-")[1]) if stop.key.startswith("place-") else None
     town = stop.town or _nearest_town(visit, stop)
     note = visit.write(
@@ -140,13 +140,13 @@ def _open(visit: Visit, account: int, stop: Stop, text: str) -> int:
     return note
 
 
-def _nearest_town(visit: Visit, stop: Stop) -> int:
+def _nearest_town(visit: RequestContext, stop: Stop) -> int:
     rows = visit.rows("SELECT id, x, y FROM map_towns ORDER BY id")
     found: int = min(rows, key=lambda row: distance(stop.point, (row["x"], row["y"])))["id"]
     return found
 
 
-def _comment(visit: Visit, note: int, account: int, action: str, text: str) -> None:
+def _comment(visit: RequestContext, note: int, account: int, action: str, text: str) -> None:
     visit.write(
         "INSERT INTO map_note_comments (note, account, action, text, moment) VALUES (?, ?, ?, ?, ?)",
         note, account, action, text, stamp(),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.common import me
 from agentgym_envs.webarena.sites.maps.finding import find_stops, stop_of
 from agentgym_envs.webarena.sites.maps.network import MODES
@@ -29,7 +29,7 @@ _CHANGES = (
 
 
 @routes.get("/history")
-def history(visit: Visit) -> Answer:
+def history(visit: RequestContext) -> Response:
     """What was edited, the newest first; in a town, if one is chosen."""
     town = visit.query.number("town")
     where, arguments = ("p.town = ?", [town]) if town else ("1", [])
@@ -42,7 +42,7 @@ def history(visit: Visit) -> Answer:
 
 
 @routes.get("/contributors")
-def contributors(visit: Visit) -> Answer:
+def contributors(visit: RequestContext) -> Response:
     """All accounts."""
     sort = visit.query.choice("sort", tuple(SORTS), "edits")
     paging = Paging.of(visit.query, visit.value("SELECT COUNT(*) FROM map_accounts"), _ON_A_PAGE)
@@ -53,7 +53,7 @@ def contributors(visit: Visit) -> Answer:
 
 
 @routes.get("/user/{user}")
-def profile(visit: Visit, user: str) -> Answer:
+def profile(visit: RequestContext, user: str) -> Response:
     """What everybody may know of an account."""
     query = f"SELECT a.*, t.name AS town_name, {_COUNTS} FROM map_accounts a JOIN map_towns t ON t.id = a.town"
     row = visit.one(f"{query} WHERE a.user = ? COLLATE NOCASE", user)
@@ -70,14 +70,14 @@ def profile(visit: Visit, user: str) -> Answer:
 
 
 @routes.get("/settings")
-def settings(visit: Visit) -> Answer:
+def settings(visit: RequestContext) -> Response:
     """The form for one's settings."""
     visit.must_be_signed_in()
     return _form(visit, _addresses(visit))
 
 
 @routes.post("/settings")
-def save(visit: Visit) -> Answer:
+def save(visit: RequestContext) -> Response:
     """Change what one says of oneself and how the map talks."""
     account = visit.must_be_signed_in()
     visit.write(
@@ -93,7 +93,7 @@ def save(visit: Visit) -> Answer:
 
 
 @routes.post("/settings/addresses")
-def save_addresses(visit: Visit) -> Answer:
+def save_addresses(visit: RequestContext) -> Response:
     """Change where one lives and works; an empty field removes an address."""
     account = visit.must_be_signed_in()
     typed = {label: visit.form.text(label.lower(), most=100) for label in ("Home", "Work")}
@@ -108,7 +108,7 @@ def save_addresses(visit: Visit) -> Answer:
     return Redirect("/settings")
 
 
-def _save_address(visit: Visit, account: int, label: str, key: str) -> None:
+def _save_address(visit: RequestContext, account: int, label: str, key: str) -> None:
     if not key:
         visit.write("DELETE FROM map_addresses WHERE account = ? AND label = ?", account, label)
         return
@@ -121,13 +121,13 @@ def _save_address(visit: Visit, account: int, label: str, key: str) -> None:
     visit.write(query, road, house, account, label)
 
 
-def _addresses(visit: Visit) -> dict[str, str]:
+def _addresses(visit: RequestContext) -> dict[str, str]:
     rows = visit.rows("SELECT label, road, house FROM map_addresses WHERE account = ? ORDER BY id", visit.account)
     stops = {row["label"]: stop_of(visit, f"house-{row['road']}-{row['house']}") for row in rows}
     return {label: stop.label for label, stop in stops.items() if stop}
 
 
-def _form(visit: Visit, addresses: dict[str, str], error: str = "") -> Answer:
+def _form(visit: RequestContext, addresses: dict[str, str], error: str = "") -> Response:
     return visit.page(
         "settings.html",
         422 if error else 200,

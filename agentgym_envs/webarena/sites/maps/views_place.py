@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Mapping
 
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.common import PLACES, address, plain
 from agentgym_envs.webarena.sites.maps.drawing import Mark, View, draw
 from agentgym_envs.webarena.sites.maps.finding import Stop, find_stops
@@ -38,14 +38,14 @@ _TEXTS = {"name": 80, "hours": 120, "phone": 30, "website": 120, "operator": 60}
 
 
 @routes.get("/places/new")
-def new(visit: Visit) -> Answer:
+def new(visit: RequestContext) -> Response:
     """The form for a place that is not there yet."""
     visit.must_be_signed_in()
     return _form(visit, None, {"where": visit.query.text("where", most=100), "category": "", "comment": ""})
 
 
 @routes.post("/places/new")
-def add(visit: Visit) -> Answer:
+def add(visit: RequestContext) -> Response:
     """Add a place at an address."""
     account = visit.must_be_signed_in()
     values, error = _read(visit)
@@ -67,7 +67,7 @@ def add(visit: Visit) -> Answer:
 
 
 @routes.get("/place/{place:int}")
-def show(visit: Visit, place: int) -> Answer:
+def show(visit: RequestContext, place: int) -> Response:
     """Everything that is known of a place."""
     row = _place(visit, place)
     point = (row["x"], row["y"])
@@ -87,7 +87,7 @@ def show(visit: Visit, place: int) -> Answer:
 
 
 @routes.get("/place/{place:int}/history")
-def history(visit: Visit, place: int) -> Answer:
+def history(visit: RequestContext, place: int) -> Response:
     """The edits of a place, the newest first."""
     query = (
         "SELECT c.version, c.comment, c.moment, a.user FROM map_changes c JOIN map_accounts a ON a.id = c.account "
@@ -97,7 +97,7 @@ def history(visit: Visit, place: int) -> Answer:
 
 
 @routes.get("/place/{place:int}/edit")
-def edit(visit: Visit, place: int) -> Answer:
+def edit(visit: RequestContext, place: int) -> Response:
     """The form for what is known of a place."""
     visit.must_be_signed_in()
     row = _place(visit, place)
@@ -105,7 +105,7 @@ def edit(visit: Visit, place: int) -> Answer:
 
 
 @routes.post("/place/{place:int}/edit")
-def save(visit: Visit, place: int) -> Answer:
+def save(visit: RequestContext, place: int) -> Response:
     """Change a place, if anything differs."""
     account = visit.must_be_signed_in()
     row = _place(visit, place)
@@ -139,7 +139,7 @@ _LISTS = (
 )
 
 
-def _place(visit: Visit, place: int) -> sqlite3.Row:
+def _place(visit: RequestContext, place: int) -> sqlite3.Row:
     return visit.one(f"{PLACES} WHERE p.id = ?", place)
 
 
@@ -162,7 +162,7 @@ def _facts(row: sqlite3.Row) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in told if value is not None]
 
 
-def _form(visit: Visit, row: sqlite3.Row | None, values: Mapping[str, object], error: str = "") -> Answer:
+def _form(visit: RequestContext, row: sqlite3.Row | None, values: Mapping[str, object], error: str = "") -> Response:
     empty = dict.fromkeys((*_TEXTS, "wheelchair", "internet"))
     return visit.page(
         "place_form.html",
@@ -176,7 +176,7 @@ def _form(visit: Visit, row: sqlite3.Row | None, values: Mapping[str, object], e
     )
 
 
-def _read(visit: Visit) -> tuple[dict[str, str | None], str]:
+def _read(visit: RequestContext) -> tuple[dict[str, str | None], str]:
     """What the form says of a place, None where it leaves something empty; and what is wrong with it."""
     values: dict[str, str | None] = {name: visit.form.text(name, most=most) or None for name, most in _TEXTS.items()}
     values["wheelchair"] = visit.form.choice("wheelchair", ("yes", "limited", "no")) or None
@@ -190,7 +190,7 @@ def _read(visit: Visit) -> tuple[dict[str, str | None], str]:
     return values, ""
 
 
-def _insert(visit: Visit, account: int, values: Mapping[str, str | None], category: str, stop: Stop) -> int:
+def _insert(visit: RequestContext, account: int, values: Mapping[str, str | None], category: str, stop: Stop) -> int:
     road, house = (int(part) for part in stop.key.split("-")[1:])
     spot = house_on(network(visit.database), road, house)
     columns: dict[str, object] = {
@@ -208,7 +208,7 @@ def _insert(visit: Visit, account: int, values: Mapping[str, str | None], catego
     return visit.write(f"INSERT INTO map_places ({names}) VALUES ({holes})", *columns.values())
 
 
-def _log(visit: Visit, place: int, account: int, version: int, comment: str) -> None:
+def _log(visit: RequestContext, place: int, account: int, version: int, comment: str) -> None:
     visit.write(
         "INSERT INTO map_changes (place, account, version, comment, moment) VALUES (?, ?, ?, ?, ?)",
         place, account, version, comment, stamp(),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.common import PLACES, PLACES_COUNT
 from agentgym_envs.webarena.sites.maps.drawing import WHOLE, Mark, draw, view_around
 from agentgym_envs.webarena.sites.maps.finding import Stop, find_stops, like_words, stop_of
@@ -32,7 +32,7 @@ _WITHIN = ((0, "Any distance"), (1, "1 km"), (2, "2 km"), (5, "5 km"), (20, "20 
 
 
 @routes.get("/search")
-def results(visit: Visit) -> Answer:
+def results(visit: RequestContext) -> Response:
     """What the words in the head's field find."""
     text = visit.query.text("q", most=100)
     found = search(visit, text)
@@ -50,7 +50,7 @@ def results(visit: Visit) -> Answer:
 
 
 @routes.get("/places")
-def places(visit: Visit) -> Answer:
+def places(visit: RequestContext) -> Response:
     """Places by filters."""
     conditions, arguments = _filters(visit)
     where = " AND ".join(conditions)
@@ -78,7 +78,7 @@ def places(visit: Visit) -> Answer:
 
 
 @routes.get("/nearby")
-def nearby(visit: Visit) -> Answer:
+def nearby(visit: RequestContext) -> Response:
     """Places of a kind by their distance, as the crow flies."""
     text, category = visit.query.text("near", most=100), visit.query.choice("category", tuple(CATEGORIES), "restaurant")
     stop = stop_of(visit, text)
@@ -106,7 +106,7 @@ def nearby(visit: Visit) -> Answer:
 _CUISINES = "SELECT DISTINCT cuisine FROM map_places WHERE cuisine IS NOT NULL ORDER BY cuisine"
 
 
-def _filters(visit: Visit) -> tuple[list[str], list[Any]]:
+def _filters(visit: RequestContext) -> tuple[list[str], list[Any]]:
     """Conditions and their arguments, one condition at least."""
     query = visit.query
     wanted: list[tuple[str, Any]] = [
@@ -128,7 +128,7 @@ def _filters(visit: Visit) -> tuple[list[str], list[Any]]:
     return conditions, arguments
 
 
-def _by_distance(visit: Visit, stop: Stop, category: str) -> list[tuple[sqlite3.Row, int]]:
+def _by_distance(visit: RequestContext, stop: Stop, category: str) -> list[tuple[sqlite3.Row, int]]:
     most = visit.query.number("within", most=1000) * 1000
     rows = visit.rows(f"{PLACES} WHERE p.category = ?", category)
     away = [(row, crow(stop.point, (row["x"], row["y"]))) for row in rows if f"place-{row['id']}" != stop.key]
@@ -139,11 +139,13 @@ def _categories() -> list[tuple[str, str]]:
     return sorted(((key, one.label) for key, one in CATEGORIES.items()), key=lambda one: one[1])
 
 
-def _towns(visit: Visit) -> list[tuple[int, str]]:
+def _towns(visit: RequestContext) -> list[tuple[int, str]]:
     return [(row["id"], row["name"]) for row in visit.rows("SELECT id, name FROM map_towns ORDER BY name")]
 
 
-def _pinned(visit: Visit, pins: list[Point], points: list[Point], skipped: int, here: Stop | None = None) -> Any:
+def _pinned(
+    visit: RequestContext, pins: list[Point], points: list[Point], skipped: int, here: Stop | None = None
+) -> Any:
     """The drawing around points, with numbered pins."""
     marks = [Mark(point, str(number)) for number, point in enumerate(pins, skipped + 1)]
     marks += [Mark(here.point, "here")] if here else []

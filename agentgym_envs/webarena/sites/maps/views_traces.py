@@ -6,10 +6,10 @@ import re
 import sqlite3
 from typing import Any
 
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.drawing import Mark, draw, view_around
 from agentgym_envs.webarena.sites.maps.network import MODES, network
 from agentgym_envs.webarena.sites.maps.routes import find_route
@@ -30,7 +30,7 @@ _TAG = re.compile(r"[a-z0-9-]{1,20}")
 
 
 @routes.get("/traces")
-def traces(visit: Visit) -> Answer:
+def traces(visit: RequestContext) -> Response:
     """Everybody's public traces and one's own, by filters."""
     where, arguments = _filters(visit)
     sort = visit.query.choice("sort", tuple(SORTS), "newest")
@@ -52,7 +52,7 @@ def traces(visit: Visit) -> Answer:
 
 
 @routes.get("/trace/{number:int}")
-def show(visit: Visit, number: int) -> Answer:
+def show(visit: RequestContext, number: int) -> Response:
     """A trace."""
     row = _seen(visit, number)
     ends = [visit.one("SELECT id, name, x, y FROM map_places WHERE id = ?", row[end]) for end in ("source", "target")]
@@ -64,7 +64,7 @@ def show(visit: Visit, number: int) -> Answer:
 
 
 @routes.get("/trace/{number:int}/edit")
-def edit(visit: Visit, number: int) -> Answer:
+def edit(visit: RequestContext, number: int) -> Response:
     """The form for what a trace is called, says and who may see it."""
     row = _own(visit, number)
     values = {"name": row["name"], "about": row["about"], "tags": row["tags"] or "", "chosen": row["visibility"]}
@@ -72,7 +72,7 @@ def edit(visit: Visit, number: int) -> Answer:
 
 
 @routes.post("/trace/{number:int}/edit")
-def save(visit: Visit, number: int) -> Answer:
+def save(visit: RequestContext, number: int) -> Response:
     """Change a trace and its tags."""
     row = _own(visit, number)
     name, about = visit.form.text("name", most=80), visit.form.text("about", most=300)
@@ -94,7 +94,7 @@ def save(visit: Visit, number: int) -> Answer:
 
 
 @routes.post("/trace/{number:int}/delete")
-def delete(visit: Visit, number: int) -> Answer:
+def delete(visit: RequestContext, number: int) -> Response:
     """Delete a trace."""
     row = _own(visit, number)
     visit.write("DELETE FROM map_trace_tags WHERE trace = ?", number)
@@ -103,7 +103,7 @@ def delete(visit: Visit, number: int) -> Answer:
     return Redirect("/traces?whose=me")
 
 
-def _filters(visit: Visit) -> tuple[str, list[Any]]:
+def _filters(visit: RequestContext) -> tuple[str, list[Any]]:
     query = visit.query
     wanted: list[tuple[str, Any]] = [
         ("x.mode = ?", query.choice("mode", tuple(MODES))),
@@ -115,13 +115,13 @@ def _filters(visit: Visit) -> tuple[str, list[Any]]:
     return " AND ".join(conditions), [visit.account, *(value for _, value in wanted if value)]
 
 
-def _seen(visit: Visit, number: int) -> sqlite3.Row:
+def _seen(visit: RequestContext, number: int) -> sqlite3.Row:
     row = visit.one(f"{_TRACES} WHERE x.id = ?", number)
     visit.must(row["visibility"] == "public" or row["account"] == visit.account, "This trace is private.")
     return row
 
 
-def _own(visit: Visit, number: int) -> sqlite3.Row:
+def _own(visit: RequestContext, number: int) -> sqlite3.Row:
     account = visit.must_be_signed_in()
     row = visit.one(f"{_TRACES} WHERE x.id = ?", number)
     visit.must(row["account"] == account, "This trace is somebody else's.")

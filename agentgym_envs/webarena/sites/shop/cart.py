@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_envs.webarena.sites.clock import TODAY
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.shop.money import Totals, discount_of, totals
 from agentgym_envs.webarena.sites.shop.searching import FOUND
 from agentgym_envs.webarena.sites.shop.store import PRODUCTS, settings
@@ -74,7 +74,7 @@ class Cart:
         return ""
 
 
-def cart_of(visit: Visit) -> Cart:
+def cart_of(visit: RequestContext) -> Cart:
     """The cart of who is signed in. Raises SignInFirst."""
     account = visit.must_be_signed_in()
     kept = visit.row("SELECT id, coupon FROM shop_carts WHERE customer = ?", account)
@@ -85,7 +85,7 @@ def cart_of(visit: Visit) -> Cart:
     return Cart(number, coupon, lines, rules, settings(visit))
 
 
-def _lines(visit: Visit, cart: int) -> list[Line]:
+def _lines(visit: RequestContext, cart: int) -> list[Line]:
     rows = visit.rows(
         "SELECT l.id AS line, l.options, l.quantity, p.id, p.sku, p.name, p.slug, p.stock, c.slug AS shelf, "
         f"COALESCE(p.special_price, p.price) AS final, ({FOUND}) AS sold FROM {PRODUCTS} "
@@ -100,7 +100,7 @@ def _lines(visit: Visit, cart: int) -> list[Line]:
     ]
 
 
-def extra_of(visit: Visit, product: int, options: str) -> int:
+def extra_of(visit: RequestContext, product: int, options: str) -> int:
     """What the options of a line ("Colour: Blue, Size: M") add to the price."""
     if not options:
         return 0
@@ -109,7 +109,7 @@ def extra_of(visit: Visit, product: int, options: str) -> int:
     return visit.value(query, product, f", {options},") or 0
 
 
-def rules_for(visit: Visit, account: int, coupon: str) -> list[dict[str, Any]]:
+def rules_for(visit: RequestContext, account: int, coupon: str) -> list[dict[str, Any]]:
     """The price rules that hold today for a customer, with or without that coupon."""
     rows = visit.rows(
         "SELECT r.* FROM shop_rules r JOIN shop_customers k ON k.id = ? WHERE r.active = 1 "
@@ -123,7 +123,7 @@ def rules_for(visit: Visit, account: int, coupon: str) -> list[dict[str, Any]]:
     return [dict(row) for row in rows]
 
 
-def put_in(visit: Visit, product: sqlite3.Row, options: str, quantity: int) -> str:
+def put_in(visit: RequestContext, product: sqlite3.Row, options: str, quantity: int) -> str:
     """Put some of a product into the cart; returns why that cannot be, or ""."""
     account = visit.must_be_signed_in()
     kept: Any = visit.value("SELECT id FROM shop_carts WHERE customer = ?", account)

@@ -6,9 +6,9 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agentgym_envs.webarena.sites.kit.fields import Fields
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.fields import Fields
+from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.shop.searching import FOUND
 from agentgym_envs.webarena.sites.shop.store import CARD, PRODUCTS
 
@@ -53,7 +53,7 @@ class Listing:
 
 
 def listing(
-    visit: Visit, where: str, arguments: list[Any], *, sort: str = "position", attributes: bool = False
+    visit: RequestContext, where: str, arguments: list[Any], *, sort: str = "position", attributes: bool = False
 ) -> Listing:
     """The products that fit, as the query's filters and order want them.
 
@@ -75,7 +75,7 @@ def listing(
     return Listing(products, paging, sort, filters, active)
 
 
-def _names(visit: Visit, where: str, arguments: list[Any]) -> list[str]:
+def _names(visit: RequestContext, where: str, arguments: list[Any]) -> list[str]:
     """The attributes that products of a list have."""
     products = f"SELECT p.id FROM {PRODUCTS} WHERE {FOUND} AND ({where})"
     query = f"SELECT DISTINCT name FROM {_ATTRIBUTES} WHERE product IN ({products}) ORDER BY name"
@@ -99,7 +99,7 @@ def _conditions(query: Fields, names: list[str]) -> list[tuple[str, str, str, li
     return found
 
 
-def _filters(visit: Visit, clause: str, values: list[Any], names: list[str]) -> dict[str, list[Choice]]:
+def _filters(visit: RequestContext, clause: str, values: list[Any], names: list[str]) -> dict[str, list[Choice]]:
     """What the products found can be narrowed down by, with how many would be left."""
     bands = ", ".join(
         f"SUM(final >= {100 * low} AND final < {100 * high or 10**12}) AS band{place}"

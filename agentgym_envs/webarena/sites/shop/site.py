@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.sites.kit.site import Site
+from agentgym_envs.webarena.sites.framework.site import Site
 from agentgym_envs.webarena.sites.shop import (
     store,
     views_account,

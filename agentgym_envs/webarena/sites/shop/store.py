@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from agentgym_envs.webarena.sites.kit.answers import Missing
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Missing
 from agentgym_envs.webarena.sites.shop.searching import FOUND
 
 _IN_FOOT = "about-us", "customer-service", "shipping", "returns", "privacy"
@@ -23,12 +23,12 @@ CARD = f"""
 PRODUCTS = "shop_products p JOIN shop_categories c ON c.id = p.category"
 
 
-def settings(visit: Visit) -> dict[str, str]:
+def settings(visit: RequestContext) -> dict[str, str]:
     """The shop's settings by name."""
     return {row["name"]: row["value"] for row in visit.rows("SELECT name, value FROM shop_settings")}
 
 
-def layout(visit: Visit) -> Mapping[str, Any]:
+def layout(visit: RequestContext) -> Mapping[str, Any]:
     """What the frame of every page needs."""
     customer = visit.row("SELECT * FROM shop_customers WHERE id = ?", visit.account)
     count = visit.value(
@@ -48,7 +48,7 @@ def layout(visit: Visit) -> Mapping[str, Any]:
     }
 
 
-def menu(visit: Visit) -> list[tuple[sqlite3.Row, list[sqlite3.Row]]]:
+def menu(visit: RequestContext) -> list[tuple[sqlite3.Row, list[sqlite3.Row]]]:
     """The departments with their shelves."""
     rows = visit.rows("SELECT * FROM shop_categories WHERE enabled = 1 ORDER BY position, id")
     below: dict[int, list[sqlite3.Row]] = {}
@@ -57,12 +57,12 @@ def menu(visit: Visit) -> list[tuple[sqlite3.Row, list[sqlite3.Row]]]:
     return [(row, below.get(row["id"], [])) for row in below.get(0, [])]
 
 
-def cards(visit: Visit, where: str, *arguments: Any) -> list[sqlite3.Row]:
+def cards(visit: RequestContext, where: str, *arguments: Any) -> list[sqlite3.Row]:
     """Products that the shop shows, as lists tell them; `where` may go on with an order and a limit."""
     return visit.rows(f"SELECT {CARD} FROM {PRODUCTS} WHERE {FOUND} AND {where}", *arguments)
 
 
-def shown_product(visit: Visit, number: int) -> sqlite3.Row:
+def shown_product(visit: RequestContext, number: int) -> sqlite3.Row:
     """A product that a form names. Raises Missing for one that the shop does not show."""
     found = cards(visit, "p.id = ?", number)
     if not found:
@@ -70,12 +70,12 @@ def shown_product(visit: Visit, number: int) -> sqlite3.Row:
     return found[0]
 
 
-def customer_of(visit: Visit) -> sqlite3.Row:
+def customer_of(visit: RequestContext) -> sqlite3.Row:
     """Who is signed in. Raises SignInFirst."""
     return visit.one("SELECT * FROM shop_customers WHERE id = ?", visit.must_be_signed_in())
 
 
-def options_of(visit: Visit, product: int) -> dict[str, list[sqlite3.Row]]:
+def options_of(visit: RequestContext, product: int) -> dict[str, list[sqlite3.Row]]:
     """What has to be chosen of a product: the values by the option's name."""
     found: dict[str, list[sqlite3.Row]] = {}
     for row in visit.rows("SELECT * FROM shop_options WHERE product = ? ORDER BY id", product):

@@ -6,10 +6,10 @@ import re
 import sqlite3
 
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.store import customer_of
 
 routes = Routes()
@@ -18,7 +18,7 @@ _EMAIL = re.compile(r"[^@\s<>\"]{1,64}@[\w-]+(\.[\w-]+)+")
 
 
 @routes.get("/account")
-def overview(visit: Visit) -> Answer:
+def overview(visit: RequestContext) -> Response:
     """Who one is, and the latest orders."""
     customer = customer_of(visit)
     orders = visit.rows(
@@ -29,7 +29,7 @@ def overview(visit: Visit) -> Answer:
 
 
 @routes.get("/account/edit")
-def edit(visit: Visit) -> Answer:
+def edit(visit: RequestContext) -> Response:
     """The form for name and e-mail address."""
     customer = customer_of(visit)
     values = {name: customer[name] for name in ("first", "last", "email")}
@@ -37,7 +37,7 @@ def edit(visit: Visit) -> Answer:
 
 
 @routes.post("/account/edit")
-def save(visit: Visit) -> Answer:
+def save(visit: RequestContext) -> Response:
     """Another name or address."""
     account = visit.must_be_signed_in()
     values = {name: visit.form.text(name, most=100) for name in ("first", "last", "email")}
@@ -59,13 +59,13 @@ def save(visit: Visit) -> Answer:
 
 
 @routes.get("/account/newsletter")
-def newsletter(visit: Visit) -> Answer:
+def newsletter(visit: RequestContext) -> Response:
     """Whether one gets it."""
     return visit.page("newsletter.html", subscribed=_subscribed(visit, customer_of(visit)["email"]))
 
 
 @routes.post("/account/newsletter")
-def save_newsletter(visit: Visit) -> Answer:
+def save_newsletter(visit: RequestContext) -> Response:
     """Get it, or no longer."""
     customer = customer_of(visit)
     if visit.form.ticked("subscribed"):
@@ -78,7 +78,7 @@ def save_newsletter(visit: Visit) -> Answer:
 
 
 @routes.post("/newsletter")
-def subscribe(visit: Visit) -> Answer:
+def subscribe(visit: RequestContext) -> Response:
     """Subscribe any address, from the foot of every page."""
     email = visit.form.text("email", most=100)
     if not _EMAIL.fullmatch(email):
@@ -92,7 +92,7 @@ def subscribe(visit: Visit) -> Answer:
 
 
 @routes.get("/account/reviews")
-def reviews(visit: Visit) -> Answer:
+def reviews(visit: RequestContext) -> Response:
     """What one has written."""
     account = visit.must_be_signed_in()
     paging = Paging.of(visit.query, visit.value("SELECT COUNT(*) FROM shop_reviews WHERE customer = ?", account), 10)
@@ -105,7 +105,7 @@ def reviews(visit: Visit) -> Answer:
 
 
 @routes.get("/contact")
-def contact(visit: Visit) -> Answer:
+def contact(visit: RequestContext) -> Response:
     """The form for questions."""
     customer = visit.row("SELECT * FROM shop_customers WHERE id = ?", visit.account)
     values = dict.fromkeys(("phone", "subject", "order_number", "text"), "")
@@ -115,7 +115,7 @@ def contact(visit: Visit) -> Answer:
 
 
 @routes.post("/contact")
-def send(visit: Visit) -> Answer:
+def send(visit: RequestContext) -> Response:
     """A question."""
     form = visit.form
     values = {name: form.text(name, most=100) for name in ("name", "email", "phone", "order_number")}
@@ -134,12 +134,12 @@ def send(visit: Visit) -> Answer:
     return Redirect("/contact")
 
 
-def _subscribed(visit: Visit, email: str) -> bool:
+def _subscribed(visit: RequestContext, email: str) -> bool:
     query = "SELECT 1 FROM shop_subscribers WHERE lower(email) = lower(?) AND status = 'subscribed'"
     return visit.row(query, email) is not None
 
 
-def _subscribe(visit: Visit, email: str, customer: sqlite3.Row | None) -> None:
+def _subscribe(visit: RequestContext, email: str, customer: sqlite3.Row | None) -> None:
     """Subscribe an address, again if it was before."""
     known = visit.row("SELECT id, status FROM shop_subscribers WHERE lower(email) = lower(?)", email)
     if known is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.store import customer_of
 
 routes = Routes()
@@ -14,7 +14,7 @@ _FIELDS = ("name", "street", "town", "region", "zip", "phone")
 
 
 @routes.get("/account/addresses")
-def addresses(visit: Visit) -> Answer:
+def addresses(visit: RequestContext) -> Response:
     """All of them."""
     customer = customer_of(visit)
     rows = visit.rows("SELECT * FROM shop_addresses WHERE customer = ? ORDER BY id", customer["id"])
@@ -22,7 +22,7 @@ def addresses(visit: Visit) -> Answer:
 
 
 @routes.get("/account/addresses/new")
-def new(visit: Visit) -> Answer:
+def new(visit: RequestContext) -> Response:
     """The form for another one."""
     customer = customer_of(visit)
     values = dict.fromkeys(_FIELDS, "") | {"name": f"{customer['first']} {customer['last']}"}
@@ -30,25 +30,25 @@ def new(visit: Visit) -> Answer:
 
 
 @routes.get("/account/addresses/{number:int}")
-def edit(visit: Visit, number: int) -> Answer:
+def edit(visit: RequestContext, number: int) -> Response:
     """The form for one that there is."""
     return _form(visit, number, dict(_address(visit, number)))
 
 
 @routes.post("/account/addresses/new")
-def add(visit: Visit) -> Answer:
+def add(visit: RequestContext) -> Response:
     """Another address."""
     return _save(visit, 0)
 
 
 @routes.post("/account/addresses/{number:int}")
-def save(visit: Visit, number: int) -> Answer:
+def save(visit: RequestContext, number: int) -> Response:
     """A changed address."""
     return _save(visit, _address(visit, number)["id"])
 
 
 @routes.post("/account/addresses/{number:int}/default")
-def make_default(visit: Visit, number: int) -> Answer:
+def make_default(visit: RequestContext, number: int) -> Response:
     """The address that parcels go to unless another is chosen."""
     _make_default(visit, _address(visit, number)["id"])
     visit.say("The default address was changed.")
@@ -56,7 +56,7 @@ def make_default(visit: Visit, number: int) -> Answer:
 
 
 @routes.post("/account/addresses/{number:int}/delete")
-def delete(visit: Visit, number: int) -> Answer:
+def delete(visit: RequestContext, number: int) -> Response:
     """Delete one; the default one stays."""
     found = _address(visit, number)
     visit.must(found["id"] != customer_of(visit)["address"], "The default address cannot be deleted.")
@@ -65,14 +65,14 @@ def delete(visit: Visit, number: int) -> Answer:
     return Redirect("/account/addresses")
 
 
-def _form(visit: Visit, number: int, values: dict[str, str], wrong: str = "") -> Answer:
+def _form(visit: RequestContext, number: int, values: dict[str, str], wrong: str = "") -> Response:
     regions = [row["region"] for row in visit.rows("SELECT DISTINCT region FROM shop_addresses ORDER BY region")]
     default = bool(number) and customer_of(visit)["address"] == number
     page = {"number": number, "values": values, "regions": regions, "is_default": default, "wrong": wrong}
     return visit.page("address.html", 422 if wrong else 200, **page)
 
 
-def _save(visit: Visit, number: int) -> Answer:
+def _save(visit: RequestContext, number: int) -> Response:
     account = visit.must_be_signed_in()
     values = {name: visit.form.text(name, most=120) for name in _FIELDS}
     if not all(values.values()):
@@ -87,11 +87,11 @@ def _save(visit: Visit, number: int) -> Answer:
     return Redirect("/account/addresses")
 
 
-def _make_default(visit: Visit, number: int) -> None:
+def _make_default(visit: RequestContext, number: int) -> None:
     visit.write("UPDATE shop_customers SET address = ? WHERE id = ?", number, visit.account)
 
 
-def _address(visit: Visit, number: int) -> sqlite3.Row:
+def _address(visit: RequestContext, number: int) -> sqlite3.Row:
     """An address of who is signed in."""
     account = visit.must_be_signed_in()
     found = visit.row("SELECT * FROM shop_addresses WHERE id = ? AND customer = ?", number, account)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.cart import MOST, cart_of, put_in, rules_for
 from agentgym_envs.webarena.sites.shop.money import SHIPPING_METHODS, discount_of
 from agentgym_envs.webarena.sites.shop.store import options_of, shown_product
@@ -13,14 +13,14 @@ routes = Routes()
 
 
 @routes.get("/cart")
-def cart(visit: Visit) -> Answer:
+def cart(visit: RequestContext) -> Response:
     """What lies in it, and what it costs."""
     found = cart_of(visit)
     return visit.page("cart.html", cart=found, totals=found.totals(), methods=SHIPPING_METHODS)
 
 
 @routes.post("/cart/add")
-def add(visit: Visit) -> Answer:
+def add(visit: RequestContext) -> Response:
     """Put a product into it, with the options that were chosen."""
     visit.must_be_signed_in()
     product = shown_product(visit, visit.form.number("product"))
@@ -44,7 +44,7 @@ def add(visit: Visit) -> Answer:
 
 
 @routes.post("/cart/update")
-def update(visit: Visit) -> Answer:
+def update(visit: RequestContext) -> Response:
     """Change quantities; 0 takes a line out."""
     found = cart_of(visit)
     for line in found.lines:
@@ -65,7 +65,7 @@ def update(visit: Visit) -> Answer:
 
 
 @routes.post("/cart/remove")
-def remove(visit: Visit) -> Answer:
+def remove(visit: RequestContext) -> Response:
     """Take a line out."""
     found = cart_of(visit)
     line = next((line for line in found.lines if line.id == visit.form.number("line")), None)
@@ -76,7 +76,7 @@ def remove(visit: Visit) -> Answer:
 
 
 @routes.post("/cart/clear")
-def clear(visit: Visit) -> Answer:
+def clear(visit: RequestContext) -> Response:
     """Take everything out."""
     visit.write("DELETE FROM shop_cart_lines WHERE cart = ?", cart_of(visit).number)
     visit.say("Your shopping cart is empty now.")
@@ -84,7 +84,7 @@ def clear(visit: Visit) -> Answer:
 
 
 @routes.post("/cart/coupon")
-def apply_coupon(visit: Visit) -> Answer:
+def apply_coupon(visit: RequestContext) -> Response:
     """Apply a coupon, or take it off where none is given."""
     found, code = cart_of(visit), visit.form.text("coupon", most=60)
     rules = [rule for rule in rules_for(visit, visit.account, code) if rule["coupon"]] if code else []

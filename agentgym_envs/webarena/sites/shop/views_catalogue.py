@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Missing, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.listing import listing
 from agentgym_envs.webarena.sites.shop.searching import condition
 from agentgym_envs.webarena.sites.shop.store import cards
@@ -16,7 +16,7 @@ _NEWEST, _POPULAR = 4, 4
 
 
 @routes.get("/")
-def home(visit: Visit) -> Answer:
+def home(visit: RequestContext) -> Response:
     """Offers, what sells best and what is new."""
     sold = "SELECT product, SUM(quantity) AS sold FROM shop_order_lines GROUP BY product ORDER BY sold DESC, product"
     best = [row["product"] for row in visit.rows(f"{sold} LIMIT {3 * _POPULAR}")]
@@ -30,7 +30,7 @@ def home(visit: Visit) -> Answer:
 
 
 @routes.get("/category/{slug}")
-def category(visit: Visit, slug: str) -> Answer:
+def category(visit: RequestContext, slug: str) -> Response:
     """A department or a shelf, with its products."""
     found = visit.one("SELECT * FROM shop_categories WHERE slug = ? AND enabled = 1", slug)
     above = visit.row("SELECT * FROM shop_categories WHERE id = ?", found["parent"])
@@ -44,7 +44,7 @@ def category(visit: Visit, slug: str) -> Answer:
 
 
 @routes.get("/search")
-def search(visit: Visit) -> Answer:
+def search(visit: RequestContext) -> Response:
     """What was searched for by words."""
     text = visit.query.text("q", most=200)
     if not text:
@@ -54,13 +54,13 @@ def search(visit: Visit) -> Answer:
 
 
 @routes.get("/advanced-search")
-def advanced(visit: Visit) -> Answer:
+def advanced(visit: RequestContext) -> Response:
     """Search by several fields."""
     return visit.page("advanced.html", wrong="")
 
 
 @routes.get("/advanced-search/results")
-def advanced_results(visit: Visit) -> Answer:
+def advanced_results(visit: RequestContext) -> Response:
     """What was found by several fields."""
     conditions: list[str] = []
     arguments: list[Any] = []
@@ -81,19 +81,19 @@ def advanced_results(visit: Visit) -> Answer:
 
 
 @routes.get("/sale")
-def sale(visit: Visit) -> Answer:
+def sale(visit: RequestContext) -> Response:
     """Everything that costs less than usual."""
     return visit.page("sale.html", listing=listing(visit, "p.special_price IS NOT NULL", []))
 
 
 @routes.get("/new")
-def new(visit: Visit) -> Answer:
+def new(visit: RequestContext) -> Response:
     """What came in lately."""
     return visit.page("new.html", listing=listing(visit, "p.created >= '2026-01-01'", [], sort="newest"))
 
 
 @routes.get("/page/{key}")
-def page(visit: Visit, key: str) -> Answer:
+def page(visit: RequestContext, key: str) -> Response:
     """One of the shop's own pages."""
     found = visit.row("SELECT * FROM shop_pages WHERE url_key = ? AND enabled = 1", key)
     if found is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.cart import Cart, cart_of
 from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_METHODS
 from agentgym_envs.webarena.sites.shop.store import customer_of
@@ -17,7 +17,7 @@ _PLACE = ("name", "street", "town", "region", "zip", "phone")
 
 
 @routes.get("/checkout")
-def shipping(visit: Visit) -> Answer:
+def shipping(visit: RequestContext) -> Response:
     """The first step: address and way of shipping."""
     found = cart_of(visit)
     if found.problem:
@@ -28,7 +28,7 @@ def shipping(visit: Visit) -> Answer:
 
 
 @routes.get("/checkout/payment")
-def payment(visit: Visit) -> Answer:
+def payment(visit: RequestContext) -> Response:
     """The second step: payment, and a last look."""
     found, address = cart_of(visit), _address(visit, visit.query.number("address"))
     method = visit.query.choice("shipping", SHIPPING_METHODS)
@@ -45,7 +45,7 @@ def payment(visit: Visit) -> Answer:
 
 
 @routes.post("/checkout/place")
-def place(visit: Visit) -> Answer:
+def place(visit: RequestContext) -> Response:
     """The order."""
     found, address = cart_of(visit), _address(visit, visit.form.number("address"))
     method = visit.form.choice("shipping", SHIPPING_METHODS)
@@ -64,22 +64,22 @@ def place(visit: Visit) -> Answer:
 
 
 @routes.get("/checkout/done/{number}")
-def done(visit: Visit, number: str) -> Answer:
+def done(visit: RequestContext, number: str) -> Response:
     """Thanks."""
     account = visit.must_be_signed_in()
     order = visit.one("SELECT * FROM shop_orders WHERE number = ? AND customer = ?", number, account)
     return visit.page("done.html", order=order)
 
 
-def _addresses(visit: Visit) -> list[sqlite3.Row]:
+def _addresses(visit: RequestContext) -> list[sqlite3.Row]:
     return visit.rows("SELECT * FROM shop_addresses WHERE customer = ? ORDER BY id", visit.account)
 
 
-def _address(visit: Visit, number: int) -> sqlite3.Row | None:
+def _address(visit: RequestContext, number: int) -> sqlite3.Row | None:
     return visit.row("SELECT * FROM shop_addresses WHERE id = ? AND customer = ?", number, visit.account)
 
 
-def _write_order(visit: Visit, cart: Cart, address: sqlite3.Row, method: str, paid: str) -> str:
+def _write_order(visit: RequestContext, cart: Cart, address: sqlite3.Row, method: str, paid: str) -> str:
     """Everything that an order changes; returns its number."""
     cost = cart.totals(method)
     number = f"{int(visit.value('SELECT MAX(number) FROM shop_orders') or 0) + 1:09d}"
@@ -106,7 +106,7 @@ def _write_order(visit: Visit, cart: Cart, address: sqlite3.Row, method: str, pa
     return number
 
 
-def _write_addresses(visit: Visit, order: int, address: sqlite3.Row) -> None:
+def _write_addresses(visit: RequestContext, order: int, address: sqlite3.Row) -> None:
     """Where the parcel goes, and the bill: to the default address, if there is one."""
     bill = _address(visit, customer_of(visit)["address"] or 0) or address
     for kind, row in (("shipping", address), ("billing", bill)):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.cart import put_in
 from agentgym_envs.webarena.sites.shop.store import cards
 
@@ -17,7 +17,7 @@ STATUSES = ("pending", "processing", "complete", "canceled", "on hold", "closed"
 
 
 @routes.get("/account/orders")
-def orders(visit: Visit) -> Answer:
+def orders(visit: RequestContext) -> Response:
     """All orders, newest first, of one status if the query says so."""
     account = visit.must_be_signed_in()
     status = visit.query.choice("status", STATUSES)
@@ -34,7 +34,7 @@ def orders(visit: Visit) -> Answer:
 
 
 @routes.get("/account/orders/{number}")
-def order(visit: Visit, number: str) -> Answer:
+def order(visit: RequestContext, number: str) -> Response:
     """An order with everything that belongs to it."""
     found = _order(visit, number)
     return visit.page(
@@ -61,7 +61,7 @@ def order(visit: Visit, number: str) -> Answer:
 
 
 @routes.post("/account/orders/{number}/reorder")
-def reorder(visit: Visit, number: str) -> Answer:
+def reorder(visit: RequestContext, number: str) -> Response:
     """Put everything from an order into the cart once more."""
     found = _order(visit, number)
     for line in visit.rows("SELECT * FROM shop_order_lines WHERE order_id = ? ORDER BY id", found["id"]):
@@ -75,7 +75,7 @@ def reorder(visit: Visit, number: str) -> Answer:
 
 
 @routes.post("/account/orders/{number}/cancel")
-def cancel(visit: Visit, number: str) -> Answer:
+def cancel(visit: RequestContext, number: str) -> Response:
     """Cancel an order that nobody has begun to pack."""
     found = _order(visit, number)
     visit.must(found["status"] == "pending", "Only pending orders can be canceled.")
@@ -86,7 +86,7 @@ def cancel(visit: Visit, number: str) -> Answer:
     return Redirect(f"/account/orders/{number}")
 
 
-def _order(visit: Visit, number: str) -> sqlite3.Row:
+def _order(visit: RequestContext, number: str) -> sqlite3.Row:
     """An order of who is signed in."""
     account = visit.must_be_signed_in()
     found = visit.row("SELECT * FROM shop_orders WHERE number = ? AND customer = ?", number, account)

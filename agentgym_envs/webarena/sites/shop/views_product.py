@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Missing, Redirect
-from agentgym_envs.webarena.sites.kit.fields import Fields
-from agentgym_envs.webarena.sites.kit.paging import Paging
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.fields import Fields
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.store import cards, options_of
 
 routes = Routes()
@@ -23,7 +23,7 @@ _ORDERS = {
 
 
 @routes.get("/product/{slug}")
-def product(visit: Visit, slug: str) -> Answer:
+def product(visit: RequestContext, slug: str) -> Response:
     """A product's own page."""
     shown, details = _product(visit, slug)
     recent = visit.rows(
@@ -47,7 +47,7 @@ def product(visit: Visit, slug: str) -> Answer:
 
 
 @routes.get("/product/{slug}/reviews")
-def reviews(visit: Visit, slug: str) -> Answer:
+def reviews(visit: RequestContext, slug: str) -> Response:
     """All reviews of a product that may be seen, by stars if the query says so."""
     shown, _ = _product(visit, slug)
     stars = visit.query.number("stars", 0, least=1, most=5)
@@ -72,13 +72,13 @@ def reviews(visit: Visit, slug: str) -> Answer:
 
 
 @routes.get("/product/{slug}/write-review")
-def write_review(visit: Visit, slug: str) -> Answer:
+def write_review(visit: RequestContext, slug: str) -> Response:
     """The form for a review."""
     return _form(visit, slug, Fields())
 
 
 @routes.post("/product/{slug}/write-review")
-def send_review(visit: Visit, slug: str) -> Answer:
+def send_review(visit: RequestContext, slug: str) -> Response:
     """A review, which is seen once it has been approved."""
     shown, _ = _product(visit, slug)
     form = visit.form
@@ -103,7 +103,7 @@ def send_review(visit: Visit, slug: str) -> Answer:
     return Redirect(f"/product/{slug}")
 
 
-def _form(visit: Visit, slug: str, form: Fields, wrong: str = "") -> Answer:
+def _form(visit: RequestContext, slug: str, form: Fields, wrong: str = "") -> Response:
     shown, _ = _product(visit, slug)
     first = visit.value("SELECT first FROM shop_customers WHERE id = ?", visit.account) or ""
     return visit.page(
@@ -118,7 +118,7 @@ def _form(visit: Visit, slug: str, form: Fields, wrong: str = "") -> Answer:
     )
 
 
-def _product(visit: Visit, slug: str) -> tuple[sqlite3.Row, sqlite3.Row]:
+def _product(visit: RequestContext, slug: str) -> tuple[sqlite3.Row, sqlite3.Row]:
     """A product as lists tell it, and all that is known of it."""
     found = cards(visit, "p.slug = ?", slug)
     if not found:
@@ -126,7 +126,7 @@ def _product(visit: Visit, slug: str) -> tuple[sqlite3.Row, sqlite3.Row]:
     return found[0], visit.one("SELECT * FROM shop_products WHERE id = ?", found[0]["id"])
 
 
-def _above(visit: Visit, category: int) -> list[tuple[str, str]]:
+def _above(visit: RequestContext, category: int) -> list[tuple[str, str]]:
     """The department and the shelf that a product is in, with their addresses."""
     rows = visit.rows(
         "SELECT * FROM shop_categories WHERE id = ?1 OR id = (SELECT parent FROM shop_categories WHERE id = ?1) "
@@ -140,7 +140,7 @@ def _near(details: sqlite3.Row, number: int) -> tuple[int, int, int]:
     return details["category"], number, number
 
 
-def _counts(visit: Visit, number: int) -> list[tuple[int, int]]:
+def _counts(visit: RequestContext, number: int) -> list[tuple[int, int]]:
     """How many reviews give five stars, four stars and so on."""
     query = "SELECT rating, COUNT(*) FROM shop_reviews WHERE product = ? AND status = 'approved' GROUP BY rating"
     found = {row[0]: row[1] for row in visit.rows(query, number)}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.kit.answers import Answer, Redirect
-from agentgym_envs.webarena.sites.kit.site import Routes
-from agentgym_envs.webarena.sites.kit.visit import Visit
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
+from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.cart import put_in
 from agentgym_envs.webarena.sites.shop.store import cards, shown_product
 
@@ -14,7 +14,7 @@ MOST_COMPARED = 4
 
 
 @routes.get("/wishlist")
-def wishes(visit: Visit) -> Answer:
+def wishes(visit: RequestContext) -> Response:
     """What one would like to have."""
     account = visit.must_be_signed_in()
     products = cards(visit, "p.id IN (SELECT product FROM shop_wishes WHERE customer = ?)", account)
@@ -24,7 +24,7 @@ def wishes(visit: Visit) -> Answer:
 
 
 @routes.post("/wishlist/add")
-def add(visit: Visit) -> Answer:
+def add(visit: RequestContext) -> Response:
     """Put a product on the list."""
     account = visit.must_be_signed_in()
     product = shown_product(visit, visit.form.number("product"))
@@ -38,7 +38,7 @@ def add(visit: Visit) -> Answer:
 
 
 @routes.post("/wishlist/{number:int}/comment")
-def comment(visit: Visit, number: int) -> Answer:
+def comment(visit: RequestContext, number: int) -> Response:
     """A note to oneself."""
     visit.write(
         "UPDATE shop_wishes SET comment = ? WHERE id = ? AND customer = ?",
@@ -49,7 +49,7 @@ def comment(visit: Visit, number: int) -> Answer:
 
 
 @routes.post("/wishlist/{number:int}/remove")
-def remove(visit: Visit, number: int) -> Answer:
+def remove(visit: RequestContext, number: int) -> Response:
     """Take a product off the list."""
     account = visit.must_be_signed_in()
     visit.write("DELETE FROM shop_wishes WHERE id = ? AND customer = ?", number, account)
@@ -58,7 +58,7 @@ def remove(visit: Visit, number: int) -> Answer:
 
 
 @routes.post("/wishlist/{number:int}/cart")
-def to_cart(visit: Visit, number: int) -> Answer:
+def to_cart(visit: RequestContext, number: int) -> Response:
     """From the list into the cart; with options to choose, to the product's page first."""
     account = visit.must_be_signed_in()
     wish = visit.one("SELECT * FROM shop_wishes WHERE id = ? AND customer = ?", number, account)
@@ -75,7 +75,7 @@ def to_cart(visit: Visit, number: int) -> Answer:
 
 
 @routes.get("/compare")
-def compare(visit: Visit) -> Answer:
+def compare(visit: RequestContext) -> Response:
     """Products side by side."""
     account = visit.must_be_signed_in()
     products = cards(
@@ -96,7 +96,7 @@ def compare(visit: Visit) -> Answer:
 
 
 @routes.post("/compare/add")
-def add_compared(visit: Visit) -> Answer:
+def add_compared(visit: RequestContext) -> Response:
     """Put a product beside the others."""
     account = visit.must_be_signed_in()
     product = shown_product(visit, visit.form.number("product"))
@@ -112,7 +112,7 @@ def add_compared(visit: Visit) -> Answer:
 
 
 @routes.post("/compare/remove")
-def remove_compared(visit: Visit) -> Answer:
+def remove_compared(visit: RequestContext) -> Response:
     """Take a product away, or all of them."""
     account, product = visit.must_be_signed_in(), visit.form.number("product")
     visit.write("DELETE FROM shop_compares WHERE customer = ? AND (product = ? OR ? = 0)", account, product, product)

@@ -11,7 +11,7 @@ from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.cms.common import ADMIN, ORDER_LINK, OfAdmin, filtered, go, one_each, open_order, some
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
 _OTHER_FILTERS = """
@@ -43,7 +43,7 @@ class ShowOrders(OfAdmin):
         wanted = EndsOn(OR.join(page + amount for amount in amounts(params["least"])))
         return [wanted, PageHolds("last", _OTHER_FILTERS, exact="none")]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Filter the grid."""
         yield from go(sight, "Sales", "Orders")
         yield from filtered(sight, {"Grand total from": params["least"]}, Status=params["status"].capitalize())
@@ -78,7 +78,7 @@ class NewestOrder(OfAdmin):
             WHERE c.first || ' ' || c.last = ? AND o.status = ? ORDER BY o.moment DESC LIMIT 1"""
         return [EndsOn(f"{ADMIN}/orders/{world.value(query, params['customer'], params['status'])}")]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The grid has the newest first."""
         yield from go(sight, "Sales", "Orders")
         yield from filtered(sight, {"Customer": params["customer"]}, Status=params["status"].capitalize())
@@ -106,7 +106,7 @@ class OrderCustomer(OfAdmin):
         customer = world.value("SELECT customer FROM shop_orders WHERE number = ?", params["number"])
         return [EndsOn(f"{ADMIN}/customers/{customer}")]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The order's page has a link."""
         yield from open_order(sight, params["number"])
         customer = sight.line("Customer Name")[2].name

@@ -26,7 +26,7 @@ from agentgym_envs.webarena.tasks.cms.common import (
     spans,
     ticked,
 )
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 
@@ -55,7 +55,7 @@ class FulfilOrder(OfAdmin):
         done = Updated("shop_orders", {"id": row["id"]}, {"status": "complete"})
         return [changed(invoice, Added("shop_shipments", {"order_id": row["id"]}), track, done)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """One form after the other."""
         yield from open_order(sight, params["number"])
         yield sight.click("link", "Invoice")
@@ -99,7 +99,7 @@ class PromoteCustomer(OfAdmin):
         id = self._ranked(world, params)[0]["id"]
         return [changed(Updated("shop_customers", {"id": id}, {"customer_group": params["target"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Sort the orders of that time, then find the customer."""
         yield from go(sight, "Sales", "Orders")
         yield from filtered(sight, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
@@ -110,7 +110,7 @@ class PromoteCustomer(OfAdmin):
         yield sight.click("button", "Save Customer")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Take who placed the smallest."""
         yield from go(sight, "Sales", "Orders")
         yield from filtered(sight, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
@@ -145,7 +145,7 @@ class MoveHouse(OfAdmin):
         id = world.value("SELECT id FROM shop_orders WHERE number = ?", params["number"])
         return [changed(Updated("shop_order_addresses", {"order_id": id}, {"street": params["street"]}, 2))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """One form after the other."""
         yield from open_order(sight, params["number"])
         for kind in ("shipping", "billing"):
@@ -184,7 +184,7 @@ class DisableLow(OfAdmin):
         rows = world.rows(query, params["category"], params["most"])
         return [changed(*(Updated("shop_products", {"id": row["id"]}, {"enabled": 0}) for row in rows))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Filter, tick all, disable."""
         yield from go(sight, "Catalog", "Products")
         yield from filtered(sight, {"Quantity to": params["most"]}, Category=params["category"])
@@ -221,7 +221,7 @@ class GroupRule(OfAdmin):
         values |= {"customer_group": params["target"], "active": 1, "minimum": 0, "starts": None, "ends": None}
         return [changed(Added("shop_rules", values))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
         yield from go(sight, "Marketing", "Cart Price Rules")
         yield sight.click("link", "Add New Rule")
@@ -260,7 +260,7 @@ class DearestOfCategory(OfAdmin):
         first, *others = [str(row["name"]) for row in self._ranked(world, params["category"])]
         return [says(first, others=others)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Filter and sort; the first click has the cheapest first."""
         yield from go(sight, "Catalog", "Products")
         yield from filtered(sight, {}, Category=params["category"])
@@ -303,7 +303,7 @@ class MessageBuyer(OfAdmin):
         values = {"order_id": order["id"], "status": order["status"], "text": params["message"], "notified": 1}
         return [changed(Added("shop_order_comments", values))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The report tells who, the customer's page which order."""
         yield from go(sight, "Reports", "Order Count Report")
         yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
@@ -312,7 +312,7 @@ class MessageBuyer(OfAdmin):
         yield from comment(sight, params["message"])
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Comment on the newest order of all customers."""
         yield from go(sight, "Sales", "Orders")
         yield sight.click("link", ORDER_LINK)

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.sites.clock import NOW
-from agentgym_envs.webarena.sites.kit.site import ORIGINS
-from agentgym_envs.webarena.tasks.sight import Name, Sight
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
+from agentgym_envs.webarena.tasks.page_reader import Name, PageReader
 from agentgym_envs.webarena.tasks.template import Template
 
 ADMIN = ORIGINS["admin"]
@@ -54,40 +54,40 @@ def some(found: Iterable[_T], rng: Random, most: int = MANY) -> list[_T]:
     return rng.sample(chosen, min(most, len(chosen)))
 
 
-def go(sight: Sight, section: str, entry: str) -> Iterator[str]:
+def go(sight: PageReader, section: str, entry: str) -> Iterator[str]:
     """Open a page by the menu at the left."""
     yield from sight.unfold(section)
     yield sight.click("link", entry, after=section)
 
 
-def search(sight: Sight, text: str, result: Name) -> Iterator[str]:
+def search(sight: PageReader, text: str, result: Name) -> Iterator[str]:
     """Open one of what the search in the header finds."""
     yield sight.type("Search", text, enter=True)
     yield sight.click("link", result)
 
 
-def open_order(sight: Sight, number: str) -> Iterator[str]:
+def open_order(sight: PageReader, number: str) -> Iterator[str]:
     """Open an order by its number."""
     yield from search(sight, number, f"#{number}")
 
 
-def open_customer(sight: Sight, name: str) -> Iterator[str]:
+def open_customer(sight: PageReader, name: str) -> Iterator[str]:
     """Open a customer by name."""
     yield from search(sight, name, name)
 
 
-def open_product(sight: Sight, name: str) -> Iterator[str]:
+def open_product(sight: PageReader, name: str) -> Iterator[str]:
     """Open a product by name."""
     yield from search(sight, name, name)
 
 
-def fill_in(sight: Sight, values: Mapping[str, object], *, enter: bool = False) -> Iterator[str]:
+def fill_in(sight: PageReader, values: Mapping[str, object], *, enter: bool = False) -> Iterator[str]:
     """Type into fields by their labels; with Enter in the last, the form is sent."""
     for place, (label, value) in enumerate(values.items(), 1):
         yield sight.type(label, str(value), enter=enter and place == len(values))
 
 
-def filtered(sight: Sight, values: Mapping[str, object], **choices: str) -> Iterator[str]:
+def filtered(sight: PageReader, values: Mapping[str, object], **choices: str) -> Iterator[str]:
     """Filter a grid: choose from lists (by labels in which "_" stands for a space), type, and send it."""
     yield from sight.unfold("Filters")
     for label, option in choices.items():
@@ -97,7 +97,7 @@ def filtered(sight: Sight, values: Mapping[str, object], **choices: str) -> Iter
         yield sight.click("button", "Apply Filters")
 
 
-def ticked(sight: Sight, action: str, names: Sequence[Name]) -> Iterator[str]:
+def ticked(sight: PageReader, action: str, names: Sequence[Name]) -> Iterator[str]:
     """Tick rows of a grid and do something with them."""
     for name in names:
         yield sight.click("checkbox", name)
@@ -119,14 +119,14 @@ def spans(rng: Random, count: int, *, least: int, most: int, days: int = 420) ->
         yield f"{first:%Y-%m-%d}", f"{first + datetime.timedelta(days=length):%Y-%m-%d}"
 
 
-def comment(sight: Sight, text: str) -> Iterator[str]:
+def comment(sight: PageReader, text: str) -> Iterator[str]:
     """Comment on the order that is open, with a notification."""
     yield sight.type("Comment", text)
     yield sight.click("checkbox", "Notify Customer by E-mail")
     yield sight.click("button", "Submit Comment")
 
 
-def table_with(sight: Sight, column: str) -> list[dict[str, str]]:
+def table_with(sight: PageReader, column: str) -> list[dict[str, str]]:
     """The rows of the first table that has a column of that name."""
     for nth in range(_MOST_TABLES):
         rows = sight.table(nth=nth)
@@ -135,12 +135,12 @@ def table_with(sight: Sight, column: str) -> list[dict[str, str]]:
     raise NoOracle(f"there is no table with a column {column} to be seen")
 
 
-def held(sight: Sight, label: str) -> str:
+def held(sight: PageReader, label: str) -> str:
     """What a field holds."""
     return sight.find("textbox", label).properties.get("value", "")
 
 
-def count_found(sight: Sight) -> int:
+def count_found(sight: PageReader) -> int:
     """How many records a grid says it has found."""
     return int(sight.search(r"^([\d,]+) records? found$")[0].replace(",", ""))
 

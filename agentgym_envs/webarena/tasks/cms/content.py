@@ -9,11 +9,11 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.evaluators.urls import EndsOn
-from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.words import lines
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.cms.common import ADMIN, OfAdmin, fill_in, go
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 SHOP = ORIGINS["shop"]
@@ -75,7 +75,7 @@ class PageTitle(OfAdmin):
         shown = PageHolds(f"{SHOP}/page/{key}", "document.querySelector('h1').innerText", exact=params["new"])
         return [changed(renamed, free=("shop_pages.updated",)), shown]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Its form."""
         yield from go(sight, "Content", "Pages")
         yield sight.click("link", params["old"], after="Filters")
@@ -102,7 +102,7 @@ class OpenPage(OfAdmin):
         """Its form."""
         return [EndsOn(f"{ADMIN}/pages/{world.value('SELECT id FROM shop_pages WHERE url_key = ?', params['key'])}")]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The grid tells the keys."""
         yield from go(sight, "Content", "Pages")
         title = next(row["Title"] for row in sight.table() if row["URL Key"] == params["key"])
@@ -130,7 +130,7 @@ class SwitchPage(OfAdmin):
         values = {"enabled": int(params["switch"] == "Enable")}
         return [changed(Updated("shop_pages", {"title": params["page"]}, values), free=("shop_pages.updated",))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A checkbox of its form."""
         yield from go(sight, "Content", "Pages")
         yield sight.click("link", params["page"], after="Filters")
@@ -165,7 +165,7 @@ class NewPage(OfAdmin):
         page = PageHolds(f"{SHOP}/page/{params['key']}", "document.body.innerText", [params["content"]])
         return [changed(Added("shop_pages", values)), page]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
         yield from go(sight, "Content", "Pages")
         yield sight.click("link", "Add New Page")
@@ -200,7 +200,7 @@ class RenameCategory(OfAdmin):
         id = world.value(query, params["category"], params["department"])
         return [changed(Updated("shop_categories", {"id": id}, {"name": params["new"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """By its department to its form."""
         yield from go(sight, "Catalog", "Categories")
         yield sight.click("link", params["department"], after="Departments")
@@ -241,7 +241,7 @@ class ChangeSetting(OfAdmin):
         name = next(name for name, label, _ in self._SETTINGS if label == params["label"])
         return [changed(Updated("shop_settings", {"name": name}, {"value": params["value"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """One form has them all."""
         yield from go(sight, "Stores", "Settings")
         yield sight.type(params["label"], params["value"])

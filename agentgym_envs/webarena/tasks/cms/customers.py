@@ -8,7 +8,7 @@ from random import Random
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.sites.clock import day
-from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
 from agentgym_envs.webarena.tasks.cms.common import (
@@ -22,7 +22,7 @@ from agentgym_envs.webarena.tasks.cms.common import (
     some,
     table_with,
 )
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _NAME = "first || ' ' || last"
@@ -51,7 +51,7 @@ class CustomerEmail(OfAdmin):
         others = world.rows("SELECT email FROM shop_customers WHERE email <> ? ORDER BY id", email)
         return [says(email, others=[row[0] for row in others])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The customer's page."""
         yield from open_customer(sight, params["customer"])
         yield sight.stop(held(sight, "E-mail"))
@@ -81,7 +81,7 @@ class WhoseNumber(OfAdmin):
         others = [row[0] for row in world.rows("SELECT first || ' ' || last FROM shop_customers")]
         return [says(name, others=[other for other in others if other != name])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Customers can be filtered by it."""
         yield from go(sight, "Customers", "All Customers")
         yield from filtered(sight, {"Phone": params["phone"]})
@@ -111,7 +111,7 @@ class LifetimeSales(OfAdmin):
             WHERE o.status <> 'canceled' AND {_NAMED}"""
         return [says(money(world.value(query, params["customer"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The customer's page."""
         yield from open_customer(sight, params["customer"])
         yield sight.stop(sight.value("Lifetime Sales"))
@@ -140,7 +140,7 @@ class EnquiryOrder(OfAdmin):
             WHERE e.name = ? AND e.subject = ?"""
         return [says(money(world.value(query, params["customer"], params["subject"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The enquiry tells the order's number."""
         yield from go(sight, "Customers", "Enquiries")
         yield sight.click_in(params["customer"], "link", params["subject"])
@@ -170,7 +170,7 @@ class ChangeGroup(OfAdmin):
         id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
         return [changed(Updated("shop_customers", {"id": id}, {"customer_group": params["target"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The customer's form."""
         yield from open_customer(sight, params["customer"])
         yield sight.choose("Group", params["target"])
@@ -200,7 +200,7 @@ class ChangeEmail(OfAdmin):
         id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
         return [changed(Updated("shop_customers", {"id": id}, {"email": params["email"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The customer's form."""
         yield from open_customer(sight, params["customer"])
         yield sight.type("E-mail", params["email"])
@@ -230,7 +230,7 @@ class Unsubscribe(OfAdmin):
         id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
         return [changed(Updated("shop_subscribers", {"customer": id}, {"status": "unsubscribed"}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A button on the customer's page."""
         yield from open_customer(sight, params["customer"])
         yield sight.click("button", "Unsubscribe from Newsletter")
@@ -256,7 +256,7 @@ class CustomerSince(OfAdmin):
         """The day."""
         return [says(day(world.value(f"SELECT joined FROM shop_customers WHERE {_NAMED}", params["customer"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The customer's page."""
         yield from open_customer(sight, params["customer"])
         yield sight.stop(sight.value("Customer Since"))
@@ -293,7 +293,7 @@ class LastReview(OfAdmin):
             WHERE p.name <> ? ORDER BY p.id LIMIT 150"""
         return [says(first, others=[*others, *(row["name"] for row in world.rows(query, first))])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The customer's page lists the newest first."""
         yield from open_customer(sight, params["customer"])
         yield sight.stop(table_with(sight, "Rating")[0]["Product"])
@@ -316,13 +316,13 @@ class UnknownCustomer(OfAdmin):
         """It cannot be told."""
         return [NotAchievable()]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search."""
         yield sight.type("Search", params["customer"], enter=True)
         known = sight.has("link", params["customer"])
         yield sight.stop("See above") if known else sight.not_achievable()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Make one up."""
         yield sight.stop(f"{params['customer'].replace(' ', '.').lower()}@mail.test")
 
@@ -352,7 +352,7 @@ class Subscribe(OfAdmin):
             return [changed(again, free=("shop_subscribers.moment",))]
         return [changed(Added("shop_subscribers", {"customer": id, "status": "subscribed"}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A button on the customer's page."""
         yield from open_customer(sight, params["customer"])
         yield sight.click("button", "Subscribe to Newsletter")

@@ -10,7 +10,7 @@ from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
 from agentgym_envs.webarena.tasks.cms.common import ORDER_LINK, OfAdmin, comment, filtered, go, open_order, some
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _INVOICED = "EXISTS (SELECT 1 FROM shop_invoices WHERE order_id = o.id)"
@@ -59,7 +59,7 @@ class CancelOrder(OfAdmin):
         """The status; what was ordered is in stock again."""
         return [changed(_status(params, "canceled"), *_restocked(world, params))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A button on the order's page, and a question."""
         yield from open_order(sight, params["number"])
         yield sight.click("button", "Cancel")
@@ -85,7 +85,7 @@ class HoldOrder(OfAdmin):
         """Only the status."""
         return [changed(_status(params, "on hold"))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A button on the order's page."""
         yield from open_order(sight, params["number"])
         yield sight.click("button", "Hold")
@@ -112,7 +112,7 @@ class ReleaseOrder(OfAdmin):
         begun = world.value(f"SELECT 1 FROM shop_orders o WHERE {where}", params["number"])
         return [changed(_status(params, "processing" if begun else "pending"))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A button on the order's page."""
         yield from open_order(sight, params["number"])
         yield sight.click("button", "Unhold")
@@ -140,7 +140,7 @@ class InvoiceOrder(OfAdmin):
         added = Added("shop_invoices", {"order_id": id, "total": total})
         return [changed(added, *_moved(world, id, "complete" if sent else "processing"))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A page of its own, to be submitted."""
         yield from open_order(sight, params["number"])
         yield sight.click("link", "Invoice")
@@ -181,7 +181,7 @@ class ShipOrder(OfAdmin):
         moved = _moved(world, id, "complete" if paid else "processing")
         return [changed(Added("shop_shipments", {"order_id": id}), track, *moved)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
         yield from open_order(sight, params["number"])
         yield sight.click("link", "Ship")
@@ -218,7 +218,7 @@ class AddTrack(OfAdmin):
         values = {"shipment": shipment, "carrier": params["carrier"], "number": params["track"]}
         return [changed(Added("shop_tracks", values))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Shipments can be found by the order's number."""
         yield from go(sight, "Sales", "Shipments")
         yield from filtered(sight, {"Order number": params["number"]})
@@ -255,7 +255,7 @@ class RefundOrder(OfAdmin):
         memo = {"order_id": id, "total": total - 100 * params["fee"], "shipping": shipping}
         return [changed(Added("shop_refunds", memo), _status(params, "closed"))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The form has the shipping filled in."""
         yield from open_order(sight, params["number"])
         yield sight.click("link", "Credit Memo")
@@ -298,7 +298,7 @@ class NotifyCustomer(OfAdmin):
         values = {"order_id": order, "status": params["status"], "text": params["message"], "notified": 1}
         return [changed(Added("shop_order_comments", values))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Filter the orders; the newest is the first."""
         yield from go(sight, "Sales", "Orders")
         yield from filtered(sight, {"Customer": params["customer"]}, Status=params["status"].capitalize())
@@ -334,7 +334,7 @@ class CorrectAddress(OfAdmin):
         values = {"street": params["street"], "phone": params["phone"]}
         return [changed(Updated("shop_order_addresses", {"order_id": id, "kind": "shipping"}, values))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
         yield from open_order(sight, params["number"])
         yield sight.click("link", "Edit shipping address")
@@ -362,12 +362,12 @@ class CancelComplete(OfAdmin):
         """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Look for the button."""
         yield from open_order(sight, params["number"])
         yield sight.stop() if sight.has("button", "Cancel") else sight.not_achievable()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Say that it is done."""
         yield from open_order(sight, params["number"])
         yield sight.stop("Done")

@@ -20,7 +20,7 @@ from agentgym_envs.webarena.tasks.cms.common import (
     one_each,
     some,
 )
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _TERMS = "SELECT term, results, uses FROM shop_searches ORDER BY uses DESC, id"
@@ -57,7 +57,7 @@ class CouponUses(OfAdmin):
         """What its rule says."""
         return [says(world.value("SELECT used FROM shop_rules WHERE coupon = ?", params["coupon"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The grid of rules has a column for it."""
         yield from _find(sight, params["coupon"])
         yield sight.stop(_row(sight, params["coupon"])["Uses"])
@@ -84,12 +84,12 @@ class CouponUnknown(OfAdmin):
         """It cannot be told."""
         return [NotAchievable()]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Look for it among the rules."""
         yield from _find(sight, params["coupon"])
         yield sight.stop(_row(sight, params["coupon"])["Uses"]) if count_found(sight) else sight.not_achievable()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Take the first rule's number."""
         yield from go(sight, "Marketing", "Cart Price Rules")
         yield sight.stop(sight.table()[0]["Uses"])
@@ -113,24 +113,24 @@ class OpenRule(OfAdmin):
         """Its page."""
         return [EndsOn(f"{ADMIN}/rules/{world.value('SELECT id FROM shop_rules WHERE coupon = ?', params['coupon'])}")]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The filtered grid has a link."""
         yield from _open(sight, params["coupon"])
         yield sight.stop()
 
 
-def _find(sight: Sight, coupon: str) -> Iterator[str]:
+def _find(sight: PageReader, coupon: str) -> Iterator[str]:
     """Filter the rules by a coupon."""
     yield from go(sight, "Marketing", "Cart Price Rules")
     yield from filtered(sight, {"Coupon code": coupon})
 
 
-def _row(sight: Sight, coupon: str) -> dict[str, str]:
+def _row(sight: PageReader, coupon: str) -> dict[str, str]:
     """The row of the rule of a coupon."""
     return next(row for row in sight.table() if row["Coupon Code"] == coupon)
 
 
-def _open(sight: Sight, coupon: str) -> Iterator[str]:
+def _open(sight: PageReader, coupon: str) -> Iterator[str]:
     """Open the rule of a coupon."""
     yield from _find(sight, coupon)
     yield sight.click_in(coupon, "link", _row(sight, coupon)["Rule"])
@@ -156,7 +156,7 @@ class SwitchRule(OfAdmin):
         values = {"active": int(params["switch"] == "Activate")}
         return [changed(Updated("shop_rules", {"coupon": params["coupon"]}, values))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A checkbox in its form."""
         yield from _open(sight, params["coupon"])
         yield sight.click("checkbox", "Active")
@@ -185,7 +185,7 @@ class ExtendRule(OfAdmin):
         """Only the end."""
         return [changed(Updated("shop_rules", {"coupon": params["coupon"]}, {"ends": params["end"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A field of its form."""
         yield from _open(sight, params["coupon"])
         yield sight.type("To", params["end"])
@@ -223,7 +223,7 @@ class NewCoupon(OfAdmin):
         values |= {"minimum": 100 * params["least"], "starts": params["start"], "ends": params["end"]}
         return [changed(Added("shop_rules", {**values, "active": 1, "customer_group": ""}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A form of its own, in which percent is chosen already."""
         yield from go(sight, "Marketing", "Cart Price Rules")
         yield sight.click("link", "Add New Rule")
@@ -252,7 +252,7 @@ class TermUses(OfAdmin):
         """That many."""
         return [says(world.value("SELECT uses FROM shop_searches WHERE term = ?", params["term"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The grid can be filtered, and may find longer terms, too."""
         yield from go(sight, "Marketing", "Search Terms")
         yield from filtered(sight, {"Search query": params["term"]})
@@ -278,7 +278,7 @@ class TopTerms(OfAdmin):
         terms = [row["term"] for row in world.rows(_TERMS)]
         return [says(*terms[: params["count"]], others=terms[params["count"] :])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The grid has the most used first."""
         yield from go(sight, "Marketing", "Search Terms")
         yield sight.stop("; ".join(row["Search Query"] for row in sight.table()[: params["count"]]))
@@ -307,7 +307,7 @@ class VainTerms(OfAdmin):
         vain = [row["term"] for row in rows if not row["results"] and row["uses"] >= params["least"]]
         return [says(*vain, others=[row["term"] for row in rows if row["term"] not in vain])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Filter by results and uses."""
         yield from go(sight, "Marketing", "Search Terms")
         yield from filtered(sight, {"Results to": 0, "Uses from": params["least"]})

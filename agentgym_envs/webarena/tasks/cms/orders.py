@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
-from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.cms.common import (
@@ -26,7 +26,7 @@ from agentgym_envs.webarena.tasks.cms.common import (
     spans,
     table_with,
 )
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
 _NEWEST = """SELECT o.*, c.first || ' ' || c.last AS name FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
@@ -52,7 +52,7 @@ class OrderTotal(OfAdmin):
         """The total."""
         return [says(money(world.value("SELECT total FROM shop_orders WHERE number = ?", params["number"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, open, read."""
         yield from open_order(sight, params["number"])
         yield sight.stop(sight.value("Grand Total"))
@@ -82,7 +82,7 @@ class OrderStreet(OfAdmin):
         others = world.rows("SELECT street FROM shop_order_addresses UNION SELECT street FROM shop_addresses")
         return [says(street, others=[row[0] for row in others if row[0] != street])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The address has the name first, and then the street."""
         yield from open_order(sight, params["number"])
         yield sight.stop(sight.texts(after="Shipping Address")[2])
@@ -107,7 +107,7 @@ class InvoiceTotal(OfAdmin):
         """The invoice's own total."""
         return [says(money(world.value("SELECT total FROM shop_invoices WHERE number = ?", params["number"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The grid of invoices tells it, filtered by number."""
         yield from go(sight, "Sales", "Invoices")
         yield from filtered(sight, {"Invoice number": params["number"]})
@@ -138,7 +138,7 @@ class Tracking(OfAdmin):
         others = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks WHERE carrier <> ?", carrier)]
         return [says(carrier, number, others=others)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The order's page lists its shipments."""
         yield from open_order(sight, params["number"])
         yield sight.stop(sight.search(r"([A-Z][A-Za-z ]+ \d{8,})")[0])
@@ -165,7 +165,7 @@ class Refunded(OfAdmin):
         query = "SELECT r.total FROM shop_refunds r JOIN shop_orders o ON o.id = r.order_id WHERE o.number = ?"
         return [says(money(world.value(query, params["number"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The grid of credit memos can be searched by the order's number."""
         yield from go(sight, "Sales", "Credit Memos")
         yield from filtered(sight, {"Order number": params["number"]})
@@ -198,7 +198,7 @@ class CountOrders(OfAdmin):
         query = "SELECT COUNT(*) FROM shop_orders WHERE status = ? AND substr(moment, 1, 10) BETWEEN ? AND ?"
         return int(world.value(query, params["status"], params["start"], params["end"]))
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The filtered grid says how many it found."""
         yield from go(sight, "Sales", "Orders")
         values = {"Purchase date from": params["start"], "Purchase date to": params["end"]}
@@ -231,7 +231,7 @@ class LastOrders(OfAdmin):
             ORDER BY moment DESC LIMIT ?)"""
         return int(world.value(query, params["status"], MONTHS[params["month"]], params["count"]))
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The grid has the newest first."""
         first, last = days_of(params["month"]).values()
         values = {"Purchase date from": first, "Purchase date to": last}
@@ -267,7 +267,7 @@ class DearestItem(OfAdmin):
         first, *others = [str(item["name"]) for item in self._items(world, order["id"])]
         return [says(first, others=others)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The customer's page lists the newest order first."""
         yield from open_customer(sight, params["customer"])
         yield sight.click("link", ORDER_LINK)
@@ -301,7 +301,7 @@ class BiggestOrder(OfAdmin):
         first, *others = [str(row["name"]) for row in self._ranked(world, params)]
         return [says(first, others=sorted({*others} - {first}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Filter by date, sort by total twice: the first click has the smallest first."""
         yield from go(sight, "Sales", "Orders")
         values = {"Purchase date from": params["start"], "Purchase date to": params["end"]}

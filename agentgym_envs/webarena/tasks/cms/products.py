@@ -9,7 +9,7 @@ from random import Random
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.evaluators.urls import EndsOn
-from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
 from agentgym_envs.webarena.tasks.cms.common import (
@@ -27,7 +27,7 @@ from agentgym_envs.webarena.tasks.cms.common import (
     some,
     ticked,
 )
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _BOUGHT = "SELECT * FROM shop_products WHERE enabled AND special_price IS NULL ORDER BY id"
@@ -52,7 +52,7 @@ class StockLeft(OfAdmin):
         """That many."""
         return [says(world.value("SELECT stock FROM shop_products WHERE name = ?", params["product"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """It is in the product's form."""
         yield from open_product(sight, params["product"])
         yield sight.stop(held(sight, "Quantity"))
@@ -86,7 +86,7 @@ class LowStock(OfAdmin):
         low = [row["name"] for row in rows if row["stock"] <= params["most"]]
         return [says(*low, others=[row["name"] for row in rows if row["name"] not in low])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Filter by category and quantity."""
         yield from go(sight, "Catalog", "Products")
         yield from filtered(sight, {"Quantity to": params["most"]}, Category=params["category"])
@@ -112,7 +112,7 @@ class Margin(OfAdmin):
         """The difference."""
         return [says(money(world.value("SELECT price - cost FROM shop_products WHERE name = ?", params["product"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Both are on the product's page."""
         yield from open_product(sight, params["product"])
         price, cost = (cents(held(sight, label)) for label in ("Price", "Cost"))
@@ -137,7 +137,7 @@ class OpenProduct(OfAdmin):
         """Its page."""
         return [EndsOn(f"{ADMIN}/products/{world.value('SELECT id FROM shop_products WHERE sku = ?', params['sku'])}")]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The search in the header finds it by its SKU."""
         yield sight.type("Search", params["sku"], enter=True)
         yield sight.click("link", re.compile(".+"), after="Products")
@@ -165,7 +165,7 @@ class SetPrice(OfAdmin):
         """Only the price."""
         return [changed(Updated("shop_products", {"name": params["product"]}, {"price": cents(params["price"])}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Its form."""
         yield from open_product(sight, params["product"])
         yield sight.type("Price", params["price"])
@@ -196,7 +196,7 @@ class CutPrice(OfAdmin):
         new = price * (100 - params["percent"]) // 100
         return [changed(Updated("shop_products", {"name": params["product"]}, {"price": new}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Its form tells the old price."""
         yield from open_product(sight, params["product"])
         price = cents(held(sight, "Price"))
@@ -224,7 +224,7 @@ class EndSale(OfAdmin):
         """It has none."""
         return [changed(Updated("shop_products", {"name": params["product"]}, {"special_price": None}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Its form."""
         yield from open_product(sight, params["product"])
         yield sight.type("Special Price", "")
@@ -252,7 +252,7 @@ class TakeDelivery(OfAdmin):
         stock = world.value("SELECT stock FROM shop_products WHERE name = ?", params["product"])
         return [changed(Updated("shop_products", {"name": params["product"]}, {"stock": stock + params["count"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Its form tells the old number."""
         yield from open_product(sight, params["product"])
         stock = int(held(sight, "Quantity"))
@@ -283,7 +283,7 @@ class DisableBrand(OfAdmin):
         where = {"brand": params["brand"], "enabled": 1}
         return [changed(Updated("shop_products", where, {"enabled": 0}, count))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Tick all that the grid finds."""
         yield from go(sight, "Catalog", "Products")
         yield from filtered(sight, {"Brand": params["brand"]})
@@ -327,7 +327,7 @@ class AddProduct(OfAdmin):
         values |= {"category": world.value(query, params["category"]), "price": cents(params["price"])}
         return [changed(Added("shop_products", {**values, "enabled": 1, "special_price": None}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
         yield from go(sight, "Catalog", "Products")
         yield sight.click("link", "Add Product")
@@ -356,12 +356,12 @@ class Supplier(OfAdmin):
         """It cannot be told."""
         return [NotAchievable()]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The product's page says nothing of suppliers."""
         yield from open_product(sight, params["product"])
         yield sight.stop("See above") if any("upplier" in text for text in sight.texts()) else sight.not_achievable()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The shop's own number."""
         yield from go(sight, "Stores", "Settings")
         yield sight.stop(held(sight, "Store Phone Number"))
@@ -393,7 +393,7 @@ class Material(OfAdmin):
         others = world.rows("SELECT DISTINCT value FROM shop_attributes WHERE name = 'Material' ORDER BY value")
         return [says(material, others=[row[0] for row in others if row[0] not in f"{material} {params['product']}"])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The product's form has a field for it."""
         yield from open_product(sight, params["product"])
         yield sight.stop(held(sight, "Material"))
@@ -425,7 +425,7 @@ class AddOptions(OfAdmin):
         rows = [{"product": product, "name": "Colour", "value": params[key], "extra": 0} for key in ("one", "other")]
         return [changed(*(Added("shop_options", row) for row in rows))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A form below the product's."""
         yield from open_product(sight, params["product"])
         for key in ("one", "other"):
@@ -456,7 +456,7 @@ class SetTwoPrices(OfAdmin):
         pairs = ((params["product"], params["price"]), (params["other"], params["second"]))
         return [changed(*(Updated("shop_products", {"name": name}, {"price": cents(price)}) for name, price in pairs))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """One form after the other."""
         for name, price in ((params["product"], params["price"]), (params["other"], params["second"])):
             yield from open_product(sight, name)
@@ -464,7 +464,7 @@ class SetTwoPrices(OfAdmin):
             yield sight.click("button", "Save")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Only the first."""
         yield from open_product(sight, params["product"])
         yield sight.type("Price", params["price"])

@@ -8,11 +8,11 @@ from random import Random
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.network import Requested
 from agentgym_envs.webarena.evaluators.urls import EndsOn
-from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.cms.common import ADMIN, MONTHS, OfAdmin, days_of, fill_in, go, leads, one_each, spans
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
 _SOLD = "o.status <> 'canceled'"
@@ -58,7 +58,7 @@ class MonthFigure(OfAdmin):
         """The figure."""
         return [says(self._told(world, params))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The report shows the last months by itself."""
         yield from go(sight, "Reports", "Orders Report")
         word, year = params["month"].split(" ")
@@ -90,7 +90,7 @@ class CouponDiscount(OfAdmin):
             AND substr(moment, 1, 7) = ?"""
         return [says(money(world.value(query, params["coupon"], MONTHS[params["month"]])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The report of one month has a row for each coupon."""
         yield from go(sight, "Reports", "Coupons Report")
         yield from fill_in(sight, days_of(params["month"]), enter=True)
@@ -126,7 +126,7 @@ class Bestseller(OfAdmin):
         first, *others = [str(row["name"]) for row in self._ranked(world, params)]
         return [says(first, others=others)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The report has the most first."""
         yield from go(sight, "Reports", "Ordered Products Report")
         yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
@@ -161,7 +161,7 @@ class BestCustomer(OfAdmin):
         first, *others = [str(row["email"]) for row in self._ranked(world, params)]
         return [says(first, others=others)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The report has the most first."""
         yield from go(sight, "Reports", "Order Count Report")
         yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
@@ -191,7 +191,7 @@ class ShowReport(OfAdmin):
         page = f"{ADMIN}/reports/{params['report']}?{query}"
         return [Requested(page, method="GET", status=200), EndsOn(page)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """A form above the report."""
         yield from go(sight, "Reports", _REPORTS[params["report"]])
         yield sight.choose("Period", params["period"].capitalize())

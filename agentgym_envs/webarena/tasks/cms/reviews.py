@@ -22,7 +22,7 @@ from agentgym_envs.webarena.tasks.cms.common import (
     some,
     ticked,
 )
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _SAID = "title || ' ' || text"
@@ -69,7 +69,7 @@ class Unhappiest(OfAdmin):
         first, *others = [str(row["nickname"]) for row in self._ranked(world, product)]
         return [says(first, others=others)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Filter by product."""
         yield from go(sight, "Marketing", "All Reviews")
         yield from filtered(sight, {"Product": params["product"]})
@@ -100,7 +100,7 @@ class Mentions(OfAdmin):
         query = f"SELECT COUNT(*) FROM shop_reviews WHERE instr(lower({_SAID}), ?)"
         return [says(world.value(query, params["word"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The filtered grid says how many it found."""
         yield from go(sight, "Marketing", "All Reviews")
         yield from filtered(sight, {"Text": params["word"]})
@@ -131,7 +131,7 @@ class AverageRating(OfAdmin):
             WHERE p.name = ?"""
         return [says(world.value(query, params["product"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The report can be filtered."""
         yield from go(sight, "Reports", "Product Reviews Report")
         yield from filtered(sight, {"Product": params["product"]})
@@ -165,7 +165,7 @@ class Moderate(OfAdmin):
         id = world.value(query, params["product"], params["nickname"])
         return [changed(Updated("shop_reviews", {"id": id}, {"status": params["status"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open it from the grid, and choose the status."""
         yield from go(sight, "Marketing", "Pending Reviews")
         yield from filtered(sight, {"Product": params["product"]})
@@ -199,7 +199,7 @@ class DeletePending(OfAdmin):
         query = "SELECT COUNT(*) FROM shop_reviews WHERE nickname = ? AND status = 'pending'"
         return [changed(Removed("shop_reviews", where, world.value(query, params["nickname"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Filter, tick all, delete."""
         yield from go(sight, "Marketing", "Pending Reviews")
         yield from filtered(sight, {"Nickname": params["nickname"]})
@@ -236,7 +236,7 @@ class ModerateMany(OfAdmin):
         rows = world.rows(query, params["rating"], params["start"])
         return [changed(*(Updated("shop_reviews", {"id": row["id"]}, {"status": params["status"]}) for row in rows))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Filter, tick all, set."""
         stars = f"{params['rating']} star{'s' if params['rating'] > 1 else ''}"
         yield from go(sight, "Marketing", "Pending Reviews")
@@ -244,7 +244,7 @@ class ModerateMany(OfAdmin):
         yield from ticked(sight, f"Set to {params['status']}", [SELECT_ALL])
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """All on the first page, whatever their rating."""
         yield from go(sight, "Marketing", "Pending Reviews")
         yield from ticked(sight, f"Set to {params['status']}", [SELECT_ALL])

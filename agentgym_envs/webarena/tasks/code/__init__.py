@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.tasks.code import building, going, longer, managing, own, reading, tracking, working
+from agentgym_envs.webarena.tasks.code import (
+    account,
+    building,
+    managing,
+    multi_step,
+    navigation,
+    reading,
+    tracking,
+    working,
+)
 from agentgym_envs.webarena.tasks.template import Template
 
 TEMPLATES: tuple[Template, ...] = (
     *reading.TEMPLATES,
     *tracking.TEMPLATES,
-    *going.TEMPLATES,
-    *own.TEMPLATES,
+    *navigation.TEMPLATES,
+    *account.TEMPLATES,
     *managing.TEMPLATES,
     *building.TEMPLATES,
     *working.TEMPLATES,
-    *longer.TEMPLATES,
+    *multi_step.TEMPLATES,
 )

@@ -12,8 +12,8 @@ from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.network import Requested
 from agentgym_envs.webarena.evaluators.state import Added, Columns, Expected, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.code import phrases, ways
-from agentgym_envs.webarena.tasks.code.places import (
+from agentgym_envs.webarena.tasks.code import phrases, steps
+from agentgym_envs.webarena.tasks.code.queries import (
     MAINTAINER,
     ORIGIN,
     CodeTemplate,
@@ -23,7 +23,7 @@ from agentgym_envs.webarena.tasks.code.places import (
     project,
     with_each,
 )
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _MINE = f"level >= {MAINTAINER} AND NOT archived"
@@ -57,8 +57,8 @@ class Fork(CodeTemplate):
             )
         ]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
         yield sight.click("link", "Fork")
         yield sight.click("radio", re.compile(rf"{params['visibility']}:.*", re.IGNORECASE))
         yield sight.click("button", "Fork project")
@@ -84,8 +84,8 @@ class NewProject(CodeTemplate):
         made = _started(world, params["name"], params["visibility"])
         return [changed(*made), Requested(f"{ORIGIN}/projects", method="POST", posted={"name": params["name"]})]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.create_project(sight, params["name"], params["visibility"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.create_project(sight, params["name"], params["visibility"])
         yield sight.stop()
 
 
@@ -110,13 +110,13 @@ class NewTeam(CodeTemplate):
         made = _started(world, params["name"], "private")
         return [changed(*made, Added("code_members", {**member, "role": params["role"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.create_project(sight, params["name"], "private")
-        yield from ways.invite(sight, params["person"], params["role"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.create_project(sight, params["name"], "private")
+        yield from steps.invite(sight, params["person"], params["role"])
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.create_project(sight, params["name"], "private")
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.create_project(sight, params["name"], "private")
         yield sight.stop()
 
 
@@ -143,9 +143,9 @@ class Invite(CodeTemplate):
         member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
         return [changed(Added("code_members", {**member, "role": params["role"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.invite(sight, params["person"], params["role"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.invite(sight, params["person"], params["role"])
         yield sight.stop()
 
 
@@ -170,9 +170,9 @@ class Dismiss(CodeTemplate):
         member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
         return [changed(Removed("code_members", member))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_member(sight, params["person"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_member(sight, params["person"])
         yield sight.click("button", f"Remove {params['person']}")
         yield sight.click("button", "Remove")
         yield sight.stop()
@@ -199,9 +199,9 @@ class Describe(CodeTemplate):
         )
         return [changed(Updated("code_projects", {"id": number}, {"description": params["text"]})), shown]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_section(sight, "Settings")
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_section(sight, "Settings")
         yield sight.type("Project description", params["text"])
         yield sight.click("button", "Save changes")
         yield sight.stop()

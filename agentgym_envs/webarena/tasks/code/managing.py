@@ -11,8 +11,8 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
-from agentgym_envs.webarena.tasks.code import phrases, seen, ways
-from agentgym_envs.webarena.tasks.code.places import (
+from agentgym_envs.webarena.tasks.code import parsing, phrases, steps
+from agentgym_envs.webarena.tasks.code.queries import (
     ANY,
     DEVELOPER,
     REPORTER,
@@ -25,7 +25,7 @@ from agentgym_envs.webarena.tasks.code.places import (
     stored,
     with_each,
 )
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _MINE = f"level >= {REPORTER} AND NOT archived"
@@ -50,10 +50,10 @@ class Comment(CodeTemplate):
         comment = {"issue": number, "merge_request": None, "author": 1, "text": params["text"]}
         return [changed(Added("code_comments", comment))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_issue(sight, params["title"])
-        yield from ways.comment(sight, params["text"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_issue(sight, params["title"])
+        yield from steps.comment(sight, params["text"])
         yield sight.stop()
 
 
@@ -74,9 +74,9 @@ class CloseIssue(CodeTemplate):
         number = issue(world, params["project"], params["title"])["id"]
         return [changed(_closed(number))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_issue(sight, params["title"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_issue(sight, params["title"])
         yield sight.click("button", "Close issue")
         yield sight.stop()
 
@@ -105,27 +105,27 @@ class CloseAll(CodeTemplate):
         query = "SELECT id FROM issues WHERE path = ? AND author_name = ? AND state = 'open'"
         return [changed(*map(_closed, column(world, query, params["project"], params["author"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_section(sight, "Issues")
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_section(sight, "Issues")
         titles = self._titles(sight, params)
         for title in titles:
             yield sight.click("link", title)
             yield sight.click("button", "Close issue")
             if title != titles[-1]:
-                yield from ways.to_section(sight, "Issues")
+                yield from steps.to_section(sight, "Issues")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_section(sight, "Issues")
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_section(sight, "Issues")
         yield sight.click("link", self._titles(sight, params)[0])
         yield sight.click("button", "Close issue")
         yield sight.stop()
 
-    def _titles(self, sight: Sight, params: Params) -> list[str]:
+    def _titles(self, sight: PageReader, params: Params) -> list[str]:
         by = re.compile(rf".* by {re.escape(params['author'])}(?: ·.*)?")
-        return [title for title, told in seen.items(sight).items() if by.fullmatch(told[0])]
+        return [title for title, told in parsing.items(sight).items() if by.fullmatch(told[0])]
 
 
 class NewIssue(CodeTemplate):
@@ -145,9 +145,9 @@ class NewIssue(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [changed(_opened(world, params, body=params["text"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_section(sight, "Issues")
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_section(sight, "Issues")
         yield sight.click("link", "New issue")
         yield sight.type("Title", params["title"])
         yield sight.type("Description", params["text"])
@@ -185,9 +185,9 @@ class NewFullIssue(CodeTemplate):
         opened = _opened(world, params, body="", assignee=account(world, params["person"]), milestone=milestone)
         return [changed(opened, Added("code_issue_labels", {"label": label}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_section(sight, "Issues")
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_section(sight, "Issues")
         yield sight.click("link", "New issue")
         yield sight.type("Title", params["title"])
         yield sight.choose("Assignee", params["person"])
@@ -222,9 +222,9 @@ class Label(CodeTemplate):
         labels = (world.value(_LABEL, found["project"], params[name]) for name in ("label", "other"))
         return [changed(*(Added("code_issue_labels", {"issue": found["id"], "label": label}) for label in labels))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_issue(sight, params["title"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_issue(sight, params["title"])
         yield from sight.unfold("Edit labels")
         yield sight.click("checkbox", params["label"])
         yield sight.click("checkbox", params["other"])
@@ -255,10 +255,10 @@ class Assign(CodeTemplate):
         number = issue(world, params["project"], params["title"])["id"]
         return [changed(Updated("code_issues", {"id": number}, {"assignee": account(world, params["person"])}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_issue(sight, params["title"])
-        yield from ways.set_choice(sight, "Assignee", params["person"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_issue(sight, params["title"])
+        yield from steps.set_choice(sight, "Assignee", params["person"])
         yield sight.stop()
 
 
@@ -275,14 +275,14 @@ class AssignStranger(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [NotAchievable()]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_issue(sight, params["title"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_issue(sight, params["title"])
         yield from sight.unfold("Edit assignee")
         there = sight.has("option", params["person"])
         yield sight.stop("They are there.") if there else sight.not_achievable()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         yield sight.stop("Done")
 
 
@@ -312,10 +312,10 @@ class Plan(CodeTemplate):
             changed(Updated("code_issues", {"id": found["id"]}, {"milestone": milestone, "due": stored(params["day"])}))
         ]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_issue(sight, params["title"])
-        yield from ways.set_choice(sight, "Milestone", params["milestone"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_issue(sight, params["title"])
+        yield from steps.set_choice(sight, "Milestone", params["milestone"])
         yield from sight.unfold("Edit due")
         yield sight.type(re.compile(r"Due date .+"), stored(params["day"]), enter=True)
         yield sight.stop()
@@ -340,9 +340,9 @@ class NewMilestone(CodeTemplate):
         values = {"project": number, "title": params["milestone"], "due": stored(params["day"]), "start": None}
         return [changed(Added("code_milestones", {**values, "description": "", "state": "open"}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.create_milestone(sight, params["milestone"], stored(params["day"]))
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.create_milestone(sight, params["milestone"], stored(params["day"]))
         yield sight.stop()
 
 

@@ -11,8 +11,8 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.code import seen, ways
-from agentgym_envs.webarena.tasks.code.places import (
+from agentgym_envs.webarena.tasks.code import parsing, steps
+from agentgym_envs.webarena.tasks.code.queries import (
     CodeTemplate,
     asked,
     column,
@@ -23,7 +23,7 @@ from agentgym_envs.webarena.tasks.code.places import (
     stored,
     with_each,
 )
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
 _ROLES = ("Guest", "Reporter", "Developer", "Maintainer", "Owner")
@@ -49,11 +49,11 @@ class Licence(CodeTemplate):
         every = column(world, "SELECT DISTINCT licence FROM projects WHERE licence != '' ORDER BY licence")
         return [says(_called(project(world, params["project"])["licence"]), others=[_called(one) for one in every])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield sight.stop(seen.licence(sight))
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield sight.stop(parsing.licence(sight))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         yield sight.stop("Either MIT or Apache-2.0 or BSD-3-Clause")
 
 
@@ -76,20 +76,20 @@ class MostStarred(CodeTemplate):
         names = [row["name"] for row in others if row["name"] != best["name"]]
         return [says(best["name"], best["stars"], others=names)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         stars = yield from self._stars(sight, params["topic"])
         best = max(stars, key=lambda name: stars[name])
         yield sight.stop(f"{best}, with {stars[best]} stars")
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         stars = yield from self._stars(sight, params["topic"])
         least = min(stars, key=lambda name: stars[name])
         yield sight.stop(f"{least}, with {stars[least]} stars")
 
-    def _stars(self, sight: Sight, topic: str) -> ways.Way[dict[str, int]]:
+    def _stars(self, sight: PageReader, topic: str) -> steps.Way[dict[str, int]]:
         yield sight.click("link", "Explore")
         yield sight.type("Topic", topic, enter=True)
-        return seen.starred(sight)
+        return parsing.starred(sight)
 
     def _is_clear(self, world: World, topic: str) -> bool:
         ranked = self._ranked(world, topic)
@@ -128,22 +128,22 @@ class CommitsBy(CodeTemplate):
         """
         return [says(*column(world, query, params["project"], params["author"], month_of(params["month"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         commits = yield from self._count(sight, params)
         yield sight.stop(commits)
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         commits = yield from self._count(sight, params)
         yield sight.stop(commits + 1)
 
-    def _count(self, sight: Sight, params: Params) -> ways.Way[int]:
+    def _count(self, sight: PageReader, params: Params) -> steps.Way[int]:
         """Read the author's commits, newest first, until they are older."""
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.filtered(sight, "Commits", author=params["author"])
-        days = [day for day, _ in seen.commits(sight)]
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.filtered(sight, "Commits", author=params["author"])
+        days = [day for day, _ in parsing.commits(sight)]
         while month_of(params["month"]) <= stored(days[-1]) and sight.has("link", "Next"):
             yield sight.click("link", "Next")
-            days += [day for day, _ in seen.commits(sight)]
+            days += [day for day, _ in parsing.commits(sight)]
         return sum(stored(day).startswith(month_of(params["month"])) for day in days)
 
 
@@ -174,15 +174,15 @@ class CommitLines(CodeTemplate):
         """
         return [says(*column(world, query, params["project"], params["message"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_commit(sight, params["message"])
-        yield sight.stop(seen.lines_changed(sight)[0])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_commit(sight, params["message"])
+        yield sight.stop(parsing.lines_changed(sight)[0])
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_commit(sight, params["message"])
-        yield sight.stop(seen.lines_changed(sight)[1])
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_commit(sight, params["message"])
+        yield sight.stop(parsing.lines_changed(sight)[1])
 
 
 class LatestRelease(CodeTemplate):
@@ -210,15 +210,15 @@ class LatestRelease(CodeTemplate):
         newest, *others = (f"{tag}{OR}{tag.removeprefix('v')}" for tag in column(world, query, params["project"]))
         return [says(newest, others=others)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_section(sight, "Releases")
-        yield sight.stop(next(iter(seen.tags(sight))))
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_section(sight, "Releases")
+        yield sight.stop(next(iter(parsing.tags(sight))))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_section(sight, "Releases")
-        yield sight.stop(list(seen.tags(sight))[1])
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_section(sight, "Releases")
+        yield sight.stop(list(parsing.tags(sight))[1])
 
 
 class ReleaseDay(CodeTemplate):
@@ -247,12 +247,12 @@ class ReleaseDay(CodeTemplate):
         others = column(world, query.format("!="), params["project"], params["tag"])
         return [says(*column(world, query.format("="), params["project"], params["tag"]), others=others)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_section(sight, "Releases")
-        while params["tag"] not in seen.tags(sight):
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_section(sight, "Releases")
+        while params["tag"] not in parsing.tags(sight):
             yield sight.click("link", "Next")
-        yield sight.stop(seen.tags(sight)[params["tag"]])
+        yield sight.stop(parsing.tags(sight)[params["tag"]])
 
 
 class Setting(CodeTemplate):
@@ -277,15 +277,15 @@ class Setting(CodeTemplate):
         right, name = settings[params["setting"]], settings.pop("name", "")
         return [says(right, others=[value for value in (*settings.values(), *_VALUES) if value not in (right, name)])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_file(sight, _SETTINGS)
-        yield sight.stop(seen.settings(sight)[params["setting"]])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_file(sight, _SETTINGS)
+        yield sight.stop(parsing.settings(sight)[params["setting"]])
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_file(sight, _SETTINGS)
-        settings = seen.settings(sight)
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_file(sight, _SETTINGS)
+        settings = parsing.settings(sight)
         right = settings[params["setting"]]
         yield sight.stop(next(value for value in settings.values() if right not in value))
 
@@ -322,12 +322,12 @@ class RoleOf(CodeTemplate):
         """
         return [says(*column(world, query, params["project"], params["member"]), others=_ROLES)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_member(sight, params["member"])
-        yield sight.stop(seen.role(sight, params["member"]))
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_member(sight, params["member"])
+        yield sight.stop(parsing.role(sight, params["member"]))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         yield sight.stop("Developer or Maintainer")
 
 
@@ -349,8 +349,8 @@ class Website(CodeTemplate):
         others = column(world, "SELECT website FROM code_accounts WHERE website NOT IN ('', ?) ORDER BY id", website)
         return [says(website.partition("://")[2], others=[other.partition("://")[2] for other in others])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_profile(sight, params["person"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_profile(sight, params["person"])
         yield sight.stop(sight.find("link", re.compile(r"https?://.+")).name)
 
 
@@ -376,13 +376,13 @@ class Followers(CodeTemplate):
         query = "SELECT COUNT(*) FROM code_follows f JOIN code_accounts a ON a.id = f.follows WHERE a.name = ?"
         return [says(world.value(query, params["person"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_profile(sight, params["person"])
-        yield sight.stop(seen.count(sight, "Followers"))
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_profile(sight, params["person"])
+        yield sight.stop(parsing.count(sight, "Followers"))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_profile(sight, params["person"])
-        yield sight.stop(seen.count(sight, "Following"))
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_profile(sight, params["person"])
+        yield sight.stop(parsing.count(sight, "Following"))
 
 
 class CloneAddress(CodeTemplate):
@@ -403,16 +403,16 @@ class CloneAddress(CodeTemplate):
         addresses = {"SSH": f"git@code.test:{place}.git", "HTTP": f"http://code.test/{place}.git"}
         return [says(addresses[params["way"]], others=list(addresses.values()))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         yield from self._open(sight, params)
         yield sight.stop(sight.value(f"Clone with {params['way']}:"))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         yield from self._open(sight, params)
         yield sight.stop(sight.value(f"Clone with {'HTTP' if params['way'] == 'SSH' else 'SSH'}:"))
 
-    def _open(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
+    def _open(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
         yield from sight.unfold("Clone")
 
 

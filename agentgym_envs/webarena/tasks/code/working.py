@@ -10,8 +10,8 @@ from typing import Any
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.code import phrases, ways
-from agentgym_envs.webarena.tasks.code.places import (
+from agentgym_envs.webarena.tasks.code import phrases, steps
+from agentgym_envs.webarena.tasks.code.queries import (
     ANY,
     DEVELOPER,
     MAINTAINER,
@@ -21,7 +21,7 @@ from agentgym_envs.webarena.tasks.code.places import (
     request,
     with_each,
 )
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _WRITES = f"level >= {DEVELOPER} AND NOT archived"
@@ -48,9 +48,9 @@ class NewBranch(CodeTemplate):
         branch = {"id": number, "project": found["id"], "name": params["branch"], "origin": found["head"]}
         return [changed(Added("code_branches", branch), Added("code_files", {"branch": number}, files))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_section(sight, "Branches")
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_section(sight, "Branches")
         yield sight.click("link", "New branch")
         yield sight.type("Branch name", params["branch"])
         yield sight.click("button", "Create branch")
@@ -88,9 +88,9 @@ class EditFile(CodeTemplate):
         )
         return [changed(*made)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_file(sight, params["file"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_file(sight, params["file"])
         yield sight.click("link", "Edit")
         yield sight.type("Content of the file", params["line"])
         yield sight.type("Commit message", params["message"])
@@ -121,9 +121,9 @@ class NewRequest(CodeTemplate):
         values = {"project": found["id"], "title": params["title"], "source": params["branch"], "author": 1, "draft": 0}
         return [changed(Added("code_merge_requests", {**values, "target": found["default_branch"], "state": "open"}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_section(sight, "Merge requests")
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_section(sight, "Merge requests")
         yield sight.click("link", "New merge request")
         yield sight.choose("Source branch", params["branch"])
         yield sight.click("button", "Compare branches and continue")
@@ -156,9 +156,9 @@ class Approve(CodeTemplate):
             return [changed(Updated("code_reviewers", row, {"approved": 1}))]
         return [changed(Added("code_reviewers", {**row, "approved": 1}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_request(sight, params["title"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_request(sight, params["title"])
         yield sight.click("button", "Approve")
         yield sight.stop()
 
@@ -198,9 +198,9 @@ class Merge(CodeTemplate):
             expected.append(Updated("code_issues", {"id": found["closes"]}, closed))
         return [changed(*expected, free=("code_branches", "code_files"))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.to_project(sight, params["project"])
-        yield from ways.to_request(sight, params["title"])
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(sight, params["project"])
+        yield from steps.to_request(sight, params["title"])
         yield sight.click("button", "Merge")
         yield sight.stop()
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.tasks.forum import counting, going, longer, moderating, own, reading, voting, writing
+from agentgym_envs.webarena.tasks.forum import (
+    account,
+    counting,
+    moderating,
+    multi_step,
+    navigation,
+    reading,
+    voting,
+    writing,
+)
 from agentgym_envs.webarena.tasks.template import Template
 
 TEMPLATES: tuple[Template, ...] = (
     *reading.TEMPLATES,
     *counting.TEMPLATES,
-    *going.TEMPLATES,
+    *navigation.TEMPLATES,
     *voting.TEMPLATES,
     *writing.TEMPLATES,
-    *own.TEMPLATES,
+    *account.TEMPLATES,
     *moderating.TEMPLATES,
-    *longer.TEMPLATES,
+    *multi_step.TEMPLATES,
 )

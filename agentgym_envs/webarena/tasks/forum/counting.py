@@ -9,9 +9,9 @@ from random import Random
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.forum import truth, ways
-from agentgym_envs.webarena.tasks.forum.truth import ForumTemplate, asked, column
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.forum import queries, steps
+from agentgym_envs.webarena.tasks.forum.queries import ForumTemplate, asked, column
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
 _NEGATIVE = "SELECT COUNT(*) FROM forum_comments WHERE author = ? AND score < 0"
@@ -22,7 +22,7 @@ _FIGURES = {"posts": "forum_posts", "subscribers": "forum_subscriptions"}
 
 def _count(world: World, board: str, figure: str) -> int:
     """How many of them a board has."""
-    return int(world.value(f"SELECT COUNT(*) FROM {_FIGURES[figure]} WHERE board = ?", truth.board(world, board)))
+    return int(world.value(f"SELECT COUNT(*) FROM {_FIGURES[figure]} WHERE board = ?", queries.board(world, board)))
 
 
 class BoardFigure(ForumTemplate):
@@ -38,7 +38,7 @@ class BoardFigure(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards in which the two numbers differ."""
         found = []
-        for board in truth.boards(world):
+        for board in queries.boards(world):
             if _count(world, board, "posts") != _count(world, board, "subscribers"):
                 found += [{"board": board, "figure": figure} for figure in ("posts", "subscribers")]
         return found
@@ -47,19 +47,19 @@ class BoardFigure(ForumTemplate):
         """The number."""
         return [says(_count(world, params["board"], params["figure"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Look into the list of boards."""
         yield sight.click("link", "Boards")
         yield sight.stop(_figures(sight)[params["board"]][params["figure"]])
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The other number."""
         yield sight.click("link", "Boards")
         other = "posts" if params["figure"] == "subscribers" else "subscribers"
         yield sight.stop(_figures(sight)[params["board"]][other])
 
 
-def _figures(sight: Sight) -> dict[str, dict[str, int]]:
+def _figures(sight: PageReader) -> dict[str, dict[str, int]]:
     """The figures of the list of boards."""
     rows = {row["Board"]: row for row in sight.table()}
     return {name: {"posts": int(row["Posts"]), "subscribers": int(row["Subscribers"])} for name, row in rows.items()}
@@ -79,7 +79,7 @@ class LargerBoard(ForumTemplate):
         """Some threes of boards of which one leads."""
         found: list[Params] = []
         while len(found) < 30:
-            names = rng.sample(truth.boards(world), 3)
+            names = rng.sample(queries.boards(world), 3)
             figure = rng.choice(list(_FIGURES))
             counts = sorted((_count(world, name, figure) for name in names), reverse=True)
             if counts[0] > counts[1]:
@@ -92,14 +92,14 @@ class LargerBoard(ForumTemplate):
         best = max(names, key=lambda name: _count(world, name, params["figure"]))
         return [says(best, others=[name for name in names if name != best])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Look into the list of boards."""
         yield sight.click("link", "Boards")
         figures = _figures(sight)
         names = [params["first"], params["second"], params["third"]]
         yield sight.stop(max(names, key=lambda name: figures[name][params["figure"]]))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The smallest."""
         yield sight.click("link", "Boards")
         figures = _figures(sight)
@@ -126,15 +126,15 @@ class LinksToDomain(ForumTemplate):
         """The number."""
         return [says(*column(world, "SELECT COUNT(*) FROM posts WHERE domain = ?", params["domain"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Find one, and from it all."""
-        yield from ways.search(sight, params["domain"])
+        yield from steps.search(sight, params["domain"])
         yield sight.click("link", params["domain"])
         yield sight.stop(sight.search(r"^(\d+) posts$")[0])
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """One less."""
-        yield from ways.search(sight, params["domain"])
+        yield from steps.search(sight, params["domain"])
         yield sight.click("link", params["domain"])
         yield sight.stop(int(sight.search(r"^(\d+) posts$")[0]) - 1)
 
@@ -163,22 +163,22 @@ class PostsInMonth(ForumTemplate):
         months = column(world, "SELECT substr(created, 1, 7) FROM posts WHERE board_name = ?", params["board"])
         return [says(sum(_told(month) == params["month"] for month in months))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read the board backwards until the month is over."""
         found = yield from self._months(sight, params)
         yield sight.stop(found.count(params["month"]))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """One more."""
         found = yield from self._months(sight, params)
         yield sight.stop(found.count(params["month"]) + 1)
 
-    def _months(self, sight: Sight, params: Params) -> ways.Steps[list[str]]:
-        yield from ways.open_board(sight, params["board"], "New")
+    def _months(self, sight: PageReader, params: Params) -> steps.Steps[list[str]]:
+        yield from steps.open_board(sight, params["board"], "New")
         wanted = datetime.datetime.strptime(params["month"], "%B %Y")
         days: list[datetime.datetime] = []
         while True:
-            days += [datetime.datetime.strptime(post.day, "%b %d, %Y") for post in ways.listed(sight)]
+            days += [datetime.datetime.strptime(post.day, "%b %d, %Y") for post in steps.listed(sight)]
             if days[-1] < wanted or not sight.has("link", "Next"):
                 return [f"{day:%B %Y}" for day in days]
             yield sight.click("link", "Next")
@@ -202,26 +202,26 @@ class NegativeComments(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Users with such comments, and not too many others."""
         names = []
-        for name in truth.others(world):
-            number = truth.user(world, name)["id"]
+        for name in queries.others(world):
+            number = queries.user(world, name)["id"]
             if world.value(_NEGATIVE, number) and 4 < world.value(_WRITTEN, number) <= 70:
                 names.append({"user": name})
         return names
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The number."""
-        return [says(world.value(_NEGATIVE, truth.user(world, params["user"])["id"]))]
+        return [says(world.value(_NEGATIVE, queries.user(world, params["user"])["id"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read all pages of the user's comments."""
-        yield from ways.open_user(sight, params["user"])
-        found = yield from ways.comments_of(sight)
+        yield from steps.open_user(sight, params["user"])
+        found = yield from steps.comments_of(sight)
         yield sight.stop(sum(said.score < 0 for said in found))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """All comments."""
-        yield from ways.open_user(sight, params["user"])
-        found = yield from ways.comments_of(sight)
+        yield from steps.open_user(sight, params["user"])
+        found = yield from steps.comments_of(sight)
         yield sight.stop(len(found))
 
 
@@ -237,25 +237,25 @@ class LatestPosterNegative(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards in which that is not the agent, and the comments can be read."""
-        last = ((board, truth.newest(world, board)[0]["author"]) for board in truth.boards(world))
+        last = ((board, queries.newest(world, board)[0]["author"]) for board in queries.boards(world))
         return [{"board": board} for board, number in last if 0 < world.value(_WRITTEN, number) <= 70 and number != 1]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The number."""
-        return [says(world.value(_NEGATIVE, truth.newest(world, params["board"])[0]["author"]))]
+        return [says(world.value(_NEGATIVE, queries.newest(world, params["board"])[0]["author"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the post to its author."""
-        yield from ways.open_board(sight, params["board"], "New")
-        yield sight.click("link", ways.listed(sight)[0].author)
-        found = yield from ways.comments_of(sight)
+        yield from steps.open_board(sight, params["board"], "New")
+        yield sight.click("link", steps.listed(sight)[0].author)
+        found = yield from steps.comments_of(sight)
         yield sight.stop(sum(said.score < 0 for said in found))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """One more."""
-        yield from ways.open_board(sight, params["board"], "New")
-        yield sight.click("link", ways.listed(sight)[0].author)
-        found = yield from ways.comments_of(sight)
+        yield from steps.open_board(sight, params["board"], "New")
+        yield sight.click("link", steps.listed(sight)[0].author)
+        found = yield from steps.comments_of(sight)
         yield sight.stop(sum(said.score < 0 for said in found) + 1)
 
 
@@ -272,7 +272,7 @@ class KarmaDuel(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Some pairs."""
         found: list[Params] = []
-        names = truth.others(world)
+        names = queries.others(world)
         while len(found) < 30:
             first, second = rng.sample(names, 2)
             kind = rng.choice(("posts", "comments"))
@@ -285,21 +285,21 @@ class KarmaDuel(ForumTemplate):
         pair = sorted((params["first"], params["second"]), key=lambda name: self._karma(world, name, params["kind"]))
         return [says(pair[1], others=[pair[0]])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Look at both profiles."""
         karmas = {}
         for name in (params["first"], params["second"]):
-            yield from ways.open_user(sight, name)
+            yield from steps.open_user(sight, name)
             karmas[name] = int(sight.value(f"Karma of {params['kind']}"))
         yield sight.stop(max(karmas, key=lambda name: karmas[name]))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Both."""
         yield sight.stop(f"{params['first']} and {params['second']}")
 
     def _karma(self, world: World, name: str, kind: str) -> int:
         query = f"SELECT COALESCE(SUM(score), 0) FROM forum_{kind} WHERE author = ?"
-        return int(world.value(query, truth.user(world, name)["id"]))
+        return int(world.value(query, queries.user(world, name)["id"]))
 
 
 class OwnScore(ForumTemplate):
@@ -318,16 +318,16 @@ class OwnScore(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The number."""
-        return [says(truth.post(world, params["title"])["score"])]
+        return [says(queries.post(world, params["title"])["score"])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Look at the own profile."""
-        found = yield from ways.own_post(sight, params["title"])
+        found = yield from steps.own_post(sight, params["title"])
         yield sight.stop(found.score)
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The number of comments."""
-        found = yield from ways.own_post(sight, params["title"])
+        found = yield from steps.own_post(sight, params["title"])
         yield sight.stop(found.comments)
 
 
@@ -344,25 +344,25 @@ class BestAuthors(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards and counts for which the authors are all different."""
         found = []
-        for board in truth.boards(world):
-            authors = [row["author"] for row in truth.top(world, board)[:4]]
+        for board in queries.boards(world):
+            authors = [row["author"] for row in queries.top(world, board)[:4]]
             found += [{"board": board, "count": count} for count in (2, 3, 4) if len({*authors[:count]}) == count]
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Their names, and nobody else's."""
-        best = [row["author_name"] for row in truth.top(world, params["board"])[: params["count"]]]
-        return [says(*best, others=truth.users_but(world, params, *best))]
+        best = [row["author_name"] for row in queries.top(world, params["board"])[: params["count"]]]
+        return [says(*best, others=queries.users_but(world, params, *best))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Sort by score."""
-        yield from ways.open_board(sight, params["board"], "Top")
-        yield sight.stop(", ".join(post.author for post in ways.listed(sight)[: params["count"]]))
+        yield from steps.open_board(sight, params["board"], "Top")
+        yield sight.stop(", ".join(post.author for post in steps.listed(sight)[: params["count"]]))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """One too few."""
-        yield from ways.open_board(sight, params["board"], "Top")
-        yield sight.stop(", ".join(post.author for post in ways.listed(sight)[: params["count"] - 1]))
+        yield from steps.open_board(sight, params["board"], "Top")
+        yield sight.stop(", ".join(post.author for post in steps.listed(sight)[: params["count"] - 1]))
 
 
 TEMPLATES = (

@@ -10,9 +10,9 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.state import Added, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.forum import truth, ways
-from agentgym_envs.webarena.tasks.forum.truth import ME, ORIGIN, TEXTS, ForumTemplate, asked, my_board
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.forum import queries, steps
+from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, TEXTS, ForumTemplate, asked, my_board
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _FLAGS = {"Lock": "locked", "Pin": "pinned", "Remove": "removed"}
@@ -49,22 +49,22 @@ class Flag(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts of the account's board."""
-        return truth.with_each(_posts(world, "locked = 0 AND pinned = 0"), rng, do=[*map(str.lower, _FLAGS)])
+        return queries.with_each(_posts(world, "locked = 0 AND pinned = 0"), rng, do=[*map(str.lower, _FLAGS)])
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its mark."""
-        number = truth.post(world, params["title"])["id"]
+        number = queries.post(world, params["title"])["id"]
         return [changed(Updated("forum_posts", {"id": number}, {_FLAGS[params["do"].capitalize()]: 1}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """On its page."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.click("button", params["do"].capitalize())
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Hide it only."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.click("button", "Hide")
         yield sight.stop()
 
@@ -89,14 +89,14 @@ class SetFlair(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its flair."""
-        found = truth.post(world, params["title"])
+        found = queries.post(world, params["title"])
         query = "SELECT id FROM forum_flairs WHERE board = ? AND name = ?"
         flair = world.value(query, found["board"], params["flair"])
         return [changed(Updated("forum_posts", {"id": found["id"]}, {"flair": flair}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """On its page."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.choose("Flair", params["flair"])
         yield sight.click("button", "Set flair")
         yield sight.stop()
@@ -120,17 +120,17 @@ class Ban(ForumTemplate):
             AND u.id NOT IN (SELECT user FROM forum_bans WHERE board = ?1)
         """
         name = my_board(world)
-        rows = [{**row, "board": name} for row in asked(world, query, truth.board(world, name))]
-        return truth.with_each(rows, rng, reason=_REASONS)
+        rows = [{**row, "board": name} for row in asked(world, query, queries.board(world, name))]
+        return queries.with_each(rows, rng, reason=_REASONS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The ban."""
-        row = {"board": truth.board(world, params["board"]), "user": truth.user(world, params["user"])["id"]}
+        row = {"board": queries.board(world, params["board"]), "user": queries.user(world, params["user"])["id"]}
         return [changed(Added("forum_bans", {**row, "reason": params["reason"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from ways.open_board(sight, params["board"])
+        yield from steps.open_board(sight, params["board"])
         yield sight.click("link", "Bans")
         yield sight.type("User", params["user"])
         yield sight.type("Reason", params["reason"])
@@ -158,11 +158,11 @@ class LiftBan(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """No ban."""
-        return [changed(Removed("forum_bans", {"user": truth.user(world, params["user"])["id"]}))]
+        return [changed(Removed("forum_bans", {"user": queries.user(world, params["user"])["id"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from ways.open_board(sight, params["board"])
+        yield from steps.open_board(sight, params["board"])
         yield sight.click("link", "Bans")
         yield sight.click_in(params["user"], "button", "Lift ban")
         yield sight.stop()
@@ -191,23 +191,23 @@ class Settle(ForumTemplate):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The report is settled, and what was reported removed, if it was to be."""
         query = "SELECT * FROM forum_reports WHERE reporter = ? AND resolved = 0"
-        found = world.rows(query, truth.user(world, params["user"])["id"])[0]
+        found = world.rows(query, queries.user(world, params["user"])["id"])[0]
         changes = [Updated("forum_reports", {"id": found["id"]}, {"resolved": 1})]
         if params["do"] == self._remove:
             table, number = ("forum_posts", found["post"]) if found["post"] else ("forum_comments", found["comment"])
             changes.append(Updated(table, {"id": number}, {"removed": 1}))
         return [changed(*changes)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from ways.open_board(sight, params["board"])
+        yield from steps.open_board(sight, params["board"])
         yield sight.click("link", "Reports")
         yield sight.click_in(params["user"], "button", params["do"].split()[0])
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Decide the other way."""
-        yield from ways.open_board(sight, params["board"])
+        yield from steps.open_board(sight, params["board"])
         yield sight.click("link", "Reports")
         yield sight.click_in(params["user"], "button", "Remove" if params["do"] == self._dismiss else "Dismiss")
         yield sight.stop()
@@ -236,13 +236,13 @@ class AddRule(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The rule, which the board shows."""
-        row = {"board": truth.board(world, params["board"]), "title": params["title"], "text": params["text"]}
+        row = {"board": queries.board(world, params["board"]), "title": params["title"], "text": params["text"]}
         page = PageHolds(f"{ORIGIN}/b/{params['board']}", includes=(params["title"],))
         return [changed(Added("forum_rules", row)), page]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from ways.open_board(sight, params["board"])
+        yield from steps.open_board(sight, params["board"])
         yield sight.click("link", "Edit rules")
         yield sight.type("Title", params["title"])
         yield sight.type("Text", params["text"])
@@ -266,12 +266,12 @@ class SetSidebar(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The sidebar."""
-        where = {"id": truth.board(world, params["board"])}
+        where = {"id": queries.board(world, params["board"])}
         return [changed(Updated("forum_boards", where, {"sidebar": params["text"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from ways.open_board(sight, params["board"])
+        yield from steps.open_board(sight, params["board"])
         yield sight.click("link", "Edit board")
         yield sight.type("Sidebar", params["text"])
         yield sight.click("button", "Save board")
@@ -292,17 +292,17 @@ class AddModerator(ForumTemplate):
         """Anybody who is none."""
         board = my_board(world)
         query = "SELECT u.name FROM forum_moderators m JOIN forum_users u ON u.id = m.user WHERE m.board = ?"
-        staff = truth.column(world, query, truth.board(world, board))
-        return [{"user": name, "board": board} for name in truth.others(world) if name not in staff]
+        staff = queries.column(world, query, queries.board(world, board))
+        return [{"user": name, "board": board} for name in queries.others(world) if name not in staff]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The moderator."""
-        row = {"board": truth.board(world, params["board"]), "user": truth.user(world, params["user"])["id"]}
+        row = {"board": queries.board(world, params["board"]), "user": queries.user(world, params["user"])["id"]}
         return [changed(Added("forum_moderators", row))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from ways.open_board(sight, params["board"])
+        yield from steps.open_board(sight, params["board"])
         yield sight.click("link", "Edit board")
         yield sight.type("User", params["user"])
         yield sight.click("button", "Add moderator")
@@ -326,19 +326,19 @@ class RemoveComment(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It is removed."""
-        number = truth.comment(world, params["title"], params["user"])["id"]
+        number = queries.comment(world, params["title"], params["user"])["id"]
         return [changed(Updated("forum_comments", {"id": number}, {"removed": 1}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """By the menu of the comment."""
-        yield from ways.open_post(sight, params["title"])
-        yield from ways.to_comment(sight, params["user"])
-        yield from ways.more(sight, params["user"], "button", "Remove as moderator")
+        yield from steps.open_post(sight, params["title"])
+        yield from steps.to_comment(sight, params["user"])
+        yield from steps.more(sight, params["user"], "button", "Remove as moderator")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Remove the post."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.click("button", "Remove")
         yield sight.stop()
 

@@ -10,9 +10,9 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.forum import truth, ways
-from agentgym_envs.webarena.tasks.forum.truth import ForumTemplate, asked, column
-from agentgym_envs.webarena.tasks.sight import Sight, texts_of
+from agentgym_envs.webarena.tasks.forum import queries, steps
+from agentgym_envs.webarena.tasks.forum.queries import ForumTemplate, asked, column
+from agentgym_envs.webarena.tasks.page_reader import PageReader, texts_of
 from agentgym_envs.webarena.tasks.template import Params
 
 _FACTS = {
@@ -40,19 +40,19 @@ class PostAuthor(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The author, and nobody else."""
-        author = truth.post(world, params["title"])["author_name"]
-        return [says(author, others=truth.users_but(world, params, author))]
+        author = queries.post(world, params["title"])["author_name"]
+        return [says(author, others=queries.users_but(world, params, author))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open the post."""
-        yield from ways.open_post(sight, params["title"])
-        yield sight.stop(ways.author(sight))
+        yield from steps.open_post(sight, params["title"])
+        yield sight.stop(steps.author(sight))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Somebody who commented."""
-        yield from ways.open_post(sight, params["title"])
-        author = ways.author(sight)
-        yield sight.stop(next(said.author for said in ways.comments(sight) if said.author != author))
+        yield from steps.open_post(sight, params["title"])
+        author = steps.author(sight)
+        yield sight.stop(next(said.author for said in steps.comments(sight) if said.author != author))
 
 
 class CommentCount(ForumTemplate):
@@ -71,17 +71,17 @@ class CommentCount(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The number."""
-        return [says(truth.post(world, params["title"])["comments"])]
+        return [says(queries.post(world, params["title"])["comments"])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open the post."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.stop(sight.search(r"^(\d+) comments$")[0])
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Its score."""
-        yield from ways.open_post(sight, params["title"])
-        yield sight.stop(ways.score(sight))
+        yield from steps.open_post(sight, params["title"])
+        yield sight.stop(steps.score(sight))
 
 
 class TopPost(ForumTemplate):
@@ -108,22 +108,22 @@ class TopPost(ForumTemplate):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its title, and no other of the board."""
         first = {"all time": "", "the last year": "2025-03-16 10:30", "the last month": "2026-02-14 10:30"}
-        posts = truth.top(world, params["board"])
+        posts = queries.top(world, params["board"])
         best = next(row["title"] for row in posts if row["created"] >= first[params["period"]])
         return [says(best, others=[row["title"] for row in posts if row["title"] not in best])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Sort by score and choose the time."""
         yield from self._sorted(sight, params)
-        yield sight.stop(ways.listed(sight)[0].title)
+        yield sight.stop(steps.listed(sight)[0].title)
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The second best."""
         yield from self._sorted(sight, params)
-        yield sight.stop(ways.listed(sight)[1].title)
+        yield sight.stop(steps.listed(sight)[1].title)
 
-    def _sorted(self, sight: Sight, params: Params) -> Iterator[str]:
-        yield from ways.open_board(sight, params["board"], "Top")
+    def _sorted(self, sight: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(sight, params["board"], "Top")
         if params["period"] != "all time":
             yield sight.choose("Top of", params["period"])
 
@@ -140,7 +140,7 @@ class MostCommented(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards where one leads."""
-        return [{"board": board} for board in truth.boards(world) if most_commented(world, board)]
+        return [{"board": board} for board in queries.boards(world) if most_commented(world, board)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its title."""
@@ -148,15 +148,15 @@ class MostCommented(ForumTemplate):
         best = most_commented(world, params["board"])
         return [says(best, others=[title for title in titles if title not in best])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Sort by comments."""
-        yield from ways.open_board(sight, params["board"], "Most commented")
-        yield sight.stop(ways.listed(sight)[0].title)
+        yield from steps.open_board(sight, params["board"], "Most commented")
+        yield sight.stop(steps.listed(sight)[0].title)
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The next."""
-        yield from ways.open_board(sight, params["board"], "Most commented")
-        yield sight.stop(ways.listed(sight)[1].title)
+        yield from steps.open_board(sight, params["board"], "Most commented")
+        yield sight.stop(steps.listed(sight)[1].title)
 
 
 def most_commented(world: World, board: str) -> str:
@@ -179,23 +179,23 @@ class NewestAuthor(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards whose two newest posts are by different people."""
-        pairs = ((board, truth.newest(world, board, 2)) for board in truth.boards(world))
+        pairs = ((board, queries.newest(world, board, 2)) for board in queries.boards(world))
         return [{"board": board} for board, (first, second) in pairs if first["author"] != second["author"]]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The author, and nobody else."""
-        author = truth.newest(world, params["board"])[0]["author_name"]
-        return [says(author, others=truth.users_but(world, params, author))]
+        author = queries.newest(world, params["board"])[0]["author_name"]
+        return [says(author, others=queries.users_but(world, params, author))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Sort by time."""
-        yield from ways.open_board(sight, params["board"], "New")
-        yield sight.stop(ways.listed(sight)[0].author)
+        yield from steps.open_board(sight, params["board"], "New")
+        yield sight.stop(steps.listed(sight)[0].author)
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The author of the one before."""
-        yield from ways.open_board(sight, params["board"], "New")
-        yield sight.stop(ways.listed(sight)[1].author)
+        yield from steps.open_board(sight, params["board"], "New")
+        yield sight.stop(steps.listed(sight)[1].author)
 
 
 class TopCommenter(ForumTemplate):
@@ -216,18 +216,18 @@ class TopCommenter(ForumTemplate):
         """The author, and nobody else."""
         query = "SELECT author_name FROM comments WHERE title = ? ORDER BY score DESC LIMIT 1"
         best = column(world, query, params["title"])[0]
-        return [says(best, others=truth.users_but(world, params, best))]
+        return [says(best, others=queries.users_but(world, params, best))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read the thread."""
-        yield from ways.open_post(sight, params["title"])
-        found = yield from ways.all_comments(sight)
+        yield from steps.open_post(sight, params["title"])
+        found = yield from steps.all_comments(sight)
         yield sight.stop(max(found, key=lambda said: said.score).author)
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The author of the worst."""
-        yield from ways.open_post(sight, params["title"])
-        found = yield from ways.all_comments(sight)
+        yield from steps.open_post(sight, params["title"])
+        found = yield from steps.all_comments(sight)
         yield sight.stop(min(found, key=lambda said: said.score).author)
 
 
@@ -266,18 +266,18 @@ class CommentOf(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The text."""
-        return [says(truth.comment(world, params["title"], params["user"])["body"])]
+        return [says(queries.comment(world, params["title"], params["user"])["body"])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read the thread."""
-        yield from ways.open_post(sight, params["title"])
-        found = yield from ways.all_comments(sight)
+        yield from steps.open_post(sight, params["title"])
+        found = yield from steps.all_comments(sight)
         yield sight.stop(next(said.text for said in found if said.author == params["user"]))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """What somebody else says."""
-        yield from ways.open_post(sight, params["title"])
-        found = yield from ways.all_comments(sight)
+        yield from steps.open_post(sight, params["title"])
+        found = yield from steps.all_comments(sight)
         yield sight.stop(min((said.text for said in found), key=len))
 
 
@@ -299,20 +299,20 @@ class Moderators(ForumTemplate):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """All names, and nobody else's."""
         query = "SELECT u.name FROM forum_moderators m JOIN forum_users u ON u.id = m.user WHERE m.board = ?"
-        names = column(world, query, truth.board(world, params["board"]))
-        return [says(*names, others=truth.users_but(world, params, *names))]
+        names = column(world, query, queries.board(world, params["board"]))
+        return [says(*names, others=queries.users_but(world, params, *names))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read the side of the board's page."""
-        yield from ways.open_board(sight, params["board"])
+        yield from steps.open_board(sight, params["board"])
         yield sight.stop(", ".join(self._names(sight)))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The first only."""
-        yield from ways.open_board(sight, params["board"])
+        yield from steps.open_board(sight, params["board"])
         yield sight.stop(self._names(sight)[0])
 
-    def _names(self, sight: Sight) -> list[str]:
+    def _names(self, sight: PageReader) -> list[str]:
         below = takewhile(lambda element: element.role != "contentinfo", sight.behind("Moderators"))
         return [element.name for element in below if element.role == "link"]
 
@@ -335,12 +335,12 @@ class RuleReason(ForumTemplate):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The text, and no other rule's."""
         query = "SELECT text FROM forum_rules WHERE board = ? AND title {} ?"
-        given = (truth.board(world, params["board"]), params["rule"])
+        given = (queries.board(world, params["board"]), params["rule"])
         return [says(*column(world, query.format("="), *given), others=column(world, query.format("<>"), *given))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Unfold the rule."""
-        yield from ways.open_board(sight, params["board"])
+        yield from steps.open_board(sight, params["board"])
         yield from sight.unfold("Why", after=params["rule"])
         yield sight.stop(texts_of(sight.behind(params["rule"]))[1])
 
@@ -357,7 +357,7 @@ class UserFact(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Users with different karmas."""
-        names = [name for name in truth.others(world) if len(set(self._facts(world, name))) == 3]
+        names = [name for name in queries.others(world) if len(set(self._facts(world, name))) == 3]
         return [{"user": name, "fact": rng.choice(list(_FACTS))} for name in names]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -365,19 +365,19 @@ class UserFact(ForumTemplate):
         place = list(_FACTS).index(params["fact"])
         return [says(self._facts(world, params["user"])[place])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search for the user."""
-        yield from ways.open_user(sight, params["user"])
+        yield from steps.open_user(sight, params["user"])
         yield sight.stop(sight.value(_FACTS[params["fact"]]))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """What stands below."""
-        yield from ways.open_user(sight, params["user"])
+        yield from steps.open_user(sight, params["user"])
         labels = list(_FACTS.values())
         yield sight.stop(sight.value(labels[labels.index(_FACTS[params["fact"]]) - 1]))
 
     def _facts(self, world: World, name: str) -> list[str]:
-        found = truth.user(world, name)
+        found = queries.user(world, name)
         karmas = (
             f"SELECT COALESCE(SUM(score), 0) FROM forum_{kind} WHERE author = ?" for kind in ("posts", "comments")
         )
@@ -401,15 +401,15 @@ class LastMessage(ForumTemplate):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The text."""
         query = "SELECT body FROM forum_messages WHERE author = ? ORDER BY id DESC"
-        return [says(world.value(query, truth.user(world, params["user"])["id"]))]
+        return [says(world.value(query, queries.user(world, params["user"])["id"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open the conversation."""
         yield from open_conversation(sight, params["user"])
         theirs = [line for line in sight.lines("article") if texts_of(line)[0].startswith(f"{params['user']} on ")]
         yield sight.stop(texts_of(theirs[-1])[-1])
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """What the account wrote itself."""
         yield from open_conversation(sight, params["user"])
         mine = [line for line in sight.lines("article") if not texts_of(line)[0].startswith(f"{params['user']} on ")]
@@ -420,15 +420,15 @@ def conversations(world: World) -> list[Params]:
     """With whom the account has exchanged messages, both ways."""
     query = """
         SELECT u.name AS user FROM forum_messages m JOIN forum_conversations c ON c.id = m.conversation
-        JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1
+        JOIN forum_users u ON u.id IN (c.provider, c.partner) AND u.id <> 1
         GROUP BY c.id HAVING COUNT(DISTINCT m.author) = 2
     """
     return [*asked(world, query)]
 
 
-def open_conversation(sight: Sight, user: str) -> Iterator[str]:
+def open_conversation(sight: PageReader, user: str) -> Iterator[str]:
     """Open the conversation with somebody."""
-    yield sight.click("link", ways.MESSAGES)
+    yield sight.click("link", steps.MESSAGES)
     subject = [element.name for element in sight.line(user) if element.role == "link"][1]
     yield sight.click_in(user, "link", subject)
 

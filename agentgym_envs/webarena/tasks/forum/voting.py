@@ -11,9 +11,9 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.network import Requested
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.forum import truth, ways
-from agentgym_envs.webarena.tasks.forum.truth import ME, ORIGIN, ForumTemplate, asked
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.forum import queries, steps
+from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, ForumTemplate, asked
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _VALUES = {"Upvote": 1, "Downvote": -1}
@@ -34,24 +34,24 @@ class VotePost(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts on which the account has not voted."""
         rows = asked(world, "SELECT title FROM posts WHERE NOT voted AND author <> 1")
-        return truth.with_each(rows, rng, vote=list(_VALUES))
+        return queries.with_each(rows, rng, vote=list(_VALUES))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The vote is there and counted, and a form asked for it."""
-        found = truth.post(world, params["title"])
+        found = queries.post(world, params["title"])
         asked_for = Requested(f"{ORIGIN}/vote/post/{found['id']}", method="POST")
-        return [changed(*truth.vote("post", found, _VALUES[params["vote"]])), asked_for]
+        return [changed(*queries.vote("post", found, _VALUES[params["vote"]])), asked_for]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search and vote."""
         yield from self._vote(sight, params["title"], params["vote"])
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Vote the other way."""
         yield from self._vote(sight, params["title"], _OTHER[params["vote"]])
 
-    def _vote(self, sight: Sight, title: str, vote: str) -> Iterator[str]:
-        yield from ways.open_post(sight, title)
+    def _vote(self, sight: PageReader, title: str, vote: str) -> Iterator[str]:
+        yield from steps.open_post(sight, title)
         yield sight.click("button", vote)
         yield sight.stop()
 
@@ -69,35 +69,35 @@ class VoteExtreme(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards where the account has not voted on it."""
         rows = []
-        for board in truth.boards(world):
+        for board in queries.boards(world):
             for which in ("newest", "highest-scored"):
                 found = self._post(world, board, which)
                 if not found["voted"] and found["author"] != ME:
                     rows.append({"board": board, "which": which})
-        return truth.with_each(rows, rng, vote=list(_VALUES))
+        return queries.with_each(rows, rng, vote=list(_VALUES))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The vote is there and counted."""
         found = self._post(world, params["board"], params["which"])
-        return [changed(*truth.vote("post", found, _VALUES[params["vote"]]))]
+        return [changed(*queries.vote("post", found, _VALUES[params["vote"]]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Sort, and vote on the first."""
         yield from self._vote(sight, params, 0)
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Vote on the last of the page."""
         yield from self._vote(sight, params, -1)
 
-    def _vote(self, sight: Sight, params: Params, place: int) -> Iterator[str]:
+    def _vote(self, sight: PageReader, params: Params, place: int) -> Iterator[str]:
         tab = "New" if params["which"] == "newest" else "Top"
-        yield from ways.open_board(sight, params["board"], tab)
-        title = ways.listed(sight)[place].title
+        yield from steps.open_board(sight, params["board"], tab)
+        title = steps.listed(sight)[place].title
         yield sight.click_in(title, "button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
         yield sight.stop()
 
     def _post(self, world: World, board: str, which: str) -> sqlite3.Row:
-        return truth.newest(world, board)[0] if which == "newest" else truth.top(world, board)[0]
+        return queries.newest(world, board)[0] if which == "newest" else queries.top(world, board)[0]
 
 
 class VoteComment(ForumTemplate):
@@ -118,23 +118,23 @@ class VoteComment(ForumTemplate):
             f"SELECT title, author_name AS user FROM lone WHERE author <> 1 AND id NOT IN ({voted}) AND comments < 15 "
             "AND comments > 1",
         )
-        return truth.with_each(rng.sample(rows, 60), rng, vote=list(_VALUES))
+        return queries.with_each(rng.sample(rows, 60), rng, vote=list(_VALUES))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The vote is there and counted."""
-        found = truth.comment(world, params["title"], params["user"])
-        return [changed(*truth.vote("comment", found, _VALUES[params["vote"]]))]
+        found = queries.comment(world, params["title"], params["user"])
+        return [changed(*queries.vote("comment", found, _VALUES[params["vote"]]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Find the comment."""
-        yield from ways.open_post(sight, params["title"])
-        yield from ways.to_comment(sight, params["user"])
+        yield from steps.open_post(sight, params["title"])
+        yield from steps.to_comment(sight, params["user"])
         yield sight.click_in(params["user"], "button", params["vote"])
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Vote on the post."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.click("button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
         yield sight.stop()
 
@@ -155,20 +155,20 @@ class RetractVote(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The vote is gone and no longer counted."""
-        found = truth.post(world, params["title"])
+        found = queries.post(world, params["title"])
         value = world.value("SELECT value FROM forum_votes WHERE post = ?", found["id"])
         score = Updated("forum_posts", {"id": found["id"]}, {"score": found["score"] - value})
         return [changed(score, Removed("forum_votes", {"post": found["id"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Click the vote again."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.click("button", re.compile("Retract .*"))
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Vote the other way instead."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.click("button", re.compile("Upvote|Downvote"))
         yield sight.stop()
 
@@ -186,22 +186,22 @@ class KeepPost(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts that the account has not saved."""
         rows = asked(world, "SELECT title FROM posts WHERE id NOT IN (SELECT post FROM forum_saved WHERE post > 0)")
-        return truth.with_each(rows, rng, do=["Save", "Hide"])
+        return queries.with_each(rows, rng, do=["Save", "Hide"])
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It is in the list."""
         table = {"Save": "forum_saved", "Hide": "forum_hidden"}[params["do"]]
-        return [changed(Added(table, {"account": ME, "post": truth.post(world, params["title"])["id"]}))]
+        return [changed(Added(table, {"account": ME, "post": queries.post(world, params["title"])["id"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open it and say so."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.click("button", params["do"])
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Upvote it, or take that back."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.click("button", re.compile(r"(Retract )?upvote", re.IGNORECASE))
         yield sight.stop()
 
@@ -228,18 +228,18 @@ class Unkeep(ForumTemplate):
         number = world.value("SELECT id FROM forum_posts WHERE title = ?", params["title"])
         return [changed(Removed(f"forum_{params['done']}", {"account": ME, "post": number}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open the list, then the menu of the post."""
         entry, word = {"saved": ("Saved", "Unsave"), "hidden": ("Hidden posts", "Unhide")}[params["done"]]
-        yield from ways.own_menu(sight, entry)
-        yield from ways.more(sight, params["title"], "button", word)
+        yield from steps.own_menu(sight, entry)
+        yield from steps.more(sight, params["title"], "button", word)
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Hide what is saved, or save what is hidden."""
         entry, word = {"saved": ("Saved", "Hide"), "hidden": ("Hidden posts", "Save")}[params["done"]]
-        yield from ways.own_menu(sight, entry)
-        yield from ways.more(sight, params["title"], "button", re.compile(f"(Un)?{word}", re.IGNORECASE))
+        yield from steps.own_menu(sight, entry)
+        yield from steps.more(sight, params["title"], "button", re.compile(f"(Un)?{word}", re.IGNORECASE))
         yield sight.stop()
 
 
@@ -256,18 +256,18 @@ class Subscribe(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """All boards."""
         mine = {row[0] for row in world.rows("SELECT board FROM forum_subscriptions WHERE account = 1")}
-        numbers = ((board, truth.board(world, board)) for board in truth.boards(world))
+        numbers = ((board, queries.board(world, board)) for board in queries.boards(world))
         return [{"board": b, "do": "unsubscribe from" if number in mine else "subscribe to"} for b, number in numbers]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The subscription."""
-        row = {"account": ME, "board": truth.board(world, params["board"])}
+        row = {"account": ME, "board": queries.board(world, params["board"])}
         change: Expected = Added("forum_subscriptions", row)
         if params["do"].startswith("un"):
             change = Removed("forum_subscriptions", row)
         return [changed(change)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """In the list of boards."""
         yield sight.click("link", "Boards")
         yield sight.click_in(params["board"], "button", re.compile("Unsubscribe|Subscribe"))
@@ -286,15 +286,15 @@ class Block(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Anybody else."""
-        return [{"user": name} for name in truth.others(world)]
+        return [{"user": name} for name in queries.others(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """They are in the list."""
-        return [changed(Added("forum_blocks", {"account": ME, "user": truth.user(world, params["user"])["id"]}))]
+        return [changed(Added("forum_blocks", {"account": ME, "user": queries.user(world, params["user"])["id"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """On the profile."""
-        yield from ways.open_user(sight, params["user"])
+        yield from steps.open_user(sight, params["user"])
         yield sight.click("button", "Block")
         yield sight.stop()
 

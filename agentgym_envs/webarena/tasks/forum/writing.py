@@ -9,12 +9,12 @@ from random import Random
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.state import Added, Updated
-from agentgym_envs.webarena.sites.forum.words import REPORTS
+from agentgym_envs.webarena.sites.forum.wordlists import REPORTS
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.forum import truth, ways
+from agentgym_envs.webarena.tasks.forum import queries, steps
+from agentgym_envs.webarena.tasks.forum.queries import ME, NOTES, ORIGIN, TEXTS, TITLES, ForumTemplate, asked
 from agentgym_envs.webarena.tasks.forum.reading import conversations, open_conversation
-from agentgym_envs.webarena.tasks.forum.truth import ME, NOTES, ORIGIN, TEXTS, TITLES, ForumTemplate, asked
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _OPEN = "NOT locked AND NOT veiled"
@@ -32,18 +32,18 @@ class CommentOn(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts that are open."""
-        return truth.with_each(asked(world, f"SELECT title FROM posts WHERE {_OPEN}"), rng, text=TEXTS)
+        return queries.with_each(asked(world, f"SELECT title FROM posts WHERE {_OPEN}"), rng, text=TEXTS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The comment, which the page shows."""
-        found = truth.post(world, params["title"])
+        found = queries.post(world, params["title"])
         page = PageHolds(f"{ORIGIN}/b/{found['board_name']}/{found['id']}?sort=new", includes=(params["text"],))
-        return [changed(truth.says_in(world, params["title"], params["text"]), free=NOTES), page]
+        return [changed(queries.says_in(world, params["title"], params["text"]), free=NOTES), page]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open it and write."""
-        yield from ways.open_post(sight, params["title"])
-        yield from ways.comment(sight, params["text"])
+        yield from steps.open_post(sight, params["title"])
+        yield from steps.comment(sight, params["text"])
         yield sight.stop()
 
 
@@ -63,26 +63,26 @@ class ReplyTo(ForumTemplate):
             SELECT title, author_name AS user FROM lone
             WHERE NOT locked AND author <> 1 AND comments BETWEEN 2 AND 14
         """
-        return truth.with_each(rng.sample(asked(world, query), 60), rng, text=TEXTS)
+        return queries.with_each(rng.sample(asked(world, query), 60), rng, text=TEXTS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A comment below that one."""
-        parent = truth.comment(world, params["title"], params["user"])["id"]
-        return [changed(truth.says_in(world, params["title"], params["text"], parent), free=NOTES)]
+        parent = queries.comment(world, params["title"], params["user"])["id"]
+        return [changed(queries.says_in(world, params["title"], params["text"], parent), free=NOTES)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Unfold the form of the comment."""
-        yield from ways.open_post(sight, params["title"])
-        yield from ways.to_comment(sight, params["user"])
-        yield from ways.unfold_in(sight, params["user"], "Reply")
+        yield from steps.open_post(sight, params["title"])
+        yield from steps.to_comment(sight, params["user"])
+        yield from steps.unfold_in(sight, params["user"], "Reply")
         yield sight.type(f"Your reply to {params['user']}", params["text"])
         yield sight.click_in(params["user"], "button", "Send reply")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Comment on the post."""
-        yield from ways.open_post(sight, params["title"])
-        yield from ways.comment(sight, params["text"])
+        yield from steps.open_post(sight, params["title"])
+        yield from steps.comment(sight, params["text"])
         yield sight.stop()
 
 
@@ -98,23 +98,23 @@ class SubmitText(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Any board."""
-        rows = [{"board": board} for board in truth.boards(world) for _ in range(2)]
-        return truth.with_each(rows, rng, title=TITLES, text=TEXTS)
+        rows = [{"board": board} for board in queries.boards(world) for _ in range(2)]
+        return queries.with_each(rows, rng, title=TITLES, text=TEXTS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The post, which the board shows."""
         page = PageHolds(f"{ORIGIN}/b/{params['board']}/new", includes=(params["title"],))
         return [changed(_posted(world, params, url=None, flair=None)), page]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from ways.open_board(sight, params["board"])
-        yield from ways.submit(sight, params["title"], params["text"])
+        yield from steps.open_board(sight, params["board"])
+        yield from steps.submit(sight, params["title"], params["text"])
         yield sight.stop()
 
 
 def _posted(world: World, params: Params, **more: object) -> Added:
-    row = {"board": truth.board(world, params["board"]), "author": ME, "title": params["title"]}
+    row = {"board": queries.board(world, params["board"]), "author": ME, "title": params["title"]}
     return Added("forum_posts", {**row, "body": params.get("text", ""), "deleted": 0, **more})
 
 
@@ -131,29 +131,29 @@ class SubmitLink(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Any board."""
-        rows = [{"board": board} for board in truth.boards(world) for _ in range(2)]
+        rows = [{"board": board} for board in queries.boards(world) for _ in range(2)]
         urls = [
             f"https://{host}/{year}/notes-{number}" for host in self._hosts for year, number in ((2025, 7), (2026, 3))
         ]
-        return truth.with_each(rows, rng, title=TITLES, url=urls)
+        return queries.with_each(rows, rng, title=TITLES, url=urls)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The post."""
         return [changed(_posted(world, params, url=params["url"], flair=None))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from ways.open_board(sight, params["board"])
+        yield from steps.open_board(sight, params["board"])
         yield sight.click("link", "Submit")
         yield sight.type("Title", params["title"])
         yield sight.type("URL", params["url"])
         yield sight.click("button", "Post")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Put the address into the text."""
-        yield from ways.open_board(sight, params["board"])
-        yield from ways.submit(sight, params["title"], params["url"])
+        yield from steps.open_board(sight, params["board"])
+        yield from steps.submit(sight, params["title"], params["url"])
         yield sight.stop()
 
 
@@ -170,24 +170,24 @@ class SubmitFlair(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Any board and any of its flairs."""
         query = "SELECT b.name AS board, f.name AS flair FROM forum_flairs f JOIN forum_boards b ON b.id = f.board"
-        return truth.with_each(asked(world, query), rng, title=TITLES, text=TEXTS)
+        return queries.with_each(asked(world, query), rng, title=TITLES, text=TEXTS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The post with the flair."""
         query = "SELECT id FROM forum_flairs WHERE board = ? AND name = ?"
-        flair = world.value(query, truth.board(world, params["board"]), params["flair"])
+        flair = world.value(query, queries.board(world, params["board"]), params["flair"])
         return [changed(_posted(world, params, url=None, flair=flair))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from ways.open_board(sight, params["board"])
-        yield from ways.submit(sight, params["title"], params["text"], flair=params["flair"])
+        yield from steps.open_board(sight, params["board"])
+        yield from steps.submit(sight, params["title"], params["text"], flair=params["flair"])
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Without the flair."""
-        yield from ways.open_board(sight, params["board"])
-        yield from ways.submit(sight, params["title"], params["text"])
+        yield from steps.open_board(sight, params["board"])
+        yield from steps.submit(sight, params["title"], params["text"])
         yield sight.stop()
 
 
@@ -227,7 +227,7 @@ class NewBoard(ForumTemplate):
         follower = Added("forum_subscriptions", {"board": number, "account": ME})
         return [changed(Added("forum_boards", {"id": number, **row}), moderator, follower)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Fill the form in."""
         yield sight.click("link", "Open a board")
         yield sight.type("Name", params["board"])
@@ -249,26 +249,26 @@ class SendMessage(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Anybody else."""
-        rows: list[dict[str, object]] = [{"user": name} for name in truth.others(world)]
-        return truth.with_each(rows, rng, subject=TITLES, text=TEXTS)
+        rows: list[dict[str, object]] = [{"user": name} for name in queries.others(world)]
+        return queries.with_each(rows, rng, subject=TITLES, text=TEXTS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A conversation with one message."""
         return [changed(*wrote_to(world, params["user"], params["subject"], params["text"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the list of messages."""
-        yield sight.click("link", ways.MESSAGES)
+        yield sight.click("link", steps.MESSAGES)
         yield sight.click("link", "New message")
         yield sight.type("To", params["user"])
-        yield from ways.write_message(sight, params["subject"], params["text"])
+        yield from steps.write_message(sight, params["subject"], params["text"])
         yield sight.stop()
 
 
 def wrote_to(world: World, user: str, subject: str, text: str) -> tuple[Added, Added]:
     """The rows of a message that opens a conversation."""
-    partner = truth.user(world, user)["id"]
-    opened = Added("forum_conversations", {"opener": ME, "partner": partner, "subject": subject})
+    partner = queries.user(world, user)["id"]
+    opened = Added("forum_conversations", {"provider": ME, "partner": partner, "subject": subject})
     return opened, Added("forum_messages", {"author": ME, "body": text})
 
 
@@ -288,13 +288,13 @@ class AnswerMessage(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A message; what there was is read."""
-        person = truth.user(world, params["user"])["id"]
-        number = world.value("SELECT id FROM forum_conversations WHERE ? IN (opener, partner)", person)
+        person = queries.user(world, params["user"])["id"]
+        number = world.value("SELECT id FROM forum_conversations WHERE ? IN (provider, partner)", person)
         query = "SELECT id FROM forum_messages WHERE conversation = ? AND author <> 1 AND unread = 1"
         read = [Updated("forum_messages", {"id": row[0]}, {"unread": 0}) for row in world.rows(query, number)]
         return [changed(Added("forum_messages", {"conversation": number, "author": ME, "body": params["text"]}), *read)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open the conversation."""
         yield from open_conversation(sight, params["user"])
         yield sight.type("Your answer", params["text"])
@@ -315,25 +315,25 @@ class Report(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts by others."""
         rows = asked(world, "SELECT title FROM posts WHERE author <> 1 AND pinned = 0")
-        return truth.with_each(rows, rng, reason=REPORTS)
+        return queries.with_each(rows, rng, reason=REPORTS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The report."""
-        number = truth.post(world, params["title"])["id"]
+        number = queries.post(world, params["title"])["id"]
         row = {"reporter": ME, "post": number, "comment": None, "reason": params["reason"], "resolved": 0}
         return [changed(Added("forum_reports", row))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open it and give the reason."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.click("link", "Report")
         yield sight.click("radio", params["reason"])
         yield sight.click("button", "Send report")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Give another reason."""
-        yield from ways.open_post(sight, params["title"])
+        yield from steps.open_post(sight, params["title"])
         yield sight.click("link", "Report")
         yield sight.click("radio", re.compile(rf"(?!{re.escape(params['reason'])}).*"))
         yield sight.click("button", "Send report")

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.tasks.maps import editing, facts, going, keeping, knowing, longer, near, noting
+from agentgym_envs.webarena.tasks.maps import (
+    edits,
+    lookups,
+    multi_step,
+    navigation,
+    nearby,
+    notes,
+    place_facts,
+    saved_lists,
+)
 from agentgym_envs.webarena.tasks.template import Template
 
 TEMPLATES: tuple[Template, ...] = (
-    *facts.TEMPLATES,
-    *knowing.TEMPLATES,
-    *going.TEMPLATES,
-    *near.TEMPLATES,
-    *noting.TEMPLATES,
-    *keeping.TEMPLATES,
-    *editing.TEMPLATES,
-    *longer.TEMPLATES,
+    *lookups.TEMPLATES,
+    *place_facts.TEMPLATES,
+    *navigation.TEMPLATES,
+    *nearby.TEMPLATES,
+    *notes.TEMPLATES,
+    *saved_lists.TEMPLATES,
+    *edits.TEMPLATES,
+    *multi_step.TEMPLATES,
 )

@@ -8,7 +8,7 @@ from agentgym_envs.webarena.tasks.shopping import (
     cart,
     catalogue,
     combined,
-    facts,
+    lookups,
     ordering,
     orders,
     reviews,
@@ -18,7 +18,7 @@ from agentgym_envs.webarena.tasks.template import Template
 TEMPLATES: tuple[Template, ...] = (
     *catalogue.TEMPLATES,
     *browsing.TEMPLATES,
-    *facts.TEMPLATES,
+    *lookups.TEMPLATES,
     *reviews.TEMPLATES,
     *orders.TEMPLATES,
     *cart.TEMPLATES,

@@ -10,15 +10,15 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.state import Added, Removed, Updated
 from agentgym_envs.webarena.sites.clock import day
-from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.shopping import steps, truth
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
 _WISHED = (
     "SELECT p.name AS product FROM shop_wishes w JOIN shop_products p ON p.id = w.product "
-    f"WHERE w.customer = {truth.ME} AND p.enabled ORDER BY w.id"
+    f"WHERE w.customer = {queries.ME} AND p.enabled ORDER BY w.id"
 )
 
 
@@ -40,10 +40,10 @@ class AddWish(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """One wish."""
-        values = {"customer": truth.ME, "product": truth.product_id(world, params["product"])}
+        values = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
         return [changed(Added("shop_wishes", values))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, open, save."""
         yield from steps.open_product(sight, params["product"])
         yield sight.click("button", "Add to Wish List")
@@ -67,10 +67,10 @@ class RemoveWish(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The wish is gone."""
-        where = {"customer": truth.ME, "product": truth.product_id(world, params["product"])}
+        where = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
         return [changed(Removed("shop_wishes", where))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """In the wish list."""
         yield sight.click("link", "My Wish List")
         yield sight.click_in(params["product"], "button", "Remove Item")
@@ -103,10 +103,10 @@ class CommentWish(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The wish has it."""
-        where = {"customer": truth.ME, "product": truth.product_id(world, params["product"])}
+        where = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
         return [changed(Updated("shop_wishes", where, {"comment": params["comment"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """In the wish list."""
         yield sight.click("link", "My Wish List")
         yield sight.type("Comment", params["comment"], enter=True, after=params["product"])
@@ -130,16 +130,16 @@ class AddAddress(Template):
         """Where other customers live."""
         rows = world.rows(
             "SELECT name, street, town, region, zip, phone FROM shop_addresses WHERE customer <> ? ORDER BY id LIMIT ?",
-            truth.ME,
+            queries.ME,
             60,
         )
         return map(dict, rows)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """One address."""
-        return [changed(Added("shop_addresses", {**params, "customer": truth.ME}))]
+        return [changed(Added("shop_addresses", {**params, "customer": queries.ME}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Fill in the form."""
         yield from steps.open_addresses(sight)
         yield from steps.add_address(sight, params)
@@ -159,7 +159,7 @@ class ChangePhone(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Each address, with some numbers."""
-        rows = world.rows("SELECT street FROM shop_addresses WHERE customer = ? ORDER BY id", truth.ME)
+        rows = world.rows("SELECT street FROM shop_addresses WHERE customer = ? ORDER BY id", queries.ME)
         return [
             {"street": row["street"], "phone": f"0{rng.randint(10, 99)} 555 {rng.randint(1000, 9999)}"}
             for row in rows
@@ -168,11 +168,11 @@ class ChangePhone(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The address has it, and the address book says so."""
-        where = {"customer": truth.ME, "street": params["street"]}
+        where = {"customer": queries.ME, "street": params["street"]}
         page = PageHolds(f"{ORIGINS['shop']}/account/addresses", "document.body.innerText", [params["phone"]])
         return [changed(Updated("shop_addresses", where, {"phone": params["phone"]})), page]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Edit it."""
         yield from steps.open_addresses(sight)
         yield sight.click_in(params["street"], "link", "Edit Address")
@@ -193,20 +193,20 @@ class Compare(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Pairs of products of a category, of which none is in the list."""
-        return truth.uncompared_pairs(world)
+        return queries.uncompared_pairs(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Two more in the list."""
-        return [changed(*truth.compared(world, params["one"], params["other"]))]
+        return [changed(*queries.compared(world, params["one"], params["other"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, open, add; twice."""
         for name in ("one", "other"):
             yield from steps.open_product(sight, params[name])
             yield sight.click("button", "Add to Compare")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """One of them only."""
         yield from steps.open_product(sight, params["one"])
         yield sight.click("button", "Add to Compare")
@@ -235,17 +235,17 @@ class Contact(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Every order, with something to say of it."""
-        said = ((row, rng.choice(self._SAID)) for row in truth.orders(world) if row["status"] == "complete")
+        said = ((row, rng.choice(self._SAID)) for row in queries.orders(world) if row["status"] == "complete")
         return [{"day": day(row["moment"]), "subject": subject, "text": text} for row, (subject, text) in said]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """One message, with the order's number."""
-        number = next(row["number"] for row in truth.orders(world) if day(row["moment"]) == params["day"])
-        values = {"customer": truth.ME, "subject": params["subject"], "order_number": number, "text": params["text"]}
-        person = world.rows("SELECT first || ' ' || last AS name, email FROM shop_customers WHERE id = ?", truth.ME)
+        number = next(row["number"] for row in queries.orders(world) if day(row["moment"]) == params["day"])
+        values = {"customer": queries.ME, "subject": params["subject"], "order_number": number, "text": params["text"]}
+        person = world.rows("SELECT first || ' ' || last AS name, email FROM shop_customers WHERE id = ?", queries.ME)
         return [changed(Added("shop_enquiries", {**values, **dict(person[0])}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Look the order up, and fill in the form."""
         order = yield from steps.find_order(sight, lambda order: order.day == params["day"])
         yield sight.click("link", "Contact Us")
@@ -270,13 +270,13 @@ class Subscribe(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Customers who never had it."""
         query = "SELECT email FROM shop_customers WHERE id <> ? AND email NOT IN (SELECT email FROM shop_subscribers)"
-        return map(dict, world.rows(query, truth.ME))
+        return map(dict, world.rows(query, queries.ME))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """One subscriber."""
         return [changed(Added("shop_subscribers", {"email": params["email"], "status": "subscribed"}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """By the form at the foot of the page."""
         yield sight.type("Sign up for our newsletter", params["email"], enter=True)
         yield sight.stop()

@@ -13,12 +13,12 @@ from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.network import Requested
 from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
-from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.shop.listing import SORTS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.shopping import steps, truth
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template
 
 _ENDS, _LIMITS = ("low", "high"), ("price_from", "price_to")
@@ -38,13 +38,13 @@ class OpenCategory(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """All categories of the second level."""
-        return truth.categories(world)
+        return queries.categories(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its page."""
-        return [EndsOn(truth.category_url(world, params["category"])), _only()]
+        return [EndsOn(queries.category_url(world, params["category"])), _only()]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Down the tree."""
         yield from steps.open_category(sight, params["department"], params["category"])
         yield sight.stop()
@@ -71,13 +71,13 @@ class SortedSearch(Template):
         query = urlencode({"q": params["words"], "sort": _ORDERS[params["order"]]})
         return [EndsOn(f"{ORIGINS['shop']}/search?{query}"), _only("q")]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, sort."""
         yield from steps.search(sight, params["words"])
         yield sight.choose("Sort By", params["order"])
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """As it comes."""
         yield from steps.search(sight, params["words"])
         yield sight.stop()
@@ -97,22 +97,22 @@ class Narrowed(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Values that some products of a category have, but not all."""
         orders = [text for text in _ORDERS if text.startswith("Price")]
-        return [{**row, "order": rng.choice(orders)} for row in truth.narrowings(world)]
+        return [{**row, "order": rng.choice(orders)} for row in queries.narrowings(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The list, with filter and order."""
         field = _field(params["attribute"])
         query = {field: params["value"], "sort": _ORDERS[params["order"]]}
-        return [EndsOn(f"{truth.category_url(world, params['category'])}?{urlencode(query)}"), _only(field)]
+        return [EndsOn(f"{queries.category_url(world, params['category'])}?{urlencode(query)}"), _only(field)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open, filter, sort."""
         yield from steps.open_category(sight, params["department"], params["category"])
         yield from steps.narrow(sight, params["attribute"], params["value"])
         yield sight.choose("Sort By", params["order"])
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Everything in the category, sorted."""
         yield from steps.open_category(sight, params["department"], params["category"])
         yield sight.choose("Sort By", params["order"])
@@ -133,19 +133,19 @@ class CountNarrowed(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Values that some products of a category have, but not all."""
-        return truth.narrowings(world)
+        return queries.narrowings(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Their number."""
-        return [says(truth.count_narrowed(world, params))]
+        return [says(queries.count_narrowed(world, params))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The filter says so."""
         yield from steps.open_category(sight, params["department"], params["category"])
         yield from steps.narrow(sight, params["attribute"], params["value"])
         yield sight.stop(steps.items(sight))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """How many there are altogether."""
         yield from steps.open_category(sight, params["department"], params["category"])
         yield sight.stop(steps.items(sight))
@@ -166,17 +166,17 @@ class OpenExtreme(Template):
         """Both ends of what each brand has, where no two cost the same."""
         return [
             {"brand": brand, "extreme": extreme}
-            for brand, prices in truth.brands(world).items()
+            for brand, prices in queries.brands(world).items()
             for extreme, end in (("cheapest", 0), ("most expensive", -1))
             if len(prices) > 3 and [price for price, _ in prices].count(prices[end][0]) == 1
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The product's page."""
-        _, slug = truth.brands(world)[params["brand"]][0 if params["extreme"] == "cheapest" else -1]
+        _, slug = queries.brands(world)[params["brand"]][0 if params["extreme"] == "cheapest" else -1]
         return [EndsOn(f"{ORIGINS['shop']}/product/{slug}")]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, sort, open the first."""
         yield from steps.search(sight, params["brand"])
         yield sight.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
@@ -208,13 +208,13 @@ class RatedReviews(Template):
         slug = world.value("SELECT slug FROM shop_products WHERE name = ?", params["product"])
         return [EndsOn(f"{ORIGINS['shop']}/product/{slug}/reviews?stars={params['stars']}"), _only("stars")]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, open, all reviews, filter."""
         yield from steps.open_reviews(sight, params["product"])
         yield sight.click("link", f"{params['stars']} stars")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """All reviews."""
         yield from steps.open_reviews(sight, params["product"])
         yield sight.stop()
@@ -235,7 +235,7 @@ class AdvancedSearch(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Brands and limits between which there are some products, but not all."""
         found = []
-        for brand, prices in truth.brands(world).items():
+        for brand, prices in queries.brands(world).items():
             low, high = rng.choice(((5, 40), (10, 50), (20, 80), (25, 100), (30, 150)))
             if 1 <= sum(100 * low <= price <= 100 * high for price, _ in prices) < len(prices):
                 found.append({"brand": brand, "low": low, "high": high})
@@ -248,7 +248,7 @@ class AdvancedSearch(Template):
         urls = [page + urlencode({"brand": params["brand"], **limit}) for limit in limits]
         return [EndsOn(OR.join(urls)), Requested(urls, method="GET", status=200), _only("brand", *_LIMITS)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Fill in the form."""
         yield sight.click("link", "Advanced Search")
         yield sight.type("Brand", params["brand"])

@@ -8,11 +8,11 @@ from random import Random
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.state import Removed, Updated
-from agentgym_envs.webarena.sites.kit.rendering import money
-from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.framework.rendering import money
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.shopping import steps, truth
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
 
@@ -29,14 +29,14 @@ class AddToCart(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products without options that are not in the cart."""
-        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} ORDER BY id")
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} ORDER BY id")
         return [{"product": row["name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A line of the cart."""
-        return [changed(truth.in_cart(world, params["product"]))]
+        return [changed(queries.in_cart(world, params["product"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, open, add."""
         yield from steps.open_product(sight, params["product"])
         yield sight.click("button", "Add to Cart")
@@ -56,17 +56,19 @@ class AddChosen(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products with options, a choice of each."""
-        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND NOT {truth.PLAIN} ORDER BY id")
+        rows = world.rows(
+            f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND NOT {queries.PLAIN} ORDER BY id"
+        )
         return [
-            {"product": row[0], "options": truth.some_options(world, rng, row[0]), "quantity": rng.randint(2, 5)}
+            {"product": row[0], "options": queries.some_options(world, rng, row[0]), "quantity": rng.randint(2, 5)}
             for row in rows
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A line of the cart."""
-        return [changed(truth.in_cart(world, params["product"], params["options"], params["quantity"]))]
+        return [changed(queries.in_cart(world, params["product"], params["options"], params["quantity"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, open, choose, add."""
         yield from steps.open_product(sight, params["product"])
         yield from steps.choose_all(sight, params["options"])
@@ -74,7 +76,7 @@ class AddChosen(Template):
         yield sight.click("button", "Add to Cart")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """One only."""
         yield from steps.open_product(sight, params["product"])
         yield from steps.choose_all(sight, params["options"])
@@ -100,18 +102,18 @@ class AddBothEnds(Template):
         able = {
             row[0]
             for row in world.rows(
-                f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} ORDER BY id"
+                f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} ORDER BY id"
             )
         }
-        ends = ((row, truth.by_price(world, row["category"])) for row in truth.categories(world))
+        ends = ((row, queries.by_price(world, row["category"])) for row in queries.categories(world))
         return [row for row, names in ends if names[0] in able and names[-1] in able]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Two lines of the cart."""
-        names = truth.by_price(world, params["category"])
-        return [changed(truth.in_cart(world, names[0]), truth.in_cart(world, names[-1]))]
+        names = queries.by_price(world, params["category"])
+        return [changed(queries.in_cart(world, names[0]), queries.in_cart(world, names[-1]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Sort the category by price, once each way."""
         for order in (steps.PRICE_UP, steps.PRICE_DOWN):
             yield from steps.open_category(sight, params["department"], params["category"])
@@ -136,17 +138,17 @@ class ChangeQuantity(Template):
         """Every line with some numbers that it does not have."""
         return [
             {"product": row["name"], "quantity": number}
-            for row in truth.cart_lines(world)
+            for row in queries.cart_lines(world)
             for number in range(1, 11)
             if row["quantity"] != number <= row["stock"]
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The line has that quantity."""
-        product = truth.product_id(world, params["product"])
+        product = queries.product_id(world, params["product"])
         return [changed(Updated("shop_cart_lines", {"product": product}, {"quantity": params["quantity"]}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """In the cart."""
         yield from steps.open_cart(sight)
         yield sight.type("Qty", str(params["quantity"]), enter=True, after=params["product"])
@@ -166,13 +168,13 @@ class RemoveFromCart(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Every line."""
-        return [{"product": row["name"]} for row in truth.cart_lines(world)]
+        return [{"product": row["name"]} for row in queries.cart_lines(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The line is gone."""
-        return [changed(Removed("shop_cart_lines", {"product": truth.product_id(world, params["product"])}))]
+        return [changed(Removed("shop_cart_lines", {"product": queries.product_id(world, params["product"])}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """In the cart."""
         yield from steps.open_cart(sight)
         yield sight.click_in(params["product"], "button", "Remove item")
@@ -192,23 +194,23 @@ class CartWithCoupon(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products without options, each with one of the coupons that the cart is worth."""
-        rules = [row for row in truth.rules(world, _worth(world)) if row["coupon"]]
-        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} ORDER BY id")
+        rules = [row for row in queries.rules(world, _worth(world)) if row["coupon"]]
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} ORDER BY id")
         return [{"product": row["name"], "coupon": rng.choice(rules)["coupon"]} for row in rows if rules]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The line, the code, and the discount in the cart."""
-        price = world.value(f"SELECT {truth.SOLD} FROM shop_products p WHERE name = ?", params["product"])
-        saved = money(truth.discount(world, _worth(world) + price, params["coupon"]))
+        price = world.value(f"SELECT {queries.SOLD} FROM shop_products p WHERE name = ?", params["product"])
+        saved = money(queries.discount(world, _worth(world) + price, params["coupon"]))
         return [
             changed(
-                truth.in_cart(world, params["product"]),
-                Updated("shop_carts", {"customer": truth.ME}, {"coupon": params["coupon"]}),
+                queries.in_cart(world, params["product"]),
+                Updated("shop_carts", {"customer": queries.ME}, {"coupon": params["coupon"]}),
             ),
             PageHolds(f"{ORIGINS['shop']}/cart", "document.body.innerText", [saved]),
         ]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, open, add, and in the cart the code."""
         yield from steps.open_product(sight, params["product"])
         yield sight.click("button", "Add to Cart")
@@ -230,24 +232,24 @@ class FromWishes(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Wishes for products without options."""
-        wished = f"SELECT product FROM shop_wishes WHERE customer = {truth.ME}"
+        wished = f"SELECT product FROM shop_wishes WHERE customer = {queries.ME}"
         rows = world.rows(
-            f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} AND id IN ({wished})"
+            f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} AND id IN ({wished})"
         )
         return [{"product": row["name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A line of the cart instead of the wish."""
-        where = {"customer": truth.ME, "product": truth.product_id(world, params["product"])}
-        return [changed(truth.in_cart(world, params["product"]), Removed("shop_wishes", where))]
+        where = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
+        return [changed(queries.in_cart(world, params["product"]), Removed("shop_wishes", where))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """By the wish list."""
         yield sight.click("link", "My Wish List")
         yield sight.click_in(params["product"], "button", "Add to Cart")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From its own page, so that it stays on the list."""
         yield from steps.open_product(sight, params["product"])
         yield sight.click("button", "Add to Cart")
@@ -256,7 +258,7 @@ class FromWishes(Template):
 
 def _worth(world: World) -> int:
     """What the goods in the cart cost at the beginning."""
-    return sum(line["price"] * line["quantity"] for line in truth.cart_lines(world))
+    return sum(line["price"] * line["quantity"] for line in queries.cart_lines(world))
 
 
 TEMPLATES = (

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
-from agentgym_envs.webarena.sites.kit.rendering import money
+from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.shopping import steps, truth
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template
 
 
@@ -34,12 +34,12 @@ class OfferPrice(Template):
         """The lower of the two prices."""
         return [says(money(world.value("SELECT special_price FROM shop_products WHERE name = ?", params["product"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, open, read."""
         yield from steps.open_product(sight, params["product"])
         yield sight.stop(steps.price(sight))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The price before."""
         yield from steps.open_product(sight, params["product"])
         yield sight.stop(steps.old_price(sight))
@@ -70,18 +70,18 @@ class Attribute(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The value, and none that another product has there or that this one has elsewhere."""
-        given = truth.product_id(world, params["product"]), params["attribute"]
+        given = queries.product_id(world, params["product"]), params["attribute"]
         value = world.value("SELECT value FROM shop_attributes WHERE product = ? AND name = ?", *given)
         query = "SELECT DISTINCT value FROM shop_attributes WHERE (product = ? OR name = ?) AND LENGTH(value) > 3"
         told = f"{params['product']} {params['attribute']}".lower()
         return [says(value, others=[row[0] for row in world.rows(query, *given) if row[0].lower() not in told])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, open, read."""
         yield from steps.open_product(sight, params["product"])
         yield sight.stop(steps.detail(sight, params["attribute"]))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """What stands there of the number instead."""
         yield from steps.open_product(sight, params["product"])
         yield sight.stop(steps.detail(sight, "SKU"))
@@ -100,16 +100,16 @@ class Extreme(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Both ends of every category."""
-        rows = truth.categories(world)
+        rows = queries.categories(world)
         return [{**row, "extreme": extreme} for row in rows for extreme in ("cheapest", "most expensive")]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its name; no two products of a category cost the same."""
-        names = truth.by_price(world, params["category"])
+        names = queries.by_price(world, params["category"])
         wanted = names[0] if params["extreme"] == "cheapest" else names[-1]
         return [says(wanted, others=names)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Sort the category by price; the first it is."""
         yield from steps.open_category(sight, params["department"], params["category"])
         yield sight.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
@@ -134,11 +134,11 @@ class BrandRange(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Both prices, and none between."""
-        query = f"SELECT {truth.SOLD} FROM shop_products p WHERE enabled AND brand = ? ORDER BY 1"
+        query = f"SELECT {queries.SOLD} FROM shop_products p WHERE enabled AND brand = ? ORDER BY 1"
         prices = [money(row[0]) for row in world.rows(query, params["brand"])]
         return [says(prices[0], prices[-1], others=prices)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Sort what is found by price, both ways."""
         yield from steps.search(sight, params["brand"])
         yield sight.choose("Sort By", steps.PRICE_UP)
@@ -160,7 +160,7 @@ class MostReviewed(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Categories that have one such product."""
-        return [row for row in truth.categories(world) if self._leads(world, row["category"])]
+        return [row for row in queries.categories(world) if self._leads(world, row["category"])]
 
     def _ranking(self, world: World, category: str) -> list[tuple[str, int]]:
         query = (
@@ -179,7 +179,7 @@ class MostReviewed(Template):
         names = [name for name, _ in self._ranking(world, params["category"])]
         return [says(names[0], others=names)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read the list, page by page."""
         yield from steps.open_category(sight, params["department"], params["category"])
         found = steps.listed(sight)

@@ -11,8 +11,8 @@ from agentgym_envs.webarena.evaluators.state import Added, Rows
 from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.shopping import ordering, reviews, steps, truth
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.shopping import ordering, queries, reviews, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
 _FOUR = ("one", "two", "three", "four")
@@ -34,7 +34,7 @@ class CheapestOfFour(Template):
         query = "SELECT name, price, {} AS sold FROM shop_products p WHERE enabled AND category = ? ORDER BY id"
         found = []
         for (category,) in world.rows("SELECT id FROM shop_categories WHERE parent IS NOT NULL ORDER BY id"):
-            rows = world.rows(query.format(truth.SOLD), category)
+            rows = world.rows(query.format(queries.SOLD), category)
             for _ in range(8):
                 four = rng.sample(rows, min(4, len(rows)))
                 if len(four) == 4 and min(four, key=lambda row: row["price"]) != min(four, key=lambda row: row["sold"]):
@@ -43,19 +43,19 @@ class CheapestOfFour(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The name of the one, and not of the others."""
-        query = f"SELECT name FROM shop_products p WHERE name IN (?, ?, ?, ?) ORDER BY {truth.SOLD}"
+        query = f"SELECT name FROM shop_products p WHERE name IN (?, ?, ?, ?) ORDER BY {queries.SOLD}"
         names = [row[0] for row in world.rows(query, *(params[place] for place in _FOUR))]
         return [says(names[0], others=names)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Look at all four."""
         yield sight.stop(min((yield from self._prices(sight, params)))[1])
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The most expensive one."""
         yield sight.stop(max((yield from self._prices(sight, params)))[1])
 
-    def _prices(self, sight: Sight, params: Params) -> steps.Steps[list[tuple[int, str]]]:
+    def _prices(self, sight: PageReader, params: Params) -> steps.Steps[list[tuple[int, str]]]:
         prices = []
         for place in _FOUR:
             yield from steps.open_product(sight, params[place])
@@ -76,7 +76,7 @@ class AddThree(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products without options, by threes."""
-        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} ORDER BY id")
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} ORDER BY id")
         names = [row["name"] for row in rows]
         rng.shuffle(names)
         threes = zip(names[::3], names[1::3], names[2::3], strict=False)
@@ -84,16 +84,16 @@ class AddThree(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Three lines of the cart."""
-        return [changed(*(truth.in_cart(world, params[place]) for place in _FOUR[:3]))]
+        return [changed(*(queries.in_cart(world, params[place]) for place in _FOUR[:3]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """One after the other."""
         for place in _FOUR[:3]:
             yield from steps.open_product(sight, params[place])
             yield sight.click("button", "Add to Cart")
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Two of them only."""
         for place in _FOUR[:2]:
             yield from steps.open_product(sight, params[place])
@@ -114,26 +114,26 @@ class CompareOnly(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Pairs of products of a category, of which none is in the list."""
-        return truth.uncompared_pairs(world)
+        return queries.uncompared_pairs(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """These two are in the list."""
-        wanted = [(truth.ME, truth.product_id(world, params[name])) for name in ("one", "other")]
+        wanted = [(queries.ME, queries.product_id(world, params[name])) for name in ("one", "other")]
         rows = Rows("SELECT customer, product FROM shop_compares", wanted)
         return [changed(free=["shop_compares"]), rows]  # the new rows may get the numbers of those from before
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Clear the list, then fill it."""
         yield sight.click("link", re.compile(r"Compare Products \(\d+\)"))
         yield sight.click("button", "Clear All")
         yield from _compare(sight, params)
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Without clearing it."""
         yield from _compare(sight, params)
 
 
-def _compare(sight: Sight, params: Params) -> Iterator[str]:
+def _compare(sight: PageReader, params: Params) -> Iterator[str]:
     for name in ("one", "other"):
         yield from steps.open_product(sight, params[name])
         yield sight.click("button", "Add to Compare")
@@ -157,16 +157,16 @@ class WishNarrowed(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Values that some products of a category have, but not all, of which the cheapest is no wish yet."""
-        wished = {row[0] for row in world.rows("SELECT product FROM shop_wishes WHERE customer = ?", truth.ME)}
-        kept = (row for row in truth.narrowings(world) if truth.cheapest_narrowed(world, row) not in wished)
+        wished = {row[0] for row in world.rows("SELECT product FROM shop_wishes WHERE customer = ?", queries.ME)}
+        kept = (row for row in queries.narrowings(world) if queries.cheapest_narrowed(world, row) not in wished)
         return [{**row, "comment": rng.choice(self._SAID)} for row in kept]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """One wish, with its comment."""
-        values = {"product": truth.cheapest_narrowed(world, params), "comment": params["comment"]}
-        return [changed(Added("shop_wishes", {"customer": truth.ME, **values}))]
+        values = {"product": queries.cheapest_narrowed(world, params), "comment": params["comment"]}
+        return [changed(Added("shop_wishes", {"customer": queries.ME, **values}))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Narrow the category down, sort it, take the first."""
         yield from steps.open_category(sight, params["department"], params["category"])
         yield from steps.narrow(sight, params["attribute"], params["value"])
@@ -177,7 +177,7 @@ class WishNarrowed(Template):
         yield sight.type("Comment", params["comment"], enter=True, after=product)
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The dearest one."""
         yield from steps.open_category(sight, params["department"], params["category"])
         yield from steps.narrow(sight, params["attribute"], params["value"])
@@ -212,7 +212,7 @@ class ReviewBought(Template):
             "JOIN shop_products p ON p.id = l.product WHERE o.customer = ? AND o.status = 'complete' AND p.enabled "
             "AND l.product NOT IN (SELECT product FROM shop_reviews WHERE customer = o.customer) "
             "GROUP BY o.id HAVING (SELECT COUNT(*) FROM shop_order_lines m WHERE m.order_id = o.id) = 1 ORDER BY o.id",
-            truth.ME,
+            queries.ME,
         )
         return {day(row["moment"]): row["product"] for row in rows}
 
@@ -220,7 +220,7 @@ class ReviewBought(Template):
         """One review, of the customer."""
         return [changed(reviews.written(self._bought(world)[params["day"]], params))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """From the order to the product, and there the form."""
         yield from steps.open_order(sight, lambda order: order.day == params["day"])
         yield sight.click("link", re.compile(".*"), after="Subtotal")
@@ -249,10 +249,10 @@ class ReorderAndBuy(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """An order of all that."""
-        more = truth.order_lines(world, params["number"])
-        return [changed(*ordering.ordered(world, [*truth.cart_lines(world), *more], params, new=len(more)))]
+        more = queries.order_lines(world, params["number"])
+        return [changed(*ordering.ordered(world, [*queries.cart_lines(world), *more], params, new=len(more)))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Fill the cart, then two steps."""
         order = yield from steps.find_order(sight, lambda order: order.number == params["number"])
         yield sight.click_in(order.number, "button", "Reorder")

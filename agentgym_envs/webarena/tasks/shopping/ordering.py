@@ -11,8 +11,8 @@ from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Up
 from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_METHODS
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.shopping import steps, truth
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
 
@@ -32,7 +32,7 @@ class Checkout(Template):
         """All ways to have it sent and to pay."""
         streets = [
             row["street"]
-            for row in world.rows("SELECT street FROM shop_addresses WHERE customer = ? ORDER BY id", truth.ME)
+            for row in world.rows("SELECT street FROM shop_addresses WHERE customer = ? ORDER BY id", queries.ME)
         ]
         return [
             {"street": street, "shipping": shipping, "payment": payment}
@@ -43,9 +43,9 @@ class Checkout(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """An order of all lines of the cart, which is empty afterwards."""
-        return [changed(*ordered(world, truth.cart_lines(world), params))]
+        return [changed(*ordered(world, queries.cart_lines(world), params))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Two steps."""
         yield from steps.open_cart(sight)
         yield from steps.check_out(sight, params)
@@ -67,19 +67,18 @@ class AddAndCheckout(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products without options, and a way to have them sent."""
-        rows = world.rows(f"SELECT name FROM shop_products p WHERE {truth.ADDABLE} AND {truth.PLAIN} ORDER BY id")
+        rows = world.rows(f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} ORDER BY id")
         ways = list(Checkout().instances(world, rng))
         return [{**rng.choice(ways), "product": row["name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """An order of all that, and of the product."""
-        query = (
-            f"SELECT id AS product, name, sku, '' AS options, {truth.SOLD} AS price, 1 AS quantity FROM shop_products p"
-        )
+        columns = f"id AS product, name, sku, '' AS options, {queries.SOLD} AS price, 1 AS quantity"
+        query = f"SELECT {columns} FROM shop_products p"
         more = dict(world.rows(f"{query} WHERE name = ?", params["product"])[0])
-        return [changed(*ordered(world, [*truth.cart_lines(world), more], params, new=1))]
+        return [changed(*ordered(world, [*queries.cart_lines(world), more], params, new=1))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Search, open, add, order."""
         yield from steps.open_product(sight, params["product"])
         yield sight.click("button", "Add to Cart")
@@ -91,15 +90,15 @@ class AddAndCheckout(Template):
 def ordered(world: World, lines: Sequence[Any], params: Params, new: int = 0) -> Iterator[Expected]:
     """What an order of these lines changes, of which the last `new` were not in the cart at the beginning."""
     subtotal = sum(line["price"] * line["quantity"] for line in lines)
-    values = {"customer": truth.ME, "status": "pending", "coupon": "", "discount": truth.discount(world, subtotal)}
+    values = {"customer": queries.ME, "status": "pending", "coupon": "", "discount": queries.discount(world, subtotal)}
     values |= {"shipping_method": params["shipping"], "payment_method": params["payment"]}
     yield Added("shop_orders", {**values, "subtotal": subtotal})
-    for rule in truth.rules(world, subtotal):
+    for rule in queries.rules(world, subtotal):
         if not rule["coupon"]:
             yield Updated("shop_rules", {"id": rule["id"]}, {"used": rule["used"] + 1})
     place = "SELECT name, street, town, region, zip, phone FROM shop_addresses a WHERE customer = ? AND"
-    bill = world.rows(f"{place} id = (SELECT address FROM shop_customers c WHERE c.id = a.customer)", truth.ME)
-    goes = world.rows(f"{place} street = ?", truth.ME, params["street"])
+    bill = world.rows(f"{place} id = (SELECT address FROM shop_customers c WHERE c.id = a.customer)", queries.ME)
+    goes = world.rows(f"{place} street = ?", queries.ME, params["street"])
     yield Added("shop_order_addresses", {**dict(goes[0]), "kind": "shipping"})
     yield Added("shop_order_addresses", {**dict(bill[0]), "kind": "billing"})
     for place_of, line in enumerate(lines, 1):
@@ -124,22 +123,22 @@ class Reorder(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Orders of which everything can be had, and of which nothing is in the cart."""
-        inside = {line["product"] for line in truth.cart_lines(world)}
+        inside = {line["product"] for line in queries.cart_lines(world)}
         return [
             {"number": row["number"]}
-            for row in truth.orders(world)
+            for row in queries.orders(world)
             if all(
                 line["enabled"] and line["stock"] >= line["quantity"] and line["product"] not in inside
-                for line in truth.order_lines(world, row["number"])
+                for line in queries.order_lines(world, row["number"])
             )
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A line of the cart for each of the order."""
-        lines = truth.order_lines(world, params["number"])
-        return [changed(*(truth.in_cart(world, line["name"], line["options"], line["quantity"]) for line in lines))]
+        lines = queries.order_lines(world, params["number"])
+        return [changed(*(queries.in_cart(world, line["name"], line["options"], line["quantity"]) for line in lines))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """By the button."""
         yield from steps.open_order(sight, lambda order: order.number == params["number"])
         yield sight.click("button", "Reorder")
@@ -159,24 +158,24 @@ class CancelOrder(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Pending orders."""
-        return [{"day": day(row["moment"])} for row in truth.orders(world) if row["status"] == "pending"]
+        return [{"day": day(row["moment"])} for row in queries.orders(world) if row["status"] == "pending"]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It is canceled, and what it held is in stock again."""
-        order = next(row for row in truth.orders(world) if day(row["moment"]) == params["day"])
+        order = next(row for row in queries.orders(world) if day(row["moment"]) == params["day"])
         changes: list[Expected] = [Updated("shop_orders", {"number": order["number"]}, {"status": "canceled"})]
-        for line in truth.order_lines(world, order["number"]):
+        for line in queries.order_lines(world, order["number"]):
             stock = line["stock"] + line["quantity"]
             changes.append(Updated("shop_products", {"id": line["product"]}, {"stock": stock}))
         return [changed(*changes)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """By the button on its page."""
         yield from steps.open_order(sight, lambda order: order.day == params["day"])
         yield from steps.cancel(sight)
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Order it again instead."""
         yield from steps.open_order(sight, lambda order: order.day == params["day"])
         yield sight.click("button", "Reorder")

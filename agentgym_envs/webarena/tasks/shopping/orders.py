@@ -11,17 +11,17 @@ from agentgym_envs.webarena.actions import GoBack, write
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.clock import day
-from agentgym_envs.webarena.sites.kit.rendering import money
-from agentgym_envs.webarena.sites.kit.site import ORIGINS
+from agentgym_envs.webarena.sites.framework.rendering import money
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.shopping import steps, truth
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template
 
 _LINES = (
     "FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id "
-    f"WHERE o.customer = {truth.ME} AND o.status <> 'canceled'"
+    f"WHERE o.customer = {queries.ME} AND o.status <> 'canceled'"
 )
 
 
@@ -38,18 +38,18 @@ class OrderTotal(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """All of the customer's orders."""
-        return [{"number": row["number"]} for row in truth.orders(world)]
+        return [{"number": row["number"]} for row in queries.orders(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The amount."""
         return [says(money(world.value("SELECT total FROM shop_orders WHERE number = ?", params["number"])))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Find it in the list of orders."""
         order = yield from steps.find_order(sight, lambda order: order.number == params["number"])
         yield sight.stop(order.total)
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The goods alone, without tax."""
         yield from steps.open_order(sight, lambda order: order.number == params["number"])
         yield sight.stop(sight.value("Subtotal"))
@@ -69,9 +69,9 @@ class OrderOfStatus(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Every status, and which of its orders."""
-        counts = Counter(row["status"] for row in truth.orders(world))
+        counts = Counter(row["status"] for row in queries.orders(world))
         return [
-            {"status": truth.status(status), "which": which}
+            {"status": queries.status(status), "which": which}
             for status, count in counts.items()
             for which in self._WHICH
             if which == "latest" or count > 2
@@ -79,17 +79,17 @@ class OrderOfStatus(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its number, and no other order's."""
-        rows = truth.orders(world)
-        found = [row["number"] for row in rows if truth.status(row["status"]) == params["status"]]
+        rows = queries.orders(world)
+        found = [row["number"] for row in rows if queries.status(row["status"]) == params["status"]]
         wanted = self._pick(found, params)
         return [says(wanted, others=[row["number"] for row in rows])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read the list of orders."""
         found = yield from steps.all_orders(sight)
         yield sight.stop(self._pick([order.number for order in found if order.status == params["status"]], params))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The latest of another status."""
         found = yield from steps.all_orders(sight)
         yield sight.stop(next(order.number for order in found if order.status != params["status"]))
@@ -112,24 +112,24 @@ class CountOrders(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Years and months with two orders at least, not all of one status."""
         found = []
-        for time in truth.times(world):
-            rows = truth.orders(world, time)
+        for time in queries.times(world):
+            rows = queries.orders(world, time)
             counts = Counter(row["status"] for row in rows)
-            found += [{"time": time, "status": truth.status(one)} for one in counts if 1 <= counts[one] < len(rows)]
+            found += [{"time": time, "status": queries.status(one)} for one in counts if 1 <= counts[one] < len(rows)]
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The number."""
-        rows = truth.orders(world, params["time"])
-        return [says(sum(truth.status(row["status"]) == params["status"] for row in rows))]
+        rows = queries.orders(world, params["time"])
+        return [says(sum(queries.status(row["status"]) == params["status"] for row in rows))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read the list of orders."""
         found = yield from steps.all_orders(sight)
         chosen = [order for order in found if steps.within(order.day, params["time"])]
         yield sight.stop(sum(order.status == params["status"] for order in chosen))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """All of them, whatever their status."""
         found = yield from steps.all_orders(sight)
         yield sight.stop(sum(steps.within(order.day, params["time"]) for order in found))
@@ -150,30 +150,30 @@ class Spent(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of two to four months with two to eight orders that count."""
-        months = [time for time in reversed(truth.times(world)) if len(time) > 4]
+        months = [time for time in reversed(queries.times(world)) if len(time) > 4]
         spans = ((months[start : start + size]) for size in (2, 3, 4) for start in range(len(months) - size + 1))
         kept = (span for span in spans if 2 <= len(self._totals(world, span)) <= 8)
         return [{"first": span[0], "last": span[-1]} for span in kept]
 
     def _totals(self, world: World, months: Sequence[str]) -> list[int]:
-        rows = (row for time in months for row in truth.orders(world, time))
+        rows = (row for time in months for row in queries.orders(world, time))
         return [row["total"] for row in rows if row["status"] != "canceled"]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The sum."""
         return [says(money(sum(self._totals(world, steps.months(params["first"], params["last"])))))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read the list of orders."""
         found = yield from self._meant(sight, params)
         yield sight.stop(money(sum(steps.cents(order.total) for order in found if order.status != "Canceled")))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The last of them alone."""
         found = yield from self._meant(sight, params)
         yield sight.stop(next(order.total for order in found if order.status != "Canceled"))
 
-    def _meant(self, sight: Sight, params: Params) -> steps.Steps[list[steps.Order]]:
+    def _meant(self, sight: PageReader, params: Params) -> steps.Steps[list[steps.Order]]:
         every = yield from steps.all_orders(sight)
         months = steps.months(params["first"], params["last"])
         return [order for order in every if any(steps.within(order.day, time) for time in months)]
@@ -198,7 +198,7 @@ class Tracking(Template):
         rows = world.rows(
             "SELECT o.moment, t.number FROM shop_orders o JOIN shop_shipments s ON s.order_id = o.id "
             "JOIN shop_tracks t ON t.shipment = s.id WHERE o.customer = ?",
-            truth.ME,
+            queries.ME,
         )
         return {day(row["moment"]): row["number"] for row in rows}
 
@@ -207,7 +207,7 @@ class Tracking(Template):
         tracks = self._tracks(world)
         return [says(tracks[params["day"]], others=list(tracks.values()))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open the order."""
         yield from steps.open_order(sight, lambda order: order.day == params["day"])
         yield sight.stop(steps.tracking(sight))
@@ -230,7 +230,7 @@ class ChosenOption(Template):
         return [
             {"product": row["name"], "day": day(row["moment"]), "option": option}
             for row in rows
-            for option, value in truth.options(row["options"]).items()
+            for option, value in queries.options(row["options"]).items()
             if len(value) > 1
             and not any(value in other != value for other in self._offered(world, row["name"], option))
         ]
@@ -238,21 +238,21 @@ class ChosenOption(Template):
     def _offered(self, world: World, product: str, option: str) -> list[str]:
         """What can be chosen, without single letters, which a sentence may hold by chance ("it's")."""
         query = "SELECT value FROM shop_options WHERE product = ? AND LOWER(name) = ? AND LENGTH(value) > 1"
-        return [row["value"] for row in world.rows(query, truth.product_id(world, product), option)]
+        return [row["value"] for row in world.rows(query, queries.product_id(world, product), option)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The value, and no other that the product has now."""
         rows = world.rows(f"SELECT o.moment, l.options {_LINES} AND l.name = ?", params["product"])
         options = next(row["options"] for row in rows if day(row["moment"]) == params["day"])
         others = self._offered(world, params["product"], params["option"])
-        return [says(truth.options(options)[params["option"]], others=others)]
+        return [says(queries.options(options)[params["option"]], others=others)]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open the order."""
         yield from steps.open_order(sight, lambda order: order.day == params["day"])
         yield sight.stop(steps.bought(sight, params["product"])[params["option"]])
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """When it was ordered."""
         yield from steps.open_order(sight, lambda order: order.day == params["day"])
         yield sight.stop(params["day"])
@@ -273,16 +273,16 @@ class OpenOrder(Template):
         """What was bought once, in months of two or three orders."""
         rows = world.rows(f"SELECT o.moment, l.name {_LINES}")
         counts = Counter(row["name"] for row in rows)
-        crowd = Counter(truth.month(row["moment"]) for row in truth.orders(world))
-        kept = [row for row in rows if counts[row["name"]] == 1 and 2 <= crowd[truth.month(row["moment"])] <= 3]
-        return [{"product": row["name"], "month": truth.month(row["moment"])} for row in kept]
+        crowd = Counter(queries.month(row["moment"]) for row in queries.orders(world))
+        kept = [row for row in rows if counts[row["name"]] == 1 and 2 <= crowd[queries.month(row["moment"])] <= 3]
+        return [{"product": row["name"], "month": queries.month(row["moment"])} for row in kept]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The order's page."""
         number = world.value(f"SELECT o.number {_LINES} AND l.name = ?", params["product"])
         return [EndsOn(f"{ORIGINS['shop']}/account/orders/{number}")]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Open the orders of that month, until one has it."""
         first = yield from steps.find_order(sight, lambda order: steps.within(order.day, params["month"]))
         number = first.number
@@ -294,7 +294,7 @@ class OpenOrder(Template):
             number = yield from steps.next_order(sight, number)
         yield sight.stop()
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The list of orders, without opening one."""
         yield from steps.all_orders(sight)
         yield sight.stop()

@@ -11,8 +11,8 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.shopping import steps, truth
-from agentgym_envs.webarena.tasks.sight import Sight
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
 _REVIEWS = "FROM shop_reviews r JOIN shop_products p ON p.id = r.product WHERE r.status = 'approved' AND p.enabled"
@@ -53,12 +53,12 @@ class CountStars(Template):
         query = f"SELECT COUNT(*) {_REVIEWS} AND p.name = ? AND r.rating = ?"
         return [says(world.value(query, params["product"], params["stars"]))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read the reviews, page by page."""
         found = yield from steps.all_reviews(sight, params["product"])
         yield sight.stop(sum(review.stars == params["stars"] for review in found))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """All reviews, whatever their stars."""
         found = yield from steps.all_reviews(sight, params["product"])
         yield sight.stop(len(found))
@@ -95,12 +95,12 @@ class Discontent(Template):
         low = [row["nickname"] for row in rows if row["rating"] <= params["stars"]]
         return [says(*low, others=[row["nickname"] for row in rows])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read the reviews, page by page."""
         found = yield from steps.all_reviews(sight, params["product"])
         yield sight.stop(", ".join(review.nickname for review in found if review.stars <= params["stars"]))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Everybody who wrote a review."""
         found = yield from steps.all_reviews(sight, params["product"])
         yield sight.stop(", ".join(review.nickname for review in found))
@@ -134,12 +134,12 @@ class ReviewTitle(Template):
         wanted = next(row["title"] for row in rows if row["nickname"] == params["nickname"])
         return [says(wanted, others=[row["title"] for row in rows])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Read the reviews, page by page."""
         found = yield from steps.all_reviews(sight, params["product"])
         yield sight.stop(next(review.title for review in found if review.nickname == params["nickname"]))
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Somebody else's."""
         found = yield from steps.all_reviews(sight, params["product"])
         yield sight.stop(next(review.title for review in found if review.nickname != params["nickname"]))
@@ -168,15 +168,15 @@ class MoreReviews(Template):
         wanted, other = (row[0] for row in world.rows(query, params["one"], params["other"]))
         return [says(wanted, others=[other])]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Look at both."""
         yield sight.stop(max((yield from self._counts(sight, params)))[1])
 
-    def wrong(self, sight: Sight, params: Params) -> Iterator[str]:
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
         """The one with fewer."""
         yield sight.stop(min((yield from self._counts(sight, params)))[1])
 
-    def _counts(self, sight: Sight, params: Params) -> steps.Steps[list[tuple[int, str]]]:
+    def _counts(self, sight: PageReader, params: Params) -> steps.Steps[list[tuple[int, str]]]:
         counts = []
         for name in (params["one"], params["other"]):
             yield from steps.open_product(sight, name)
@@ -200,15 +200,15 @@ class WriteReview(Template):
         rows = world.rows(
             "SELECT name FROM shop_products WHERE enabled AND id NOT IN "
             "(SELECT product FROM shop_reviews WHERE customer = ?) ORDER BY id",
-            truth.ME,
+            queries.ME,
         )
         return [{"product": row[0], **something_said(rng)} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """One review, of the customer."""
-        return [changed(written(truth.product_id(world, params["product"]), params))]
+        return [changed(written(queries.product_id(world, params["product"]), params))]
 
-    def oracle(self, sight: Sight, params: Params) -> Iterator[str]:
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
         """Fill in the form."""
         yield from steps.open_product(sight, params["product"])
         yield from steps.write_review(sight, params)
@@ -229,7 +229,7 @@ def something_said(rng: Random) -> dict[str, Any]:
 def written(product: int, params: Params) -> Added:
     """The customer's review of a product."""
     told = {"nickname": params["nickname"], "rating": params["stars"], "title": params["title"], "text": params["text"]}
-    return Added("shop_reviews", {"product": product, "customer": truth.ME, **told})
+    return Added("shop_reviews", {"product": product, "customer": queries.ME, **told})
 
 
 TEMPLATES = (CountStars(), Discontent(), ReviewTitle(), MoreReviews(), WriteReview())

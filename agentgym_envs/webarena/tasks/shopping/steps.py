@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.webarena.tasks.shopping.truth import options
-from agentgym_envs.webarena.tasks.sight import Sight, texts_of
+from agentgym_envs.webarena.tasks.page_reader import PageReader, texts_of
+from agentgym_envs.webarena.tasks.shopping.queries import options
 from agentgym_envs.webarena.tasks.template import Params
 
 _T = TypeVar("_T")
@@ -49,56 +49,56 @@ def cents(amount: str) -> int:
     return int(re.sub(r"[$,.]", "", amount))
 
 
-def search(sight: Sight, words: str) -> Iterator[str]:
+def search(sight: PageReader, words: str) -> Iterator[str]:
     """Search the shop."""
     yield sight.type("Search", words, enter=True)
 
 
-def open_product(sight: Sight, name: str) -> Iterator[str]:
+def open_product(sight: PageReader, name: str) -> Iterator[str]:
     """Search for a product and open its page."""
     yield from search(sight, name)
     yield sight.click("link", name)
 
 
-def open_category(sight: Sight, department: str, category: str) -> Iterator[str]:
+def open_category(sight: PageReader, department: str, category: str) -> Iterator[str]:
     """Open a department's menu and choose a category."""
     yield from sight.unfold(department)
     yield sight.click("link", category)
 
 
-def narrow(sight: Sight, attribute: str, value: str) -> Iterator[str]:
+def narrow(sight: PageReader, attribute: str, value: str) -> Iterator[str]:
     """Open a filter of a list and choose a value."""
     yield from sight.unfold(attribute, after="Shop By")
     yield sight.click("link", value, after="Shop By")
 
 
-def price(sight: Sight) -> str:
+def price(sight: PageReader) -> str:
     """What the product on the page is sold for."""
     return _first(element.name for element in sight.behind("Breadcrumbs") if _AMOUNT.fullmatch(element.name))
 
 
-def old_price(sight: Sight) -> str:
+def old_price(sight: PageReader) -> str:
     """What the product on the page was sold for before it was on offer."""
     return sight.value("instead of")
 
 
-def detail(sight: Sight, name: str) -> str:
+def detail(sight: PageReader, name: str) -> str:
     """What is said of the product on the page under a name."""
     return sight.value(name) if sight.has("rowheader", name) else _first(sight.search(rf"{name}: (.+)"))
 
 
-def review_count(sight: Sight) -> int:
+def review_count(sight: PageReader) -> int:
     """How many reviews the product on the page has."""
     found = sight.all("link", re.compile(r"[\d,]+ Reviews?"))
     return int(found[0].name.split()[0]) if found else 0
 
 
-def items(sight: Sight) -> int:
+def items(sight: PageReader) -> int:
     """How many products a list has, on all of its pages."""
     return int(sight.search(r"^(?:Items \d+-\d+ of )?(\d+)(?: Items?)?$")[0])
 
 
-def listed(sight: Sight) -> list[Product]:
+def listed(sight: PageReader) -> list[Product]:
     """The products of the list on the page."""
     return [_product(texts_of(line)) for line in sight.lines("article")]
 
@@ -108,13 +108,13 @@ def _product(texts: list[str]) -> Product:
     return Product(texts[0], _first(text for text in texts if _AMOUNT.fullmatch(text)), sum(counts))
 
 
-def open_reviews(sight: Sight, product: str) -> Iterator[str]:
+def open_reviews(sight: PageReader, product: str) -> Iterator[str]:
     """Open all reviews of a product."""
     yield from open_product(sight, product)
     yield sight.click("link", re.compile(r"\d+ Reviews?"))
 
 
-def all_reviews(sight: Sight, product: str) -> Steps[list[Review]]:
+def all_reviews(sight: PageReader, product: str) -> Steps[list[Review]]:
     """Read all reviews of a product, page by page."""
     yield from open_reviews(sight, product)
     found = _reviews(sight)
@@ -124,7 +124,7 @@ def all_reviews(sight: Sight, product: str) -> Steps[list[Review]]:
     return found
 
 
-def _reviews(sight: Sight) -> list[Review]:
+def _reviews(sight: PageReader) -> list[Review]:
     return [_review(texts_of(line)) for line in sight.lines("article")]
 
 
@@ -133,7 +133,7 @@ def _review(texts: list[str]) -> Review:
     return Review(title, by.removeprefix("by ").rsplit(", ", 2)[0], int(stars.removeprefix("Rating: ")[0]))
 
 
-def write_review(sight: Sight, params: Params) -> Iterator[str]:
+def write_review(sight: PageReader, params: Params) -> Iterator[str]:
     """Write a review of the product on the page."""
     yield sight.click("link", re.compile("Add Your Review|Be the first .*"))
     yield sight.click("radio", re.compile(rf"{params['stars']} stars?"))
@@ -143,7 +143,7 @@ def write_review(sight: Sight, params: Params) -> Iterator[str]:
     yield sight.click("button", "Submit Review")
 
 
-def all_orders(sight: Sight, status: str = "") -> Steps[list[Order]]:
+def all_orders(sight: PageReader, status: str = "") -> Steps[list[Order]]:
     """Read the list of orders, all pages; of one status only if it is given."""
     yield sight.click("link", "My Orders")
     if status:
@@ -155,7 +155,7 @@ def all_orders(sight: Sight, status: str = "") -> Steps[list[Order]]:
     return found
 
 
-def find_order(sight: Sight, fits: Callable[[Order], bool]) -> Steps[Order]:
+def find_order(sight: PageReader, fits: Callable[[Order], bool]) -> Steps[Order]:
     """Go through the list of orders until there is one that fits."""
     yield sight.click("link", "My Orders")
     while not any(map(fits, _orders(sight))):
@@ -163,7 +163,7 @@ def find_order(sight: Sight, fits: Callable[[Order], bool]) -> Steps[Order]:
     return _first(filter(fits, _orders(sight)))
 
 
-def next_order(sight: Sight, number: str) -> Steps[str]:
+def next_order(sight: PageReader, number: str) -> Steps[str]:
     """The number of the order that comes after another, which is in the list on the page."""
     numbers = [order.number for order in _orders(sight)]
     place = numbers.index(number) + 1
@@ -173,14 +173,14 @@ def next_order(sight: Sight, number: str) -> Steps[str]:
     return _orders(sight)[0].number
 
 
-def open_order(sight: Sight, fits: Callable[[Order], bool]) -> Steps[Order]:
+def open_order(sight: PageReader, fits: Callable[[Order], bool]) -> Steps[Order]:
     """Open the first order in the list that fits."""
     order = yield from find_order(sight, fits)
     yield sight.click_in(order.number, "link", "View Order")
     return order
 
 
-def _orders(sight: Sight) -> list[Order]:
+def _orders(sight: PageReader) -> list[Order]:
     return [Order(row["Order #"], row["Date"], row["Order Total"], row["Status"]) for row in sight.table()]
 
 
@@ -196,40 +196,40 @@ def months(first: str, last: str) -> list[str]:
     return [f"{datetime.date(number // 12, number % 12 + 1, 1):%B %Y}" for number in span]
 
 
-def tracking(sight: Sight) -> str:
+def tracking(sight: PageReader) -> str:
     """The tracking number on an order's page."""
     return sight.search(r"Tracking number: .*?(\d+)$")[0]
 
 
-def bought(sight: Sight, product: str) -> dict[str, str]:
+def bought(sight: PageReader, product: str) -> dict[str, str]:
     """The options of a product on an order's page, by their names in lower case."""
     return options(sight.search(rf"^{re.escape(product)} (\S.*)$")[0])
 
 
-def cancel(sight: Sight) -> Iterator[str]:
+def cancel(sight: PageReader) -> Iterator[str]:
     """Cancel the order on the page."""
     yield sight.click("button", "Cancel Order")
     yield sight.click("button", "Cancel the order")
 
 
-def choose_all(sight: Sight, told: str) -> Iterator[str]:
+def choose_all(sight: PageReader, told: str) -> Iterator[str]:
     """Choose the options ("Colour: Blue, Size: M") of the product on the page."""
     for part in told.split(", "):
         name, _, value = part.partition(": ")
         yield sight.choose(name, re.compile(rf"{re.escape(value)}( \+\$.*)?"))
 
 
-def open_cart(sight: Sight) -> Iterator[str]:
+def open_cart(sight: PageReader) -> Iterator[str]:
     """Open the cart."""
     yield sight.click("link", re.compile(r"My Cart \(\d+\)"))
 
 
-def apply_coupon(sight: Sight, code: str) -> Iterator[str]:
+def apply_coupon(sight: PageReader, code: str) -> Iterator[str]:
     """Use a coupon in the cart."""
     yield sight.type("Discount Code", code, enter=True)
 
 
-def check_out(sight: Sight, params: Params) -> Iterator[str]:
+def check_out(sight: PageReader, params: Params) -> Iterator[str]:
     """Order what is in the cart on the page."""
     yield sight.click("link", "Proceed to Checkout")
     yield sight.click("radio", re.compile(rf".*, {re.escape(params['street'])}, .*"))
@@ -239,13 +239,13 @@ def check_out(sight: Sight, params: Params) -> Iterator[str]:
     yield sight.click("button", "Place Order")
 
 
-def open_addresses(sight: Sight) -> Iterator[str]:
+def open_addresses(sight: PageReader) -> Iterator[str]:
     """Open the address book."""
     yield sight.click("link", "My Account")
     yield sight.click("link", "Address Book")
 
 
-def add_address(sight: Sight, params: Params) -> Iterator[str]:
+def add_address(sight: PageReader, params: Params) -> Iterator[str]:
     """Add an address in the address book on the page."""
     yield sight.click("link", "Add New Address")
     yield sight.type("Name", params["name"])

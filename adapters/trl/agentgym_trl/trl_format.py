@@ -1,0 +1,102 @@
+"""Episodes at the seam to TRL: dataset rows become specs, and played episodes become columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout import ChatCodec, EpisodeSpec, TokenTrajectory
+
+
+def prompt_of(task: str, seed: int, goal: str, env: str = "") -> list[dict[str, Any]]:
+    """The `prompt` cell of a dataset row: TRL hands only this column to a rollout, so it carries task and seed.
+
+    `env` names the environment, if a run has several.
+    """
+    return [{"role": "user", "content": goal, "task": task, "seed": seed, "env": env}]
+
+
+def spec_of(prompt: Any, meta: Mapping[str, Any]) -> EpisodeSpec:
+    """The episode that a `prompt` cell stands for. Raises UsageError if `prompt_of` did not make it."""
+    try:
+        cell = prompt[0]
+        return EpisodeSpec(cell["task"], int(cell["seed"]), meta, cell.get("env") or "")
+    except (KeyError, TypeError, IndexError, AttributeError):
+        raise UsageError(
+            f"the dataset was not made by agentgym_trl.make_dataset: no task in prompt {prompt!r:.100}"
+        ) from None
+
+
+def columns(
+    specs: Sequence[EpisodeSpec],
+    episodes: Sequence[TokenTrajectory],
+    codec: ChatCodec,
+    *,
+    mask_truncated_answers: bool = False,
+) -> dict[str, list[Any] | None]:
+    """Episodes in the form that TRL wants from a `rollout_func`, and what estimators need, a row an episode.
+
+    `env_mask` is what is trained on: nothing of an episode that the environment spoiled, and on demand no answer that
+    was cut. `action_mask` is 1 on every sampled token. An episode without an answer becomes a single masked token.
+    The columns of `make_dataset` are those of what was played, which may have taken another task's place.
+    """
+    placeholder = [codec.turn_end_id]
+    has_logprobs = all(episode.logprobs is not None for episode in episodes if episode.ids)
+    return {
+        "prompt_ids": [episode.prompt_ids for episode in episodes],
+        "completion_ids": [episode.ids or placeholder for episode in episodes],
+        "logprobs": [episode.logprobs or [0.0] for episode in episodes] if has_logprobs else None,
+        "env_mask": [_trained(episode, mask_truncated_answers) for episode in episodes],
+        "action_mask": [episode.assistant_mask or [0] for episode in episodes],
+        "token_rewards": [episode.rewards or [0.0] for episode in episodes],
+        "state_keys": [_state_keys(episode) or [0] for episode in episodes],
+        "bootstrap_ids": [episode.bootstrap_ids for episode in episodes],
+        "prompt": [_prompt(spec, episode) for spec, episode in zip(specs, episodes, strict=True)],
+        "episode_score": [e.trajectory.score if e.trajectory.usable else None for e in episodes],
+        "task": [episode.trajectory.task.id for episode in episodes],
+        "group": [episode.trajectory.task.group for episode in episodes],
+        "seed": [episode.trajectory.seed for episode in episodes],
+        "env": [spec.env for spec in specs],
+    }
+
+
+def _prompt(spec: EpisodeSpec, episode: TokenTrajectory) -> list[dict[str, Any]]:
+    task = episode.trajectory.task
+    return prompt_of(task.id, spec.seed, task.goal, spec.env)
+
+
+def turn_spans(mask: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Begin and end (exclusive) of every run of 1s: the turns of an episode."""
+    begin = None
+    for place, on in enumerate([*mask, 0]):
+        if on and begin is None:
+            begin = place
+        elif not on and begin is not None:
+            yield begin, place
+            begin = None
+
+
+def _trained(episode: TokenTrajectory, mask_truncated_answers: bool) -> list[int]:
+    if not episode.trajectory.usable:
+        return [0] * max(len(episode.ids), 1)
+    mask = list(episode.assistant_mask)
+    spans = turn_spans(episode.assistant_mask) if mask_truncated_answers else ()
+    for turn, (begin, end) in zip(episode.trajectory.turns, spans, strict=False):
+        if turn.info.get("finish") == "length":
+            mask[begin:end] = [0] * (end - begin)
+    return mask
+
+
+def _state_keys(episode: TokenTrajectory) -> list[int]:
+    """(T,) for every token the state in which its turn began."""
+    keys = [0] * len(episode.ids)
+    before = _number(episode.trajectory.meta.get("state_key"))
+    for turn, (begin, end) in zip(episode.trajectory.turns, turn_spans(episode.assistant_mask), strict=False):
+        keys[begin:end] = [before] * (end - begin)
+        before = _number(turn.info.get("state_key"))
+    return keys
+
+
+def _number(state_key: str | None) -> int:
+    return int(state_key or "0", 16) >> 1  # 64 bits, made to fit a signed integer

@@ -1,0 +1,155 @@
+"""What the episodes of one agent-loop worker share, and how each of them is played."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import weakref
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+from omegaconf import OmegaConf
+
+from agentgym_envs.errors import EnvError, UsageError
+from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Sampling, TokenTrajectory
+from agentgym_envs.rollout.play import play_on
+from agentgym_envs.rollout.step_files import StepFiles
+from agentgym_envs.vector import EnvPool
+from agentgym_verl.engine import VerlEngine
+from agentgym_verl.env_backends import EnvBackends
+from agentgym_verl.rows import Row, read_row
+from agentgym_verl.settings import max_turns, read_settings
+
+_log = logging.getLogger(__name__)
+
+
+class EpisodeRunner:
+    """Plays the episodes of one agent-loop worker.
+
+    verl makes an agent loop anew for every episode; environments, the codec and files are kept here.
+    """
+
+    def __init__(self, config: Any, tokenizer: Any) -> None:
+        """`config` is verl's whole configuration. Raises UsageError, and TemplateError as `ChatCodec` does."""
+        rollout = config.actor_rollout_ref.rollout
+        block = config.get("agentgym")
+        self.settings = settings = read_settings(None if block is None else OmegaConf.to_container(block, resolve=True))
+        template_kwargs = config.data.get("apply_chat_template_kwargs") or {}
+        self.codec = ChatCodec(tokenizer, template_kwargs=dict(template_kwargs))
+        self.limits = Limits(
+            max_tokens=int(rollout.response_length),
+            max_turn_tokens=settings.max_turn_tokens,
+            env_seconds=settings.env_seconds,
+            max_context=_max_context(rollout),
+        )
+        self._sizes = {False: int(rollout.n), True: int(rollout.val_kwargs.n)}
+        self._places = EnvBackends(settings)
+        self._pool = EnvPool(self._places.makers, settings.concurrency)
+        self._room = asyncio.Semaphore(settings.concurrency)
+        self._files = self._make_files()
+        self._lost: Counter[str] = Counter()
+        self.close = weakref.finalize(self, _close, self._pool, self._places, self._files)
+        """Closes the environments with what hosts them, and the files; also called when this process ends."""
+
+    async def play(
+        self, server: Any, sampling: Mapping[str, Any], columns: Mapping[str, Any]
+    ) -> tuple[Row, VerlEngine, TokenTrajectory | None]:
+        """Play the episode of a row; None if it is none to learn from, however often it was tried.
+
+        Raises EnvError if that happened to every episode of the row's group: verl then counts the group as failed.
+        """
+        row, step = read_row(columns), _step(columns)
+        limit = max_turns(self.settings, row.env_id, step, row.evaluation)
+        done = step if row.evaluation else max(step - 1, 0)  # records say how many steps were done before
+        meta = {"step": done, "training": not row.evaluation, "env": row.env_id}
+        spec = EpisodeSpec(row.task, row.seed, meta, row.kind, limit)
+        self._places.add(row.kind, row.env_id, row.env_kwargs)
+        async with self._room:
+            engine, episode = await self._with_retries(server, sampling, spec)
+        if episode is None:
+            self._note_loss(str(columns.get("uid", "")), row)
+        return row, engine, episode
+
+    async def _with_retries(
+        self, server: Any, sampling: Mapping[str, Any], spec: EpisodeSpec
+    ) -> tuple[VerlEngine, TokenTrajectory | None]:
+        for _ in range(self.settings.env_retries + 1):
+            engine = VerlEngine(server, sampling)
+            episode = await self._once(engine, spec)
+            if episode is not None and episode.trajectory.usable:
+                break
+        if episode is None or not episode.trajectory.usable:
+            return engine, None
+        if not episode.ids:
+            _log.warning("%s: the prompt of %s leaves no room for an answer", spec.meta["env"], spec.task)
+            return engine, None
+        return engine, episode
+
+    async def _once(self, engine: VerlEngine, spec: EpisodeSpec) -> TokenTrajectory | None:
+        """Play once; None if there was no environment to be had."""
+        sampling = Sampling(self.limits.max_turn_tokens)
+        try:
+            async with self._pool.lease(spec.env) as runner:
+                episode = await play_on(runner, engine, self.codec, spec, limits=self.limits, sampling=sampling)
+        except EnvError:
+            _log.warning("no environment could be had for %s", spec.task, exc_info=True)
+            return None
+        if self._files is not None:
+            self._files.write(spec.meta["step"], spec.meta["training"], episode.trajectory, [episode])
+        return episode
+
+    def _note_loss(self, uid: str, row: Row) -> None:
+        """Verl trains on what is left of a group; of one of which nothing is left, it must hear."""
+        self._lost[uid] += 1
+        if self._lost[uid] >= self._sizes[row.evaluation]:
+            del self._lost[uid]
+            raise EnvError(f"no episode of {row.task} can be learned from; the log of its agent-loop worker says why")
+
+    def _make_files(self) -> StepFiles | None:
+        if self.settings.trajectories is None:
+            return None
+        codec = self.codec if self.settings.record_tokens else None
+        return StepFiles(self.settings.trajectories, _worker_name(), codec=codec)
+
+
+def _max_context(rollout: Any) -> int:
+    """How many tokens server and trainer take, the prompt included.
+
+    A prompt may be longer than verl's limit of prompts if the response is so much shorter.
+    """
+    context = int(rollout.prompt_length + rollout.response_length)
+    context = min(context, int(rollout.max_model_len or context))
+    return context - 1 if rollout.name == "sglang" else context  # verl leaves one out for SGLang
+
+
+def _step(columns: Mapping[str, Any]) -> int:
+    if "global_steps" not in columns:
+        raise UsageError("verl does not say which training step it is: only its V1 trainer does (trainer.use_v1=True)")
+    return int(columns["global_steps"])
+
+
+def _close(runners: EnvPool, places: EnvBackends, files: StepFiles | None) -> None:
+    runners.close()
+    places.close()
+    if files is not None:
+        files.close()
+
+
+def _worker_name() -> str:
+    """A name for this agent-loop worker that is the same when a run is resumed, if verl gave it a number."""
+    name = ray.get_runtime_context().get_actor_name() if ray.is_initialized() else None
+    number = (name or "").removeprefix("agent_loop_worker_").partition("_")[0]
+    return number if number.isdigit() else str(os.getpid())
+
+
+_sessions: dict[int, tuple[Any, EpisodeRunner]] = {}
+
+
+def session_of(config: Any, tokenizer: Any) -> EpisodeRunner:
+    """The session of this process for a run's configuration, made when it is first asked for."""
+    if id(config) not in _sessions:
+        _sessions[id(config)] = config, EpisodeRunner(config, tokenizer)
+    return _sessions[id(config)][1]

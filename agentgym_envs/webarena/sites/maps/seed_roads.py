@@ -1,0 +1,175 @@
+"""The roads between towns: main roads along the shortest ways, lesser ones besides, and motorways from city to city."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import random
+from collections.abc import Sequence
+
+from agentgym_envs.webarena.sites.country import Country, Town
+from agentgym_envs.webarena.sites.maps.geometry import Point, beside, distance
+from agentgym_envs.webarena.sites.maps.plan import Plan
+from agentgym_envs.webarena.sites.maps.seed_streets import Streets
+
+_Edge = tuple[int, int]
+_CITIES = 7
+"""How many of the largest towns motorways lead to."""
+
+
+def connect_towns(plan: Plan, rng: random.Random, country: Country, streets: Sequence[Streets]) -> None:
+    """Put all roads between towns on the plan."""
+    towns = {town.number: town for town in country.towns}
+    edges = _neighbours(country.towns)
+    main = _spanning(towns, edges)
+    by_number = {one.town.number: one for one in streets}
+    numbers = rng.sample(range(11, 99), len(edges))
+    for edge, number in zip(edges, sorted(numbers), strict=True):
+        one, other = by_number[edge[0]], by_number[edge[1]]
+        large = edge in main or (_length(towns, edge) < 40 and edge[0] <= 8)
+        _lay_road(plan, rng, f"{'A' if large else 'B'}{number}", "primary" if large else "secondary", one, other)
+    _lay_motorways(plan, rng, towns, edges, by_number)
+
+
+def _neighbours(towns: Sequence[Town]) -> list[_Edge]:
+    """Pairs of towns with no third in the circle between them (a Gabriel graph), which connect the whole country."""
+    found = []
+    for one, other in itertools.combinations(towns, 2):
+        middle = ((one.x + other.x) / 2, (one.y + other.y) / 2)
+        radius = distance((one.x, one.y), (other.x, other.y)) / 2
+        if all(distance((town.x, town.y), middle) >= radius for town in towns if town not in (one, other)):
+            found.append((one.number, other.number))
+    return found
+
+
+def _spanning(towns: dict[int, Town], edges: Sequence[_Edge]) -> set[_Edge]:
+    """The shortest edges that reach every town."""
+    group = {number: number for number in towns}
+    kept: set[_Edge] = set()
+    for edge in sorted(edges, key=lambda edge: _length(towns, edge)):
+        one, other = group[edge[0]], group[edge[1]]
+        if one != other:
+            kept.add(edge)
+            group = {number: other if found == one else found for number, found in group.items()}
+    return kept
+
+
+def _length(towns: dict[int, Town], edge: _Edge) -> float:
+    one, other = towns[edge[0]], towns[edge[1]]
+    return distance((one.x, one.y), (other.x, other.y))
+
+
+def _lay_road(plan: Plan, rng: random.Random, name: str, kind: str, one: Streets, other: Streets) -> None:
+    """From the gate of one town that looks to another to the other's, in bends."""
+    first = _gate(plan, one, (other.town.x, other.town.y))
+    last = _gate(plan, other, (one.town.x, one.town.y))
+    start, end = plan.junctions[first].point, plan.junctions[last].point
+    bends = max(1, round(distance(start, end) / 26))
+    sway = 0.05 if kind == "primary" else 0.1
+    way = [first]
+    for bend in range(1, bends + 1):
+        aside = rng.uniform(-sway, sway) * distance(start, end)
+        way.append(plan.junction(beside(start, end, bend / (bends + 1) + rng.uniform(-0.06, 0.06), aside)))
+    plan.road(name, kind, [*way, last])
+
+
+def _gate(plan: Plan, streets: Streets, point: Point) -> int:
+    return min(streets.gates, key=lambda gate: distance(plan.junctions[gate].point, point))
+
+
+def _lay_motorways(
+    plan: Plan, rng: random.Random, towns: dict[int, Town], edges: Sequence[_Edge], streets: dict[int, Streets]
+) -> None:
+    """Motorways between the cities, along the corridors of the other roads; no stretch twice."""
+    exits: dict[int, int] = {}
+    used: set[_Edge] = set()
+    number = 0
+    for one, other in _city_pairs(towns):
+        way = _shortest(towns, edges, one, other)
+        runs = _unused_runs(way, used)
+        used |= {edge for run in runs for edge in _steps(run)}
+        for run in runs:
+            number += 1
+            stops = [_exit(plan, rng, towns, edges, streets, exits, town) for town in run]
+            _lay_motorway(plan, rng, f"M{number}", stops)
+
+
+def _city_pairs(towns: dict[int, Town]) -> list[_Edge]:
+    """Each city with the nearest of those that are larger."""
+    cities = list(towns.values())[:_CITIES]
+    pairs = []
+    for place, city in enumerate(cities[1:], 1):
+        larger = [town.number for town in cities[:place]]
+        pairs.append((min(larger, key=lambda town, city=city: _length(towns, (town, city.number))), city.number))  # type: ignore[misc]
+    return pairs
+
+
+def _shortest(towns: dict[int, Town], edges: Sequence[_Edge], start: int, end: int) -> list[int]:
+    """The towns on the way from one to another along edges."""
+    queue = [(0.0, start, [start])]
+    done: set[int] = set()
+    while queue:
+        length, town, way = heapq.heappop(queue)
+        if town == end:
+            return way
+        if town in done:
+            continue
+        done.add(town)
+        for edge in edges:
+            if town in edge:
+                other = edge[0] + edge[1] - town
+                heapq.heappush(queue, (length + _length(towns, edge), other, [*way, other]))
+    raise AssertionError("the towns are connected")
+
+
+def _steps(way: Sequence[int]) -> list[_Edge]:
+    return [(min(pair), max(pair)) for pair in itertools.pairwise(way)]
+
+
+def _unused_runs(way: Sequence[int], used: set[_Edge]) -> list[list[int]]:
+    """The stretches of a way that have no motorway yet."""
+    runs: list[list[int]] = [[way[0]]]
+    for town, edge in zip(way[1:], _steps(way), strict=True):
+        if edge in used:
+            runs.append([town])
+        else:
+            runs[-1].append(town)
+    return [run for run in runs if len(run) > 1]
+
+
+def _exit(
+    plan: Plan,
+    rng: random.Random,
+    towns: dict[int, Town],
+    edges: Sequence[_Edge],
+    streets: dict[int, Streets],
+    exits: dict[int, int],
+    town: int,
+) -> int:
+    """The junction of the motorways at a town, made when first asked for: some way out, where no other road is."""
+    if town not in exits:
+        here = towns[town]
+        others = [towns[edge[0] + edge[1] - town] for edge in edges if town in edge]
+        angles = [math.atan2(other.y - here.y, other.x - here.x) for other in others]
+        best = max(range(24), key=lambda step: min(_apart(math.tau * step / 24, angle) for angle in angles))
+        away = rng.uniform(3.2, 5.0)
+        angle = math.tau * best / 24
+        point = (here.x + away * math.cos(angle), here.y + away * math.sin(angle))
+        side = ("North", "East", "South", "West")[round((angle + math.pi / 2) / (math.pi / 2)) % 4]
+        exits[town] = plan.junction(point, None, f"{here.name} {side}")
+        plan.road(f"{here.name} Link", "link", [exits[town], _gate(plan, streets[town], point)])
+    return exits[town]
+
+
+def _apart(one: float, other: float) -> float:
+    return abs((one - other + math.pi) % math.tau - math.pi)
+
+
+def _lay_motorway(plan: Plan, rng: random.Random, name: str, stops: Sequence[int]) -> None:
+    way = [stops[0]]
+    for one, other in itertools.pairwise(stops):
+        start, end = plan.junctions[one].point, plan.junctions[other].point
+        aside = rng.uniform(-0.05, 0.05) * distance(start, end)
+        way += [plan.junction(beside(start, end, rng.uniform(0.4, 0.6), aside)), other]
+    plan.road(name, "motorway", way)

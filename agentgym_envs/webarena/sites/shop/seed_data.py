@@ -1,0 +1,31 @@
+"""Fills a world's shop."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from agentgym_envs.webarena.sites.shop.seed_office import make_settings, write_office, write_traces
+from agentgym_envs.webarena.sites.shop.seed_orders import Market, make_orders, write_orders
+from agentgym_envs.webarena.sites.shop.seed_paperwork import write_paperwork
+from agentgym_envs.webarena.sites.shop.seed_people import make_customers, write_customers
+from agentgym_envs.webarena.sites.shop.seed_products import make_items, write_items
+from agentgym_envs.webarena.sites.shop.seed_reviews import write_reviews
+from agentgym_envs.webarena.sites.shop.seed_rules import make_rules, use_coupons, write_rules
+from agentgym_envs.webarena.sites.world import Seeds
+
+
+def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
+    """Put a whole shop into the tables of `schema.sql`."""
+    rng = seeds.rng
+    settings, rules = make_settings(seeds), make_rules(rng)
+    items, customers = make_items(rng), make_customers(seeds)
+    orders = make_orders(Market(rng, customers, items), settings)
+    use_coupons(rng, orders, rules, settings)
+    write_items(database, rng, items)
+    write_customers(database, seeds, customers)
+    write_orders(database, rng, orders)
+    write_paperwork(database, rng, orders)
+    write_reviews(database, rng, orders, items, sorted({person.first for person in seeds.people}))
+    write_rules(database, rules, orders)
+    write_office(database, seeds, settings)
+    write_traces(database, rng, customers, items, orders)

@@ -1,0 +1,282 @@
+"""Tasks about what the agent's account wrote and how it is set up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.dom import PageHolds
+from agentgym_envs.webarena.evaluators.state import Updated
+from agentgym_envs.webarena.sites.forum.views_settings import FRONTS, SORTS
+from agentgym_envs.webarena.sites.forum.wordlists import COLOURS
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.forum import queries, steps
+from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, TEXTS, TITLES, ForumTemplate, asked
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+_BIOS = (
+    "Gone fishing until May.",
+    "I answer on Sundays only.",
+    "Collector of maps and excuses.",
+    "New in town and curious.",
+    "Ask me about sourdough.",
+    "Slow reader, fast walker.",
+    "Mostly harmless, sometimes helpful.",
+    "I write in the evening and regret it in the morning.",
+)
+_EDITED = {"edited": queries.ANYTIME}
+
+
+class EditPost(ForumTemplate):
+    """Change what a post of one's own says."""
+
+    name, kind, difficulty = "forum-edit-post", "change", "medium"
+    intents = (
+        'Replace the text of my post "{title}" with "{text}"',
+        'Edit my post "{title}" so that its text is only: "{text}"',
+        'My post "{title}" should say "{text}" instead of what it says now. Keep the title.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """The account's posts."""
+        return queries.with_each(asked(world, "SELECT title FROM posts WHERE author = 1"), rng, text=TEXTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its text."""
+        number = queries.post(world, params["title"])["id"]
+        return [changed(Updated("forum_posts", {"id": number}, {"body": params["text"], **_EDITED}))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Edit it."""
+        yield from _edit(sight, params["title"])
+        yield sight.type("Text", params["text"])
+        yield sight.click("button", "Save changes")
+        yield sight.stop()
+
+
+def _edit(sight: PageReader, title: str) -> Iterator[str]:
+    """Open the form for a post of one's own."""
+    yield from steps.own_post(sight, title)
+    yield sight.click("link", title)
+    yield sight.click("link", "Edit")
+
+
+class Retitle(ForumTemplate):
+    """Change the title of a post of one's own."""
+
+    name, kind, difficulty = "forum-retitle", "change", "medium"
+    intents = (
+        'Change the title of my post "{title}" to "{new}".',
+        'My post "{title}" should be called "{new}" from now on.',
+        'Give my post "{title}" the new title "{new}" and leave the text as it is.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """The account's posts."""
+        return queries.with_each(asked(world, "SELECT title FROM posts WHERE author = 1"), rng, new=TITLES)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its title, also on the page."""
+        found = queries.post(world, params["title"])
+        page = PageHolds(f"{ORIGIN}/b/{found['board_name']}/{found['id']}", includes=(params["new"],))
+        return [changed(Updated("forum_posts", {"id": found["id"]}, {"title": params["new"], **_EDITED})), page]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Edit it."""
+        yield from _edit(sight, params["title"])
+        yield sight.type("Title", params["new"])
+        yield sight.click("button", "Save changes")
+        yield sight.stop()
+
+
+class DeletePost(ForumTemplate):
+    """Delete a post of one's own."""
+
+    name, kind, difficulty = "forum-delete-post", "change", "medium"
+    intents = (
+        'Delete my post "{title}".',
+        'I regret my post "{title}". Please delete it.',
+        'Take my post "{title}" off the forum for good.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """The account's posts."""
+        return asked(world, "SELECT title FROM posts WHERE author = 1")
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It is gone."""
+        return [changed(Updated("forum_posts", {"id": queries.post(world, params["title"])["id"]}, {"deleted": 1}))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Delete it and say yes."""
+        yield from steps.own_post(sight, params["title"])
+        yield sight.click("link", params["title"])
+        yield sight.click("button", "Delete")
+        yield steps.confirm(sight)
+        yield sight.stop()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Hide it."""
+        yield from steps.own_post(sight, params["title"])
+        yield sight.click("link", params["title"])
+        yield sight.click("button", "Hide")
+        yield sight.stop()
+
+
+class EditComment(ForumTemplate):
+    """Change what a comment of one's own says."""
+
+    name, kind, difficulty = "forum-edit-comment", "change", "medium"
+    intents = (
+        'Change my comment on the post "{title}" to "{text}"',
+        'I commented on "{title}". Edit that comment; it should read "{text}"',
+        'Replace what my comment under "{title}" says with "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Posts on which the account wrote one comment."""
+        return queries.with_each(asked(world, "SELECT title FROM lone WHERE author = 1"), rng, text=TEXTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Its text."""
+        number = _comment(world, params["title"])
+        return [changed(Updated("forum_comments", {"id": number}, {"body": params["text"], **_EDITED}))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Edit it."""
+        yield from steps.open_post(sight, params["title"])
+        yield from steps.own_comment(sight, "link", "Edit")
+        yield sight.type("Comment", params["text"])
+        yield sight.click("button", "Save changes")
+        yield sight.stop()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Write another."""
+        yield from steps.open_post(sight, params["title"])
+        if sight.has("textbox", "Your comment"):
+            yield from steps.comment(sight, params["text"])
+        yield sight.stop()
+
+
+def _comment(world: World, title: str) -> int:
+    """The account's only comment on a post."""
+    query = "SELECT c.id FROM forum_comments c JOIN forum_posts p ON p.id = c.post WHERE p.title = ? AND c.author = 1"
+    return int(world.value(query, title))
+
+
+class DeleteComment(ForumTemplate):
+    """Delete a comment of one's own."""
+
+    name, kind, difficulty = "forum-delete-comment", "change", "medium"
+    intents = (
+        'Delete my comment on the post "{title}".',
+        'I no longer stand by my comment under "{title}". Delete it.',
+        'Remove the comment that I wrote on "{title}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Posts on which the account wrote one comment."""
+        return asked(world, "SELECT title FROM lone WHERE author = 1")
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It is gone."""
+        return [changed(Updated("forum_comments", {"id": _comment(world, params["title"])}, {"deleted": 1}))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Delete it and say yes."""
+        yield from steps.open_post(sight, params["title"])
+        yield from steps.own_comment(sight, "button", "Delete")
+        yield steps.confirm(sight)
+        yield sight.stop()
+
+
+class Profile(ForumTemplate):
+    """Change the profile."""
+
+    name, kind, difficulty = "forum-profile", "change", "medium"
+    intents = (
+        'Set my biography in the forum to "{bio}" and the colour of my avatar to {colour}.',
+        'On my forum profile, the biography should read "{bio}". Choose {colour} for the avatar, too.',
+        'Change two things about my profile: the avatar becomes {colour}, and the biography becomes "{bio}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Colours that the avatar does not have."""
+        colours = [colour for colour in COLOURS if colour != world.value("SELECT avatar FROM forum_users WHERE id = 1")]
+        return [{"bio": bio, "colour": colour} for bio in _BIOS for colour in rng.sample(colours, 3)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """Both."""
+        return [changed(Updated("forum_users", {"id": ME}, {"bio": params["bio"], "avatar": params["colour"]}))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """In the settings."""
+        yield from steps.own_menu(sight, "Settings")
+        yield sight.type("Biography", params["bio"])
+        yield sight.choose("Colour of your avatar", params["colour"].capitalize())
+        yield sight.click("button", "Save profile")
+        yield sight.stop()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The biography only."""
+        yield from steps.own_menu(sight, "Settings")
+        yield sight.type("Biography", params["bio"])
+        yield sight.click("button", "Save profile")
+        yield sight.stop()
+
+
+class Preferences(ForumTemplate):
+    """Change what the front page shows."""
+
+    name, kind, difficulty = "forum-preferences", "change", "medium"
+    intents = (
+        'In my preferences, let the front page show "{front}", sorted by "{sort}"{more}.',
+        'Set up my forum account so that the front page shows "{front}" and is sorted by "{sort}"{more}.',
+        'I want "{front}" on my front page, in the order "{sort}"{more}. Save that as my preference.',
+    )
+    _more = ("", ", and do not notify me of replies any more")
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Every choice that is another than now."""
+        now = world.rows("SELECT front, sort FROM forum_users WHERE id = 1")[0]
+        return [
+            {"front": front, "sort": sort, "more": more}
+            for key, front in FRONTS
+            for other, sort in SORTS
+            for more in self._more
+            if key != now["front"] and other != now["sort"]
+        ]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The account's preferences."""
+        fronts, sorts = ({told: key for key, told in pairs} for pairs in (FRONTS, SORTS))
+        values = {
+            "front": fronts[params["front"]],
+            "sort": sorts[params["sort"]],
+            "notify_replies": int(not params["more"]),
+        }
+        return [changed(Updated("forum_users", {"id": ME}, values))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """In the settings."""
+        yield from steps.own_menu(sight, "Settings")
+        yield sight.click("link", "Preferences")
+        yield sight.choose("Front page shows", params["front"])
+        yield sight.choose("Sort the front page by", params["sort"])
+        if params["more"]:
+            yield sight.click("checkbox", "Notify me of replies")
+        yield sight.click("button", "Save preferences")
+        yield sight.stop()
+
+
+TEMPLATES = (
+    EditPost(),
+    Retitle(),
+    DeletePost(),
+    EditComment(),
+    DeleteComment(),
+    Profile(),
+    Preferences(),
+)

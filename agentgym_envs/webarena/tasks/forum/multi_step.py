@@ -1,0 +1,334 @@
+"""Tasks of several parts, and such as cannot be done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.errors import NoOracle
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added
+from agentgym_envs.webarena.sites.forum.subjects import OTHERS
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import NotAchievable
+from agentgym_envs.webarena.tasks.forum import queries, steps
+from agentgym_envs.webarena.tasks.forum.queries import ME, NOTES, TEXTS, TITLES, ForumTemplate, asked, column
+from agentgym_envs.webarena.tasks.forum.reading import top_commented
+from agentgym_envs.webarena.tasks.forum.writing import wrote_to
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.template import Params, changed
+
+
+def _refused(sight: PageReader, offered: bool) -> Iterator[str]:
+    """Say that it cannot be done, which holds as long as the page does not offer it."""
+    if offered:
+        raise NoOracle("what should not be possible is offered")
+    yield sight.not_achievable()
+
+
+class UpvoteNewest(ForumTemplate):
+    """Upvote some of the newest posts of a board."""
+
+    name, kind, difficulty, held_out = "forum-upvote-newest", "change", "hard", True
+    intents = (
+        "Upvote the {count} newest posts in the board {board}.",
+        "Give an upvote to each of the {count} most recent posts of {board}.",
+        "In {board}, upvote what was posted last: the {count} newest posts.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Boards where the account has not voted on any of them."""
+        found = []
+        for board in queries.boards(world):
+            for count in (2, 3, 4, 5):
+                if not any(row["voted"] or row["author"] == ME for row in queries.newest(world, board, count)):
+                    found.append({"board": board, "count": count})
+        return found
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """So many votes."""
+        rows = queries.newest(world, params["board"], params["count"])
+        return [changed(*(change for row in rows for change in queries.vote("post", row, 1)))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Vote down the list."""
+        yield from self._vote(sight, params["board"], params["count"])
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """One too few."""
+        yield from self._vote(sight, params["board"], params["count"] - 1)
+
+    def _vote(self, sight: PageReader, board: str, count: int) -> Iterator[str]:
+        yield from steps.open_board(sight, board, "New")
+        for title in [post.title for post in steps.listed(sight)][:count]:
+            yield sight.click_in(title, "button", "Upvote")
+        yield sight.stop()
+
+
+class ThankTop(ForumTemplate):
+    """Write to whoever wrote the best comment."""
+
+    name, kind, difficulty, held_out = "forum-thank-top", "change", "hard", True
+    intents = (
+        'Send a private message to whoever wrote the comment with the highest score on the post "{title}". Subject: '
+        '"{subject}". Message: "{text}"',
+        'Find the author of the best rated comment or reply under "{title}" and write to that user in private: subject '
+        '"{subject}", text "{text}"',
+        'In the thread "{title}", whose comment has the highest score, replies included? Send that user a message '
+        'called "{subject}" that says "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Threads with one best comment, by somebody else."""
+        me = world.value("SELECT name FROM forum_users WHERE id = ?", ME)
+        rows = [{"title": title} for title, author in top_commented(world).items() if author != me]
+        return queries.with_each(rows, rng, subject=TITLES, text=TEXTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """A conversation with that person."""
+        name = top_commented(world)[params["title"]]
+        return [changed(*wrote_to(world, name, params["subject"], params["text"]))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Read the thread, then write."""
+        yield from self._write(sight, params, best=True)
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Write to the author of the worst."""
+        yield from self._write(sight, params, best=False)
+
+    def _write(self, sight: PageReader, params: Params, *, best: bool) -> Iterator[str]:
+        yield from steps.open_post(sight, params["title"])
+        found = yield from steps.all_comments(sight)
+        author = sorted(found, key=lambda said: said.score)[-1 if best else 0].author
+        yield sight.click("link", steps.MESSAGES)
+        yield sight.click("link", "New message")
+        yield sight.type("To", author)
+        yield from steps.write_message(sight, params["subject"], params["text"])
+        yield sight.stop()
+
+
+class SubscribeLarger(ForumTemplate):
+    """Subscribe to the larger of two boards."""
+
+    name, kind, difficulty, held_out = "forum-subscribe-larger", "change", "medium", True
+    intents = (
+        "Subscribe to whichever of the boards {first} and {second} has more subscribers.",
+        "I want to follow one of {first} and {second}: subscribe to the one with the larger number of subscribers.",
+        "Compare the boards {first} and {second}, and subscribe to the one that more users subscribe to.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Pairs of boards that the account does not subscribe to."""
+        query = (
+            "SELECT name FROM forum_boards WHERE id NOT IN (SELECT board FROM forum_subscriptions WHERE account = 1)"
+        )
+        names = sorted(column(world, query))
+        pairs = [(first, second) for first in names for second in names if first != second]
+        return [{"first": a, "second": b} for a, b in pairs if self._size(world, a) != self._size(world, b)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The subscription."""
+        best = max(params["first"], params["second"], key=lambda name: self._size(world, name))
+        return [changed(Added("forum_subscriptions", {"account": ME, "board": queries.board(world, best)}))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Compare in the list of boards."""
+        yield sight.click("link", "Boards")
+        yield sight.click_in(self._sorted(sight, params)[-1], "button", "Subscribe")
+        yield sight.stop()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The smaller."""
+        yield sight.click("link", "Boards")
+        yield sight.click_in(self._sorted(sight, params)[0], "button", "Subscribe")
+        yield sight.stop()
+
+    def _sorted(self, sight: PageReader, params: Params) -> list[str]:
+        sizes = {row["Board"]: int(row["Subscribers"]) for row in sight.table()}
+        return sorted((params["first"], params["second"]), key=lambda name: sizes[name])
+
+    def _size(self, world: World, name: str) -> int:
+        return int(world.value("SELECT COUNT(*) FROM forum_subscriptions WHERE board = ?", queries.board(world, name)))
+
+
+class AnswerNewest(ForumTemplate):
+    """Comment on the newest or the most commented post of a board."""
+
+    name, kind, difficulty = "forum-answer-newest", "change", "medium"
+    intents = (
+        'Comment on the newest post in the board {board}: "{text}"',
+        'Whatever was posted last in {board}, write "{text}" under it.',
+        'Find the most recent post of {board} and leave the comment "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Boards whose newest post is open."""
+        boards = [board for board in queries.boards(world) if not queries.newest(world, board)[0]["locked"]]
+        return queries.with_each([{"board": board} for board in boards for _ in range(2)], rng, text=TEXTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The comment."""
+        title = queries.newest(world, params["board"])[0]["title"]
+        return [changed(queries.says_in(world, title, params["text"]), free=NOTES)]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Sort by time."""
+        yield from self._comment(sight, params, 0)
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """On the one before."""
+        yield from self._comment(sight, params, 1)
+
+    def _comment(self, sight: PageReader, params: Params, place: int) -> Iterator[str]:
+        yield from steps.open_board(sight, params["board"], "New")
+        yield sight.click("link", steps.listed(sight)[place].title)
+        if sight.has("textbox", "Your comment"):
+            yield from steps.comment(sight, params["text"])
+        yield sight.stop()
+
+
+class SaveTopComment(ForumTemplate):
+    """Save the best comment on a post."""
+
+    name, kind, difficulty, held_out = "forum-save-top-comment", "change", "medium", True
+    intents = (
+        'Save the comment with the highest score on the post "{title}". Replies count too.',
+        'Of everything that was said in the thread "{title}", replies included, save the comment with the most points.',
+        'Find the best rated comment under "{title}" (it may be a reply) and save it in my account.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Short threads with one best comment, which has not been saved."""
+        saved = column(world, "SELECT p.title FROM forum_saved s JOIN comments p ON p.id = s.comment")
+        counts = {row["title"]: row["comments"] for row in asked(world, "SELECT title, comments FROM posts")}
+        return [{"title": title} for title in top_commented(world) if title not in saved and counts[title] < 15]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It is in the list."""
+        query = "SELECT id FROM comments WHERE title = ? ORDER BY score DESC"
+        number = column(world, query, params["title"])[0]
+        return [changed(Added("forum_saved", {"account": ME, "post": None, "comment": number}))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """By the menu of the comment."""
+        yield from self._save(sight, params, best=True)
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Save the worst."""
+        yield from self._save(sight, params, best=False)
+
+    def _save(self, sight: PageReader, params: Params, *, best: bool) -> Iterator[str]:
+        yield from steps.open_post(sight, params["title"])
+        scores = [said.score for said in steps.comments(sight)]
+        place = scores.index(max(scores) if best else min(scores))
+        yield from steps.unfold_more(sight, place)
+        yield sight.click("button", re.compile("Save|Unsave"), after="More")
+        yield sight.stop()
+
+
+class NoSuchBoard(ForumTemplate):
+    """Something in a board that does not exist."""
+
+    name, kind, difficulty = "forum-no-such-board", "change", "easy"
+    intents = (
+        'Post in the board {board} with the title "{title}" and the text "{text}"',
+        'Subscribe to the board {board} and post "{title}" there, saying "{text}"',
+        'Start a thread in the existing board {board}. Title: "{title}". Text: "{text}"',
+    )
+    _more = ("chess", "sailing", "beekeeping", "running", "sewing", "parenting", "fishing", "typewriters")
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Boards of other worlds, and some that no world has."""
+        names = [name for name in (*OTHERS, *self._more) if name not in queries.boards(world)]
+        return queries.with_each([{"board": name} for name in names for _ in range(2)], rng, title=TITLES, text=TEXTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be done."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Look for it among all boards."""
+        yield sight.click("link", "Boards")
+        yield from _refused(sight, sight.has("link", params["board"]))
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Claim that it is done."""
+        yield sight.stop("Done")
+
+
+class Rename(ForumTemplate):
+    """Something that the settings do not offer."""
+
+    name, kind, difficulty = "forum-rename", "change", "easy"
+    intents = (
+        "Change my user name in the forum to {user}.",
+        "From now on I want to be called {user} in the forum. Change the name of my account.",
+        "Rename my forum account to {user}.",
+    )
+    _names = ("morningfog", "quietriver", "papermoth", "slowtrain", "tealantern", "oldkettle", "northwind", "bluecrate")
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Some names."""
+        return [{"user": f"{name}{number}"} for name in self._names for number in (7, 21)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be done."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Look into the settings."""
+        yield from steps.own_menu(sight, "Settings")
+        yield from _refused(sight, sight.has("textbox", "User name"))
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Change the biography instead."""
+        yield from steps.own_menu(sight, "Settings")
+        yield sight.type("Biography", params["user"])
+        yield sight.click("button", "Save profile")
+        yield sight.stop()
+
+
+class EditOthers(ForumTemplate):
+    """Change what somebody else wrote."""
+
+    name, kind, difficulty, held_out = "forum-edit-others", "change", "easy", True
+    intents = (
+        'Change the text of the post "{title}" to "{text}"',
+        'Edit the post "{title}" so that it says "{text}"',
+        'The post "{title}" should read "{text}" instead. Please edit it.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Posts of others in boards that the account does not moderate."""
+        query = "SELECT title FROM posts WHERE author <> 1 AND board_name <> ? AND url IS NULL"
+        return queries.with_each(asked(world, query, queries.my_board(world)), rng, text=TEXTS)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be done."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Look at the post."""
+        yield from steps.open_post(sight, params["title"])
+        yield from _refused(sight, sight.has("link", "Edit"))
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Write a comment instead."""
+        yield from steps.open_post(sight, params["title"])
+        if sight.has("textbox", "Your comment"):
+            yield from steps.comment(sight, params["text"])
+        yield sight.stop()
+
+
+TEMPLATES = (
+    UpvoteNewest(),
+    ThankTop(),
+    SubscribeLarger(),
+    AnswerNewest(),
+    SaveTopComment(),
+    NoSuchBoard(),
+    Rename(),
+    EditOthers(),
+)

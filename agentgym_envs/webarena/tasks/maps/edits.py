@@ -1,0 +1,411 @@
+"""Places corrected and added, one's own settings, and what the map does not offer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.sites.clock import stamp
+from agentgym_envs.webarena.sites.maps.wordlists import CUISINES
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import NotAchievable
+from agentgym_envs.webarena.tasks.maps.queries import (
+    BY,
+    KEY_OF,
+    LABEL_OF,
+    MODE_OF,
+    cuisine_told,
+    kind,
+    label,
+    place,
+    places,
+)
+from agentgym_envs.webarena.tasks.maps.steps import (
+    ask_the_way,
+    count,
+    filter_places,
+    listed,
+    open_place,
+    open_settings,
+    read_sum,
+    show_places,
+)
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.template import Params, Template, changed
+
+_HOURS = (
+    "Mo-Fr 08:00-17:00",
+    "Tu-Su 11:00-20:00",
+    "Mo-Sa 09:00-19:30",
+    "Mo-Fr 07:30-16:00; Sa 09:00-12:00",
+    "We-Su 12:00-21:00",
+    "Mo-Su 10:00-22:00",
+)
+_WHY = ("Read from the sign at the door", "They told me on the phone", "Survey on foot", "From their own website")
+_ACCESS = {"full": "Yes", "limited": "Limited", "no": "No"}
+_NEW = {
+    "cafe": ("Café Meridian", "The Fourth Cup", "Teatime"),
+    "bakery": ("Flour Power House", "The Early Roll", "Corner Crust"),
+    "bookshop": ("The Last Chapter", "Margin Notes", "Inkwell Books"),
+    "bicycle_shop": ("Chain Reaction Repairs", "Second Gear", "Hub and Rim"),
+    "florist": ("Stem and Petal", "Tulip Corner", "The Green Thumb"),
+    "gallery": ("White Wall Gallery", "Gallery Northlight", "The Sketch Room"),
+}
+_ABOUTS = (
+    "I map playgrounds and drinking fountains.",
+    "New here; please be patient with me.",
+    "Surveys on Sundays, by train and on foot.",
+    "Interested in old street names.",
+    "I check wheelchair access wherever I go.",
+    "Mapping the market towns, one by one.",
+)
+
+
+def _edited(world: World, name: str, values: Mapping[str, Any], comment: str) -> Evaluator:
+    """One edit of a place, and its line in the log."""
+    row = place(world, name)
+    version = row["version"] + 1
+    after = {**values, "version": version, "changed": stamp(), "editor": 1}
+    log = {"place": row["id"], "account": 1, "version": version, "comment": comment}
+    return changed(Updated("map_places", {"id": row["id"]}, after), Added("map_changes", log))
+
+
+class CorrectHours(Template):
+    """Correct when a place is open."""
+
+    name, group, sites = "maps-correct-hours", "maps", ("maps",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        'Set the opening hours of {place} in {town} to "{hours}". As what you changed, write "{comment}"',
+        'The opening hours of {place} ({town}) are "{hours}" now. Correct them, with the comment "{comment}"',
+        'Edit {place} in {town}: opening hours "{hours}", comment on the edit "{comment}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Places that are open otherwise."""
+        for row in rng.sample(places(world, "p.hours IS NOT NULL"), 40):
+            hours = rng.choice([one for one in _HOURS if one != row["hours"]])
+            yield {"place": row["name"], "town": row["town_name"], "hours": hours, "comment": rng.choice(_WHY)}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [_edited(world, params["place"], {"hours": params["hours"]}, params["comment"])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_place(sight, params["place"])
+        yield sight.click("link", "Edit")
+        yield sight.type("Opening hours", params["hours"])
+        yield from _save(sight, params["comment"])
+
+
+def _save(sight: PageReader, comment: str) -> Iterator[str]:
+    yield sight.type("What did you change?", comment)
+    yield sight.click("button", "Save")
+    yield sight.stop()
+
+
+class SurveyAccess(Template):
+    """Record how a place can be reached in a wheelchair."""
+
+    name, group, sites = "maps-survey-access", "maps", ("maps",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        'Record on the map that {place} in {town} has {access} wheelchair access; comment the edit with "{comment}"',
+        '{place} in {town} offers {access} wheelchair access. Put that right, with the comment "{comment}"',
+        'Change the wheelchair access of {place} ({town}) to {access}, and as what you changed write "{comment}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """To what a place does not have."""
+        for row in rng.sample(places(world, "p.category != 'peak'"), 40):
+            told = [access for access, option in _ACCESS.items() if option.lower() != row["wheelchair"]]
+            params = {"access": rng.choice(told), "comment": rng.choice(_WHY)}
+            yield {"place": row["name"], "town": row["town_name"], **params}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        access = _ACCESS[params["access"]].lower()
+        return [_edited(world, params["place"], {"wheelchair": access}, params["comment"])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_place(sight, params["place"])
+        yield sight.click("link", "Edit")
+        yield sight.choose("Wheelchair access", _ACCESS[params["access"]])
+        yield from _save(sight, params["comment"])
+
+
+class CorrectContact(Template):
+    """Correct the phone number and the website of a place in one edit."""
+
+    name, group, sites = "maps-correct-contact", "maps", ("maps",)
+    kind, difficulty, held_out = "change", "medium", True
+    intents = (
+        'Edit {place} in {town} once: phone "{phone}", website "{website}", and as what you changed "{comment}"',
+        'In one edit, give {place} ({town}) the phone "{phone}" and the website "{website}", commented "{comment}"',
+        '{place} in {town} has a new phone, "{phone}", and a new website, "{website}". One edit, comment "{comment}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Places that have both."""
+        for row in rng.sample(places(world, "p.phone IS NOT NULL AND p.website IS NOT NULL"), 20):
+            phone = f"{row['phone'][:3]} 555 {rng.randint(100, 999)}0"
+            website = row["website"].replace("https://", "https://www.")
+            values = {"phone": phone, "website": website, "comment": rng.choice(_WHY)}
+            yield {"place": row["name"], "town": row["town_name"], **values}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        values = {"phone": params["phone"], "website": params["website"]}
+        return [_edited(world, params["place"], values, params["comment"])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_place(sight, params["place"])
+        yield sight.click("link", "Edit")
+        yield sight.type("Phone", params["phone"])
+        yield sight.type("Website", params["website"])
+        yield from _save(sight, params["comment"])
+
+
+class AddPlace(Template):
+    """Put a new place on the map."""
+
+    name, group, sites = "maps-add-place", "maps", ("maps",)
+    kind, difficulty = "change", "hard"
+    intents = (
+        'Add a place to the map: "{name}", of the kind {kind}, at {address}, opening hours "{hours}", phone "{phone}".',
+        'A new {kind} called "{name}" is at {address} (opening hours "{hours}", phone "{phone}"). Put it on the map.',
+        'Put "{name}" on the map: a {kind} at {address} with the opening hours "{hours}" and the phone "{phone}".',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """At addresses where nothing is."""
+        streets = world.rows(f"{_STREETS} ORDER BY r.id")
+        for category, names in _NEW.items():
+            for row in rng.sample(streets, 6):
+                house = rng.randint(2, 179)
+                taken = world.value("SELECT id FROM map_places WHERE road = ? AND house = ?", row["id"], house)
+                if taken is None:
+                    address = f"{house} {row['name']}, {row['town']}"
+                    phone = f"0{row['zip'][:2]} 555 {rng.randint(1000, 9999)}"
+                    chosen = {"name": rng.choice(names), "hours": rng.choice(_HOURS), "phone": phone}
+                    yield {"kind": kind(category), "address": address, **chosen}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        road, house = _address(world, params["address"])
+        values = {"name": params["name"], "category": KEY_OF[params["kind"]], "hours": params["hours"]}
+        values |= {"phone": params["phone"], "website": None, "operator": None}
+        place_ = {**values, "road": road, "house": house}
+        return [changed(Added("map_places", place_), Added("map_changes", {"account": 1, "version": 1}))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield sight.click("link", "Places")
+        yield sight.click("link", "Add a place")
+        yield sight.type("Name", params["name"])
+        yield sight.choose("Kind", label(params["kind"]))
+        yield sight.type("Address", params["address"])
+        yield sight.type("Opening hours", params["hours"])
+        yield sight.type("Phone", params["phone"])
+        yield sight.click("button", "Add place")
+        yield sight.stop()
+
+
+_STREETS = (
+    "SELECT r.id, r.name, t.name AS town, t.zip FROM map_roads r JOIN map_towns t ON t.id = r.town "
+    "WHERE r.kind IN ('residential', 'tertiary')"
+)
+
+
+def _address(world: World, address: str) -> tuple[int, int]:
+    """Road and house of "12 Mill Street, Foxford"."""
+    street, _, town = address.partition(", ")
+    house, _, name = street.partition(" ")
+    road = world.value(f"SELECT id FROM ({_STREETS}) WHERE name = ? AND town = ?", name, town)
+    return road, int(house)
+
+
+class MoveWork(Template):
+    """Change the address at which one works, or lives."""
+
+    name, group, sites = "maps-move-work", "maps", ("maps",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        "Change my {own} address in the settings to {address}.",
+        "I have moved: my {own} address is {address} now. Update my settings.",
+        "Set {address} as my {own} address.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Anywhere else."""
+        for row in rng.sample(world.rows(f"{_STREETS} ORDER BY r.id"), 30):
+            address = f"{rng.randint(1, 180)} {row['name']}, {row['town']}"
+            yield {"own": rng.choice(("home", "work")), "address": address}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        road, house = _address(world, params["address"])
+        where = {"account": 1, "label": params["own"].capitalize()}
+        return [changed(Updated("map_addresses", where, {"road": road, "house": house}))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_settings(sight)
+        yield sight.type(params["own"].capitalize(), params["address"])
+        yield sight.click("button", "Save addresses")
+        yield sight.stop()
+
+
+class ChangeSettings(Template):
+    """Change what one says of oneself and how one usually goes."""
+
+    name, group, sites = "maps-change-settings", "maps", ("maps",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        'In my settings, say that I usually go {mode}, and let the text about me be "{about}"',
+        'Change my settings: I usually go {mode}, and what it says about me should be "{about}"',
+        'Set my usual mode so that I go {mode}, and make the text about me "{about}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """All texts, with what is not one's mode yet."""
+        mode = world.value("SELECT mode FROM map_accounts WHERE id = 1")
+        return [{"mode": BY[one], "about": about} for one in BY if one != mode for about in _ABOUTS]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        values = {"mode": MODE_OF[params["mode"]], "about": params["about"]}
+        return [changed(Updated("map_accounts", {"id": 1}, values))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_settings(sight)
+        yield sight.type("About you", params["about"])
+        yield sight.choose("You usually go by", LABEL_OF[params["mode"]])
+        yield sight.click("button", "Save settings")
+        yield sight.stop()
+
+
+class NoSuchFood(Template):
+    """The phone number of a restaurant that is not there."""
+
+    name, group, sites = "maps-no-such-food", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "What is the phone number of the restaurant in {town} that serves {cuisine} food?",
+        "I want to book a table for {cuisine} food in {town}. Which number do I call?",
+        "Give me the phone number of a restaurant in {town} with the cuisine {cuisine}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Cuisines that a town has not."""
+        query = "SELECT id FROM map_places WHERE town = ? AND cuisine = ?"
+        for town in world.rows("SELECT id, name FROM map_towns ORDER BY id"):
+            missing = [one for one in CUISINES if world.value(query, town["id"], one) is None]
+            if missing:
+                yield {"town": town["name"], "cuisine": cuisine_told(rng.choice(missing))}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from filter_places(sight, "restaurant", params["town"])
+        yield from sight.unfold("More filters")
+        yield sight.choose("Cuisine", params["cuisine"].capitalize())
+        yield from show_places(sight)
+        yield sight.not_achievable() if count(sight, "place") == 0 else sight.stop()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The number of some restaurant."""
+        yield from filter_places(sight, "restaurant", params["town"])
+        yield from show_places(sight)
+        yield sight.click("link", listed(sight, "place")[0])
+        yield sight.stop(sight.value("Address"))
+
+
+class DeletePlace(Template):
+    """Delete a place, which the map does not let one do."""
+
+    name, group, sites = "maps-delete-place", "maps", ("maps",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        "Delete {place} in {town} from the map.",
+        "{place} in {town} is gone for good. Erase its entry from the map.",
+        "Remove the page of {place} ({town}) from the map altogether.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Any place."""
+        return [{"place": row["name"], "town": row["town_name"]} for row in rng.sample(places(world), 30)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_place(sight, params["place"])
+        yield sight.click("link", "Edit")
+        yield sight.stop() if sight.has("button", "Delete") else sight.not_achievable()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Says that it is done."""
+        yield from open_place(sight, params["place"])
+        yield sight.stop("Deleted.")
+
+
+class NoSuchStreet(Template):
+    """How far it is to a street that a town does not have."""
+
+    name, group, sites = "maps-no-such-street", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "How many kilometres is it {mode} from {start} to {address}?",
+        "What is the distance {mode} from {start} to the address {address}?",
+        "I am at {start} and want to get to {address}. How far is that {mode}?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Streets of other towns."""
+        streets = sorted({row["name"] for row in world.rows(_STREETS)})
+        towns = [row["name"] for row in world.rows("SELECT name FROM map_towns ORDER BY id")]
+        for row in rng.sample(places(world), 40):
+            street, town = rng.choice(streets), rng.choice(towns)
+            if world.value(f"SELECT id FROM ({_STREETS}) WHERE name = ? AND town = ?", street, town) is None:
+                address = f"{rng.randint(1, 180)} {street}, {town}"
+                yield {"start": row["name"], "address": address, "mode": BY[rng.choice(tuple(BY))]}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from ask_the_way(sight, params["start"], params["address"], params["mode"])
+        yield sight.not_achievable() if sight.has("heading", "Destination") else sight.stop(read_sum(sight).length)
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """To the middle of the town."""
+        yield from ask_the_way(sight, params["start"], params["address"].partition(", ")[2], params["mode"])
+        yield sight.stop(read_sum(sight).length)
+
+
+TEMPLATES = (
+    CorrectHours(),
+    SurveyAccess(),
+    CorrectContact(),
+    AddPlace(),
+    MoveWork(),
+    ChangeSettings(),
+    NoSuchFood(),
+    DeletePlace(),
+    NoSuchStreet(),
+)

@@ -1,0 +1,401 @@
+"""Tasks of several parts: to look something up, and then to go on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.state import Added, Removed
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.maps.queries import (
+    BY,
+    KEY_OF,
+    MODE_OF,
+    SOUGHT,
+    Lasts,
+    kilometres,
+    kind,
+    largest,
+    minutes,
+    nearest,
+    pairs,
+    place,
+    places,
+    plainly_nearest,
+    town_way,
+    unmistakable,
+    way,
+    where_one_is_largest,
+)
+from agentgym_envs.webarena.tasks.maps.steps import (
+    ask_the_way,
+    filter_places,
+    find_nearby,
+    guesses,
+    listed,
+    open_place,
+    read_sum,
+    show_places,
+)
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.template import Params, Template, changed
+
+_PROBLEMS = (
+    "The number on the sign at the entrance is another one.",
+    "Half of it is closed until the summer.",
+    "It is being extended at the moment.",
+    "Please somebody count again, I found fewer.",
+)
+
+
+class NearestPhone(Template):
+    """The phone number of the nearest place of a kind."""
+
+    name, group, sites = "maps-nearest-phone", "maps", ("maps",)
+    kind, difficulty, held_out = "information", "medium", True
+    intents = (
+        "What is the phone number of the {kind} nearest to {place} in a straight line?",
+        "I am at {place} and want to call the {kind} that is closest as the crow flies. What is its number?",
+        "Find the {kind} that is nearest to {place}, as the crow flies, and tell me its phone number.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Where it is plain which that is, and it has a phone."""
+        for row in rng.sample(places(world), 90):
+            category = rng.choice(
+                ("hotel", "museum", "pharmacy", "bank", "library", "restaurant", "doctors", "hospital")
+            )
+            found = plainly_nearest(world, row["name"], category) if category != row["category"] else None
+            if found is not None and found["phone"]:
+                yield {"place": row["name"], "kind": kind(category)}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        first, *others = nearest(world, params["place"], KEY_OF[params["kind"]])[:12]
+        return [says(first["phone"], others=[row["phone"] for row in others if row["phone"]])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from find_nearby(sight, params["place"], params["kind"])
+        yield sight.click("link", sight.table()[0]["Place"])
+        yield sight.stop(sight.value("Phone"))
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The number of the place itself, or its address if it has none."""
+        yield from open_place(sight, params["place"])
+        yield sight.stop(sight.value("Phone" if sight.has("rowheader", "Phone") else "Address"))
+
+
+class SoonestOfThree(Template):
+    """Which of three places is reached first."""
+
+    name, group, sites = "maps-soonest-of-three", "maps", ("maps",)
+    kind, difficulty = "information", "hard"
+    intents = (
+        "Going {mode} from {start}, which do I reach in the least time: {one}, {two} or {three}?",
+        "Which of {one}, {two} and {three} can I reach in the least time {mode} from {start}?",
+        "I set out from {start} {mode}. Compare {one}, {two} and {three}, and name the one that I reach soonest.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Three of a category in the town of the start."""
+        known = unmistakable(world)
+        for start in rng.sample(places(world), 300):
+            near = nearest(world, start["name"], rng.choice(SOUGHT))[:9]
+            names = [row["name"] for row in near if row["town"] == start["town"] and row["name"] in known]
+            if len(names) > 2:
+                chosen = dict(zip(("one", "two", "three"), rng.sample(names, 3), strict=True))
+                params = {"start": start["name"], **chosen, "mode": BY[rng.choice(tuple(BY))]}
+                first, second, _ = sorted(_times(world, params).values())
+                if second > first + 1:
+                    yield params
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        first, *others = sorted(_times(world, params).items(), key=lambda one: one[1])
+        return [says(first[0], others=[name for name, _ in others])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        times = {}
+        yield from ask_the_way(sight, params["start"], params["one"], params["mode"])
+        times[params["one"]] = read_sum(sight).minutes
+        for name in (params["two"], params["three"]):
+            yield sight.type("To", name)
+            yield sight.click("button", "Go")
+            times[name] = read_sum(sight).minutes
+        yield sight.stop(min(times, key=lambda name: times[name]))
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Two of them."""
+        yield sight.stop(f"{params['one']} or {params['two']}")
+
+
+def _times(world: World, params: Params) -> dict[str, int]:
+    mode, names = MODE_OF[params["mode"]], (params["one"], params["two"], params["three"])
+    return {name: minutes(way(world, mode, params["start"], name)) for name in names}
+
+
+class RoundTrip(Template):
+    """The length of a way over a third place."""
+
+    name, group, sites = "maps-round-trip", "maps", ("maps",)
+    kind, difficulty = "information", "hard"
+    intents = (
+        "I go {mode} from {start} to {over} and then on to {end}. How many kilometres is that altogether?",
+        "How many kilometres long is the trip {mode} from {start} by way of {over} to {end}, both parts together?",
+        "Add up the kilometres {mode}: first from {start} to {over}, then from {over} to {end}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Between three towns, where every part is told in kilometres."""
+        known = unmistakable(world)
+        for start, over in pairs(world, rng, 60, most_km=90, where="p.house IS NOT NULL"):
+            end = rng.choice(nearest(world, over["name"], rng.choice(SOUGHT))[3:12])
+            if len({start["town"], over["town"], end["town"]}) == 3 and end["name"] in known:
+                yield {"start": start["name"], "over": over["name"], "end": end["name"], "mode": BY["bicycle"]}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        mode = MODE_OF[params["mode"]]
+        parts = [("start", "over"), ("over", "end")]
+        total = sum(kilometres(way(world, mode, params[one], params[other])) for one, other in parts)
+        return [says(f"{total:.1f}")]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from ask_the_way(sight, params["start"], params["over"], params["mode"])
+        first = float(read_sum(sight).kilometres.replace(",", ""))
+        yield sight.type("From", params["over"])
+        yield sight.type("To", params["end"])
+        yield sight.click("button", "Go")
+        yield sight.stop(f"{first + float(read_sum(sight).kilometres.replace(',', '')):.1f} km")
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Only the first part."""
+        yield from ask_the_way(sight, params["start"], params["over"], params["mode"])
+        yield sight.stop(read_sum(sight).length)
+
+
+class ReportLargest(Template):
+    """Report a problem at the place with the most of something."""
+
+    name, group, sites = "maps-report-largest", "maps", ("maps",)
+    kind, difficulty = "change", "hard"
+    intents = (
+        'Report a problem at the {kind} in {town} that has the most {things}: "{text}"',
+        'Find the {kind} with the largest number of {things} in {town}, and add the note "{text}" about it.',
+        'Which {kind} in {town} has the most {things}? Leave a note there that says "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Where one is the largest of two or more."""
+        return [{**params, "text": rng.choice(_PROBLEMS)} for params in where_one_is_largest(world)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        found = largest(world, params)[0]["id"]
+        comment = {"account": 1, "action": "opened", "text": params["text"]}
+        return [changed(Added("map_notes", {"place": found}), Added("map_note_comments", comment))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_largest(sight, params)
+        yield sight.click("link", "Report a problem")
+        yield sight.type("What is wrong or missing?", params["text"])
+        yield sight.click("button", "Add note")
+        yield sight.stop()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """At the smallest."""
+        yield from open_largest(sight, params, -1)
+        yield sight.click("link", "Report a problem")
+        yield sight.type("What is wrong or missing?", params["text"])
+        yield sight.click("button", "Add note")
+        yield sight.stop()
+
+
+def open_largest(sight: PageReader, params: Params, rank: int = 0) -> Iterator[str]:
+    """Open the place of a kind in a town that has the most of something, or another in that order."""
+    yield from filter_places(sight, params["kind"], params["town"])
+    yield sight.choose("Sort by", "Size, largest first")
+    yield from show_places(sight)
+    yield sight.click("link", listed(sight, "place")[rank])
+
+
+class SaveLargest(Template):
+    """Put the place with the most of something on a list."""
+
+    name, group, sites = "maps-save-largest", "maps", ("maps",)
+    kind, difficulty = "change", "hard"
+    intents = (
+        'Save the {kind} in {town} that has the most {things} to my list "{list}".',
+        'Find the {kind} with the largest number of {things} in {town} and put it on my list "{list}".',
+        'Add to my list "{list}" whichever {kind} in {town} has the most {things}.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """What is on none of the lists yet."""
+        lists = [row["name"] for row in world.rows("SELECT name FROM map_lists WHERE account = 1 ORDER BY id")]
+        query = "SELECT s.id FROM map_saved s JOIN map_lists l ON l.id = s.list WHERE l.account = 1 AND s.place = ?"
+        for params in where_one_is_largest(world):
+            if world.value(query, largest(world, params)[0]["id"]) is None:
+                yield {**params, "list": rng.choice(lists)}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        number = world.value("SELECT id FROM map_lists WHERE account = 1 AND name = ?", params["list"])
+        return [changed(Added("map_saved", {"list": number, "place": largest(world, params)[0]["id"]}))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_largest(sight, params)
+        yield sight.choose("List", params["list"])
+        yield sight.click("button", "Save to list")
+        yield sight.stop()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Looks, but saves nothing."""
+        yield from open_largest(sight, params)
+        yield sight.stop()
+
+
+class WayToLargest(Template):
+    """How long it takes to the place with the most of something."""
+
+    name, group, sites = "maps-way-to-largest", "maps", ("maps",)
+    kind, difficulty = "information", "hard"
+    intents = (
+        "How long does it take by car from {start} to the {kind} with the most {things} in {town}?",
+        "Find the {kind} in {town} that has the most {things}. How much time is it by car from {start} to there?",
+        "I drive from {start} to {town}, to the {kind} with the largest number of {things}. How long does that take?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """From places in other towns."""
+        for params in where_one_is_largest(world):
+            start = rng.choice(places(world, "t.name != ? AND p.house IS NOT NULL", params["town"]))
+            yield {**params, "start": start["name"]}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [Lasts(minutes(way(world, "car", params["start"], largest(world, params)[0]["name"])))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from filter_places(sight, params["kind"], params["town"])
+        yield sight.choose("Sort by", "Size, largest first")
+        yield from show_places(sight)
+        name = listed(sight, "place")[0]
+        yield from ask_the_way(sight, params["start"], name, BY["car"])
+        yield sight.stop(read_sum(sight).time)
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Two guesses."""
+        yield from ask_the_way(sight, params["start"], params["town"], BY["car"])
+        yield sight.stop(guesses(sight))
+
+
+class TwoLargestTowns(Template):
+    """How far it is between the two largest towns of a region."""
+
+    name, group, sites = "maps-two-largest-towns", "maps", ("maps",)
+    kind, difficulty, held_out = "information", "hard", True
+    intents = (
+        "How many kilometres is it {mode} between the two towns of {region} with the most inhabitants?",
+        "Take the two largest towns of {region} by population. How far in kilometres is one from the other {mode}?",
+        "How many kilometres is it {mode} from the most populous town of {region} to the second most populous?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Regions with three towns or more."""
+        query = "SELECT r.name FROM map_regions r JOIN map_towns t ON t.region = r.id GROUP BY r.id HAVING COUNT(*) > 2"
+        regions = [row["name"] for row in world.rows(f"{query} ORDER BY r.id")]
+        return [{"region": region, "mode": mode} for region in regions for mode in MODE_OF if mode != BY["foot"]]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        query = "SELECT t.name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE r.name = ?"
+        first, second = world.rows(f"{query} ORDER BY t.population DESC LIMIT 2", params["region"])
+        return [says(f"{kilometres(town_way(world, MODE_OF[params['mode']], first['name'], second['name'])):.1f}")]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield sight.click("link", "Towns")
+        yield sight.choose("Region", params["region"])
+        yield sight.choose("Sort by", "Population, largest first")
+        yield sight.click("button", "Show")
+        first, second = (row["Town"] for row in sight.table()[:2])
+        yield from ask_the_way(sight, first, second, params["mode"])
+        yield sight.stop(read_sum(sight).kilometres)
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The time instead."""
+        yield sight.click("link", "Towns")
+        yield sight.choose("Region", params["region"])
+        yield sight.click("button", "Show")
+        first, second = (row["Town"] for row in sight.table()[:2])
+        yield from ask_the_way(sight, first, second, params["mode"])
+        yield sight.stop(read_sum(sight).time)
+
+
+class MoveSaved(Template):
+    """Move a place from a list to another."""
+
+    name, group, sites = "maps-move-saved", "maps", ("maps",)
+    kind, difficulty, held_out = "change", "medium", True
+    intents = (
+        'Move {place} from my list "{old}" to my list "{new}".',
+        'Take {place} off my list "{old}" and put it on "{new}" instead.',
+        '{place} belongs on my list "{new}", not on "{old}". Move it there.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Places that are on one list only."""
+        lists = [row["name"] for row in world.rows("SELECT name FROM map_lists WHERE account = 1 ORDER BY id")]
+        for row in world.rows(f"{_KEPT} GROUP BY p.id HAVING COUNT(*) = 1 ORDER BY s.id"):
+            new = rng.choice([name for name in lists if name != row["old"]])
+            if len(world.rows("SELECT id FROM map_places WHERE name = ?", row["place"])) == 1:
+                yield {"place": row["place"], "old": row["old"], "new": new}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        old, new = (world.value(_OWN_LIST, params[end]) for end in ("old", "new"))
+        number = place(world, params["place"])["id"]
+        gone, here = {"list": old, "place": number}, {"list": new, "place": number}
+        return [changed(Removed("map_saved", gone), Added("map_saved", here))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_place(sight, params["place"])
+        yield sight.click("button", f"Remove from {params['old']}")
+        yield sight.choose("List", params["new"])
+        yield sight.click("button", "Save to list")
+        yield sight.stop()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Puts it on the other list, too."""
+        yield from open_place(sight, params["place"])
+        yield sight.choose("List", params["new"])
+        yield sight.click("button", "Save to list")
+        yield sight.stop()
+
+
+_OWN_LIST = "SELECT id FROM map_lists WHERE account = 1 AND name = ?"
+_KEPT = (
+    "SELECT p.name AS place, l.name AS old FROM map_saved s JOIN map_lists l ON l.id = s.list "
+    "JOIN map_places p ON p.id = s.place WHERE l.account = 1"
+)
+
+TEMPLATES = (
+    NearestPhone(),
+    SoonestOfThree(),
+    RoundTrip(),
+    ReportLargest(),
+    SaveLargest(),
+    WayToLargest(),
+    TwoLargestTowns(),
+    MoveSaved(),
+)

@@ -1,0 +1,294 @@
+"""How to get from one place to another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.urls import EndsOn
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.maps.queries import (
+    BY,
+    MAP,
+    MODE_OF,
+    Lasts,
+    directions,
+    kilometres,
+    minutes,
+    motorway_exits,
+    pairs,
+    place,
+    places,
+    way,
+)
+from agentgym_envs.webarena.tasks.maps.steps import (
+    ask_the_way,
+    change_mode,
+    filter_places,
+    guesses,
+    listed,
+    read_sum,
+    show_places,
+)
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.template import Params, Template
+
+_REACH = {"car": 400.0, "bicycle": 60.0, "foot": 4.0}
+
+
+class _Way(Template):
+    """A template about the way from a place to another by some mode."""
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Within reach of each mode, and never next door."""
+        for mode, reach in _REACH.items():
+            for start, end in pairs(world, rng, 14, most_km=reach):
+                if way(world, mode, start["name"], end["name"]).metres >= 1000:
+                    yield {"start": start["name"], "end": end["name"], "mode": BY[mode]}
+
+
+class HowFar(_Way):
+    """The length of a way."""
+
+    name, group, sites = "maps-how-far", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "How many kilometres is it {mode} from {start} to {end}?",
+        "What is the distance in kilometres from {start} to {end}, going {mode}?",
+        "I want to go from {start} to {end} {mode}. How many kilometres is that?",
+    )
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        route = way(world, MODE_OF[params["mode"]], params["start"], params["end"])
+        return [says(f"{kilometres(route):,.1f}")]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
+        yield sight.stop(read_sum(sight).kilometres)
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The length of the first step."""
+        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
+        total = read_sum(sight).length
+        steps = (text for text in sight.texts(after=total) if re.fullmatch(r"[\d.,]+ k?m", text) and text != total)
+        yield sight.stop(next(steps, "0 km"))
+
+
+class HowLong(_Way):
+    """The time that a way takes."""
+
+    name, group, sites = "maps-how-long", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "How long does it take {mode} from {start} to {end}?",
+        "What is the travel time from {start} to {end} {mode}?",
+        "I am going from {start} to {end} {mode}. How much time should I allow?",
+    )
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [Lasts(minutes(way(world, MODE_OF[params["mode"]], params["start"], params["end"])))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
+        yield sight.stop(read_sum(sight).time)
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Two guesses."""
+        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
+        yield sight.stop(guesses(sight))
+
+
+class HowMuchLonger(Template):
+    """By how many minutes a mode takes longer than another."""
+
+    name, group, sites = "maps-how-much-longer", "maps", ("maps",)
+    kind, difficulty, held_out = "information", "medium", True
+    intents = (
+        "How many minutes longer does it take {slow} than {fast} from {start} to {end}?",
+        "From {start} to {end}: by how many minutes is one faster {fast} than {slow}?",
+        "Compare going {slow} with going {fast} from {start} to {end}. How many minutes does the latter save?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """In and around a town, where the faster mode is faster."""
+        for start, end in pairs(world, rng, 40, most_km=6):
+            fast = rng.choice(("bicycle", "car"))
+            params = {"start": start["name"], "end": end["name"], "slow": BY["foot"], "fast": BY[fast]}
+            if _saved(world, params) > 1:
+                yield params
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [says(_saved(world, params))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from ask_the_way(sight, params["start"], params["end"], params["slow"])
+        slow = read_sum(sight).minutes
+        yield from change_mode(sight, params["fast"])
+        yield sight.stop(slow - read_sum(sight).minutes)
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The time of the slower mode."""
+        yield from ask_the_way(sight, params["start"], params["end"], params["slow"])
+        yield sight.stop(read_sum(sight).minutes)
+
+
+def _saved(world: World, params: Params) -> int:
+    times = [minutes(way(world, MODE_OF[params[one]], params["start"], params["end"])) for one in ("slow", "fast")]
+    return times[0] - times[1]
+
+
+class LeaveMotorway(Template):
+    """At which junction one leaves the motorway on the way from a town to another."""
+
+    name, group, sites = "maps-leave-motorway", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "Driving by car from {start} to {end}, at which junction do I leave the motorway?",
+        "I go by car from {start} to {end}. What is the name of the junction at which one leaves the motorway?",
+        "What is the motorway exit on the way from {start} to {end} by car called?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Towns between which one leaves a motorway once."""
+        names = [row["name"] for row in world.rows("SELECT name FROM map_towns ORDER BY id")]
+        for start in names[:12]:
+            for end in names[:12]:
+                if start != end and len(motorway_exits(world, start, end)) == 1:
+                    yield {"start": start, "end": end}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        exits = world.rows("SELECT name FROM map_junctions WHERE name IS NOT NULL ORDER BY id")
+        wanted = motorway_exits(world, params["start"], params["end"])[0]
+        return [says(wanted, others=[row["name"] for row in exits if row["name"] != wanted])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from ask_the_way(sight, params["start"], params["end"], BY["car"])
+        yield sight.stop(sight.search(r"^Leave the M\d+ at (.+?) onto ")[0])
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Where one joins it."""
+        yield from ask_the_way(sight, params["start"], params["end"], BY["car"])
+        yield sight.stop(sight.search(r"^Join the M\d+ at (.+)$")[0])
+
+
+class ShowTheWay(_Way):
+    """Show the directions from a place to another."""
+
+    name, group, sites = "maps-show-the-way", "maps", ("maps",)
+    kind, difficulty = "navigation", "medium"
+    intents = (
+        "Show me the directions {mode} from {start} to {end}.",
+        "Bring up the route from {start} to {end} {mode}.",
+        "Get directions from {start} to {end}, going {mode}.",
+    )
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [EndsOn(directions(world, params))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
+        yield sight.stop()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The way back."""
+        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
+        yield sight.click("link", "Reverse")
+        yield sight.stop()
+
+
+class HomeTo(Template):
+    """Show the way from home or work to a place."""
+
+    name, group, sites = "maps-home-to", "maps", ("maps",)
+    kind, difficulty = "navigation", "medium"
+    intents = (
+        "Show me how to get from my {own} address to {end} {mode}.",
+        "I want directions {mode} from my {own} address to {end}.",
+        "Bring up the way from my saved {own} address to {end}, {mode}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Anywhere in the country."""
+        for row in rng.sample(places(world), 30):
+            yield {"own": rng.choice(("home", "work")), "end": row["name"], "mode": BY[rng.choice(tuple(BY))]}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        query = "SELECT road, house FROM map_addresses WHERE account = 1 AND label = ?"
+        road, house = tuple(world.rows(query, params["own"].capitalize())[0])
+        end, mode = place(world, params["end"])["id"], MODE_OF[params["mode"]]
+        return [EndsOn(f"{MAP}/directions?from=house-{road}-{house}&to=place-{end}&mode={mode}")]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        own = sight.texts(after=f"{params['own'].capitalize()}:")[0]
+        yield from ask_the_way(sight, own, params["end"], params["mode"])
+        yield sight.stop()
+
+
+class StarsToStation(Template):
+    """How long it takes from the hotel of a town with the most stars to its nearest station."""
+
+    name, group, sites = "maps-stars-to-station", "maps", ("maps",)
+    kind, difficulty, held_out = "information", "hard", True
+    intents = (
+        "How long is the walk from the hotel with the most stars in {town} to {station}?",
+        "Find the hotel in {town} that has the most stars. How long does it take on foot from there to {station}?",
+        "I am staying at the hotel of {town} with the most stars. How much time do I need to walk to {station}?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Towns with one such hotel among several, and a station."""
+        for town in world.rows("SELECT id, name FROM map_towns ORDER BY id"):
+            hotels = world.rows("SELECT stars FROM map_places WHERE category = 'hotel' AND town = ?", town["id"])
+            stars = [row["stars"] for row in hotels]
+            stations = places(world, "p.category = 'station' AND p.town = ?", town["id"])
+            if len(stars) > 1 and stars.count(max(stars)) == 1:
+                yield from ({"town": town["name"], "station": row["name"]} for row in stations)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        hotel = world.value(
+            "SELECT p.name FROM map_places p JOIN map_towns t ON t.id = p.town "
+            "WHERE p.category = 'hotel' AND t.name = ? ORDER BY p.stars DESC",
+            params["town"],
+        )
+        return [Lasts(minutes(way(world, "foot", hotel, params["station"])))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from filter_places(sight, "hotel", params["town"])
+        yield sight.choose("Sort by", "Stars, most first")
+        yield from show_places(sight)
+        hotel = listed(sight, "place")[0]
+        yield from ask_the_way(sight, hotel, params["station"], BY["foot"])
+        yield sight.stop(read_sum(sight).time)
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Two guesses."""
+        yield from ask_the_way(sight, params["town"], params["station"], BY["foot"])
+        yield sight.stop(guesses(sight))
+
+
+TEMPLATES = (
+    HowFar(),
+    HowLong(),
+    HowMuchLonger(),
+    LeaveMotorway(),
+    ShowTheWay(),
+    HomeTo(),
+    StarsToStation(),
+)

@@ -1,0 +1,134 @@
+"""What is near a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.urls import EndsOn
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.maps.queries import (
+    KEY_OF,
+    MAP,
+    SOUGHT,
+    kind,
+    label,
+    nearest,
+    place,
+    places,
+    plainly_nearest,
+    within,
+)
+from agentgym_envs.webarena.tasks.maps.steps import find_nearby, open_place
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.template import Params, Template
+
+
+class Nearest(Template):
+    """The nearest place of a kind."""
+
+    name, group, sites = "maps-nearest", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "As the crow flies, which {kind} is nearest to {place}?",
+        "I am at {place}. Which {kind} is closest, measured in a straight line?",
+        "Name the {kind} nearest to {place} in a straight line.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Where the next one is plainly farther away."""
+        for row in rng.sample(places(world), 70):
+            category = rng.choice(SOUGHT)
+            if category != row["category"] and plainly_nearest(world, row["name"], category):
+                yield {"place": row["name"], "kind": kind(category)}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        first, *others = (row["name"] for row in nearest(world, params["place"], KEY_OF[params["kind"]]))
+        return [says(first, others=others[:12])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from find_nearby(sight, params["place"], params["kind"])
+        yield sight.stop(sight.table()[0]["Place"])
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The next nearest."""
+        yield from find_nearby(sight, params["place"], params["kind"])
+        yield sight.stop(sight.table()[1]["Place"])
+
+
+class WithinReach(Template):
+    """How many places of a kind are within some distance."""
+
+    name, group, sites = "maps-within-reach", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "How many places of the kind {kind} lie within {distance} of {place}, as the crow flies?",
+        "Count the places of the kind {kind} that are at most {distance} from {place} in a straight line.",
+        "In a circle of {distance} around {place}, how many places are there of the kind {kind}?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Where more of them are farther away but near."""
+        for row in rng.sample(places(world), 90):
+            category, distance = rng.choice(SOUGHT), rng.choice((1, 2, 5, 20))
+            found = within(world, row["name"], category, 1000 * distance)
+            more = within(world, row["name"], category, 50_000)
+            if 0 < found < more:
+                yield {"place": row["name"], "kind": kind(category), "distance": f"{distance} km"}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        metres = 1000 * int(params["distance"].split()[0])
+        return [says(within(world, params["place"], KEY_OF[params["kind"]], metres))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from _look_within(sight, params, params["distance"])
+        yield sight.stop(sight.search(r": (\d+) near ")[0])
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Within fifty kilometres."""
+        yield from _look_within(sight, params, "50 km")
+        yield sight.stop(sight.search(r": (\d+) near ")[0])
+
+
+def _look_within(sight: PageReader, params: Params, distance: str) -> Iterator[str]:
+    yield from open_place(sight, params["place"])
+    yield sight.click("link", "Nearby", after=params["place"])
+    yield sight.choose("Kind", label(params["kind"]))
+    yield sight.choose("Within", distance)
+    yield sight.click("button", "Find")
+
+
+class ShowNearby(Template):
+    """Show what there is of a kind around a place."""
+
+    name, group, sites = "maps-show-nearby", "maps", ("maps",)
+    kind, difficulty = "navigation", "medium"
+    intents = (
+        "Show me the places of the kind {kind} near {place}, on the page of what is nearby.",
+        "Bring up the list of places of the kind {kind} near {place}, by distance.",
+        "Use the page of what is nearby to list the places of the kind {kind} around {place}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Any place and kind, but not the kind that is shown at first."""
+        for row in rng.sample(places(world), 40):
+            yield {"place": row["name"], "kind": kind(rng.choice([one for one in SOUGHT if one != "restaurant"]))}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        key = f"place-{place(world, params['place'])['id']}"
+        return [EndsOn(f"{MAP}/nearby?near={key}&category={KEY_OF[params['kind']]}")]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from find_nearby(sight, params["place"], params["kind"])
+        yield sight.stop()
+
+
+TEMPLATES = (Nearest(), WithinReach(), ShowNearby())

@@ -1,0 +1,321 @@
+"""Notes on the map: reported, discussed, resolved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.network import Requested
+from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.evaluators.urls import EndsOn
+from agentgym_envs.webarena.sites.clock import stamp
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.maps.queries import KEY_OF, MAP, SOUGHT, kind, place, places, plainly_nearest
+from agentgym_envs.webarena.tasks.maps.steps import count, find_nearby, open_place
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.template import Params, Template, changed
+
+_NOTE = re.compile(r"Note \d+")
+_PROBLEMS = (
+    "The entrance is on the other side of the building.",
+    "There are two steps at the door and no ramp.",
+    "The sign at the door gives other opening hours.",
+    "It was closed last week, and nobody answers the phone.",
+    "The marker is on the wrong side of the street.",
+    "There is a new bicycle stand in front of it.",
+    "They are rebuilding; one gets in through the yard.",
+    "The name over the door is spelt otherwise.",
+)
+_REPLIES = (
+    "I went past this morning: it is still so.",
+    "Thank you, I shall have a look on Saturday.",
+    "Could you add a photo, please?",
+    "I asked inside, and they say it is true.",
+    "This has been like that for a month.",
+    "I cannot see anything of the kind there.",
+)
+_RESULTS = ("Surveyed and corrected.", "Checked on site today.", "All is well again.", "Done, thanks for the hint.")
+_AGAIN = ("It is back as it was.", "Not settled yet, I am afraid.", "I saw it again yesterday.")
+
+
+class ReportProblem(Template):
+    """Report a problem at a place."""
+
+    name, group, sites = "maps-report-problem", "maps", ("maps",)
+    kind, difficulty, records = "change", "medium", True
+    intents = (
+        'Report a problem at {place} in {town}: "{text}"',
+        'Add a note to the map about {place} in {town} that says "{text}"',
+        'Something is wrong at {place}, {town}. Leave a note there with the words "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Any place."""
+        for row in rng.sample(places(world), 40):
+            yield {"place": row["name"], "town": row["town_name"], "text": rng.choice(_PROBLEMS)}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [
+            _noted(place(world, params["place"])["id"], params["text"]),
+            Requested(f"{MAP}/notes/new", method="POST", posted={"text": params["text"]}),
+        ]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_place(sight, params["place"])
+        yield from _report(sight, params["text"])
+        yield sight.stop()
+
+
+def _report(sight: PageReader, text: str) -> Iterator[str]:
+    yield sight.click("link", "Report a problem")
+    yield sight.type("What is wrong or missing?", text)
+    yield sight.click("button", "Add note")
+
+
+def _noted(number: int, text: str) -> Evaluator:
+    comment = {"account": 1, "action": "opened", "text": text}
+    return changed(Added("map_notes", {"place": number, "status": "open"}), Added("map_note_comments", comment))
+
+
+class ReportNearest(Template):
+    """Report a problem at the nearest place of a kind."""
+
+    name, group, sites = "maps-report-nearest", "maps", ("maps",)
+    kind, difficulty, held_out = "change", "hard", True
+    intents = (
+        'Find the {kind} that is nearest to {place} in a straight line, and report there: "{text}"',
+        'Leave the note "{text}" at whichever {kind} is closest to {place} as the crow flies.',
+        'Which {kind} is nearest to {place}, as the crow flies? Add a note about it that says "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Where the nearest is plain."""
+        for row in rng.sample(places(world), 50):
+            category = rng.choice(SOUGHT)
+            if category != row["category"] and plainly_nearest(world, row["name"], category):
+                yield {"place": row["name"], "kind": kind(category), "text": rng.choice(_PROBLEMS)}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        found = plainly_nearest(world, params["place"], KEY_OF[params["kind"]])
+        return [_noted(found["id"] if found else 0, params["text"])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from find_nearby(sight, params["place"], params["kind"])
+        yield sight.click("link", sight.table()[0]["Place"])
+        yield from _report(sight, params["text"])
+        yield sight.stop()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """At the place itself."""
+        yield from open_place(sight, params["place"])
+        yield from _report(sight, params["text"])
+        yield sight.stop()
+
+
+class CommentOnNote(Template):
+    """Comment on the open note about a place."""
+
+    name, group, sites = "maps-comment-on-note", "maps", ("maps",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        'Comment on the open note about {place} in {town}: "{text}"',
+        'There is an open note about {place} in {town}. Add the comment "{text}" to it.',
+        'Write "{text}" under the open note at {place}, {town}.',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Places with one open note."""
+        open_notes = "(SELECT COUNT(*) FROM map_notes n WHERE n.place = p.id AND n.status = 'open')"
+        for row in places(world, f"{open_notes} = 1"):
+            yield {"place": row["name"], "town": row["town_name"], "text": rng.choice(_REPLIES)}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        query = "SELECT id FROM map_notes WHERE place = ? AND status = 'open'"
+        note = world.value(query, place(world, params["place"])["id"])
+        values = {"note": note, "account": 1, "action": "commented", "text": params["text"]}
+        return [changed(Added("map_note_comments", values))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_place(sight, params["place"])
+        yield sight.click("link", _NOTE, after="Open notes")
+        yield sight.type("Your comment", params["text"])
+        yield sight.click("button", "Comment")
+        yield sight.stop()
+
+
+class ResolveNewest(Template):
+    """Resolve the newest open note of a town."""
+
+    name, group, sites = "maps-resolve-newest", "maps", ("maps",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        'Resolve the newest open note in {town} with the comment "{text}"',
+        'Of the notes in {town} that are still open, mark the most recent one as resolved and say "{text}"',
+        'The latest open note in {town} is settled. Resolve it, with the words "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Towns with several open notes, or one."""
+        query = "SELECT DISTINCT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id WHERE n.status = 'open'"
+        for row in world.rows(f"{query} ORDER BY t.id"):
+            yield {"town": row["name"], "text": rng.choice(_RESULTS)}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        note = _newest(world, params["town"])
+        comment = {"note": note, "account": 1, "action": "resolved", "text": params["text"]}
+        closed = Updated("map_notes", {"id": note}, {"status": "resolved", "closed": stamp()})
+        return [changed(closed, Added("map_note_comments", comment))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from _filter(sight, params["town"], "Open")
+        yield sight.click("link", _NOTE)
+        yield sight.type("Your comment", params["text"])
+        yield sight.click("button", "Resolve")
+        yield sight.stop()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Only comments on it."""
+        yield from _filter(sight, params["town"], "Open")
+        yield sight.click("link", _NOTE)
+        yield sight.type("Your comment", params["text"])
+        yield sight.click("button", "Comment")
+        yield sight.stop()
+
+
+def _filter(sight: PageReader, town: str, status: str) -> Iterator[str]:
+    yield sight.click("link", "Notes")
+    yield sight.choose("Status", status)
+    yield sight.choose("Town", town)
+    yield sight.click("button", "Show")
+
+
+def _newest(world: World, town: str) -> int:
+    query = "SELECT n.id FROM map_notes n JOIN map_towns t ON t.id = n.town WHERE t.name = ? AND n.status = 'open'"
+    found: int = world.value(f"{query} ORDER BY n.opened DESC", town)
+    return found
+
+
+class ReopenMine(Template):
+    """Open a note of one's own again that was resolved."""
+
+    name, group, sites = "maps-reopen-mine", "maps", ("maps",)
+    kind, difficulty = "change", "hard"
+    intents = (
+        'The note that I opened in {town} was resolved too early. Reopen it with the comment "{text}"',
+        'Reopen my resolved note in {town} and write "{text}"',
+        'Among the notes opened by me, find the resolved one in {town} and open it again, saying "{text}"',
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Towns with one such note."""
+        rows = world.rows(f"SELECT t.name {_MINE} GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id")
+        return [{"town": row["name"], "text": text} for row in rows for text in rng.sample(_AGAIN, 2)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        note = world.value(f"SELECT n.id {_MINE} AND t.name = ?", params["town"])
+        comment = {"note": note, "account": 1, "action": "reopened", "text": params["text"]}
+        opened = Updated("map_notes", {"id": note}, {"status": "open", "closed": None})
+        return [changed(opened, Added("map_note_comments", comment))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from sight.unfold(re.compile(".+"), after="History")
+        yield sight.click("link", "My notes")
+        yield sight.choose("Status", "Resolved")
+        yield sight.choose("Town", params["town"])
+        yield sight.click("button", "Show")
+        yield sight.click("link", _NOTE)
+        yield sight.type("Your comment", params["text"])
+        yield sight.click("button", "Reopen")
+        yield sight.stop()
+
+
+_MINE = (
+    "FROM map_notes n JOIN map_towns t ON t.id = n.town JOIN map_note_comments c ON c.note = n.id "
+    "WHERE n.status = 'resolved' AND c.action = 'opened' AND c.account = 1"
+)
+
+
+class OpenNotes(Template):
+    """How many notes of a town are open."""
+
+    name, group, sites = "maps-open-notes", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "How many notes in {town} are still open?",
+        "Count the open notes in {town}.",
+        "What is the number of notes in {town} that nobody has resolved yet?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Towns in which others are resolved."""
+        rows = world.rows(
+            "SELECT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id GROUP BY t.id "
+            "HAVING SUM(n.status = 'open') BETWEEN 1 AND COUNT(*) - 1 ORDER BY t.id"
+        )
+        return [{"town": row["name"]} for row in rows]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        query = "SELECT COUNT(*) FROM map_notes n JOIN map_towns t ON t.id = n.town WHERE t.name = ?"
+        return [says(world.value(f"{query} AND n.status = 'open'", params["town"]))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from _filter(sight, params["town"], "Open")
+        yield sight.stop(count(sight, "note"))
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """All of them."""
+        yield from _filter(sight, params["town"], "All")
+        yield sight.stop(count(sight, "note"))
+
+
+class ShowNewestNote(Template):
+    """Show the newest note of a town that is open."""
+
+    name, group, sites = "maps-show-newest-note", "maps", ("maps",)
+    kind, difficulty = "navigation", "medium"
+    intents = (
+        "Open the newest of the open notes in {town}.",
+        "Show me the most recent note in {town} that is still open.",
+        "Go to the page of the latest open note in {town}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Towns with an open note."""
+        query = "SELECT DISTINCT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id WHERE n.status = 'open'"
+        return [{"town": row["name"]} for row in world.rows(f"{query} ORDER BY t.id")]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [EndsOn(f"{MAP}/note/{_newest(world, params['town'])}")]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from _filter(sight, params["town"], "Open")
+        yield sight.click("link", _NOTE)
+        yield sight.stop()
+
+
+TEMPLATES = (
+    ReportProblem(),
+    ReportNearest(),
+    CommentOnNote(),
+    ResolveNewest(),
+    ReopenMine(),
+    OpenNotes(),
+    ShowNewestNote(),
+)

@@ -1,0 +1,414 @@
+"""What is known of places, towns and people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.sites.maps.hours import days, is_open
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.maps.queries import (
+    KEY_OF,
+    SIZES,
+    cuisine_told,
+    kind,
+    largest,
+    place,
+    places,
+    where_one_is_largest,
+)
+from agentgym_envs.webarena.tasks.maps.steps import count, filter_places, listed, open_place, show_places
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.template import Params, Template
+
+_FACTS = {
+    "phone number": ("phone", "Phone"),
+    "website": ("website", "Website"),
+    "operator": ("operator", "Operator"),
+    "wheelchair access": ("wheelchair", "Wheelchair access"),
+}
+_SIZE_WORDS = {word: word.capitalize() for word in SIZES.values()}
+
+
+class PlaceFact(Template):
+    """A fact of a place."""
+
+    name, group, sites = "maps-place-fact", "maps", ("maps",)
+    kind, difficulty = "information", "easy"
+    intents = (
+        "What is the {fact} of {place} in {town}?",
+        "I need the {fact} of {place} in {town}.",
+        "Look up {place} in {town} and tell me its {fact}.",
+        "Find out the {fact} of {place}, {town}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Where the fact is known."""
+        for fact in ("phone number", "website"):
+            for row in rng.sample(places(world, f"p.{_FACTS[fact][0]} IS NOT NULL"), 20):
+                yield {"place": row["name"], "town": row["town_name"], "fact": fact}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [says(place(world, params["place"])[_FACTS[params["fact"]][0]])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_place(sight, params["place"])
+        yield sight.stop(sight.value(_FACTS[params["fact"]][1]))
+
+
+class ClosingTime(Template):
+    """Until when a place is open on a day."""
+
+    name, group, sites = "maps-closing-time", "maps", ("maps",)
+    kind, difficulty = "information", "easy"
+    intents = (
+        "Until what time is {place} in {town} open on {day}?",
+        "When does {place} in {town} close on a {day}?",
+        "On {day}, at what time does {place} ({town}) shut?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Days with one span of hours."""
+        rows = places(world, "p.hours IS NOT NULL AND p.hours != '24/7'")
+        for row in rng.sample(rows, 60):
+            told = [(day, span) for day, span in days(row["hours"]) if re.fullmatch(r"\S+–\S+", span)]
+            others = {span[-5:] for _, span in told}
+            day = rng.choice(told)[0]
+            if len(others) > 1 or rng.random() < 0.5:
+                yield {"place": row["name"], "town": row["town_name"], "day": day}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        spans = dict(days(place(world, params["place"])["hours"]))
+        wanted = spans[params["day"]][-5:]
+        others = dict.fromkeys(span[-5:] for span in spans.values() if "–" in span and span[-5:] != wanted)
+        return [says(_clock(wanted), others=list(others))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_place(sight, params["place"])
+        yield sight.stop(sight.value(params["day"]).partition("–")[2])
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """When it opens."""
+        yield from open_place(sight, params["place"])
+        yield sight.stop(sight.value(params["day"]).partition("–")[0])
+
+
+def _clock(time: str) -> str:
+    """Ways to tell a time of day: "18:00", "6 pm", "6:00 pm"."""
+    hour, minute = (int(part) for part in time.split(":"))
+    half = "am" if hour in (0, 24) or hour < 12 else "pm"
+    twelve = hour % 12 or 12
+    ways = [time, f"{hour}:{minute:02}", f"{twelve}:{minute:02} {half}", f"{twelve}:{minute:02}{half}"]
+    ways += [f"{twelve} {half}", f"{twelve}{half}"] if not minute else []
+    ways += ["midnight"] if hour == 24 else []
+    return " |OR| ".join(dict.fromkeys(ways))
+
+
+class PlaceSize(Template):
+    """How large a place is: rooms of a hotel, sockets of a charging station."""
+
+    name, group, sites = "maps-place-size", "maps", ("maps",)
+    kind, difficulty = "information", "easy"
+    intents = (
+        "How many {things} does {place} in {town} have?",
+        "Tell me the number of {things} of {place} in {town}.",
+        "I would like to know how many {things} there are at {place}, {town}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Those whose size is known."""
+        for category, things in SIZES.items():
+            rows = places(world, "p.category = ? AND p.capacity IS NOT NULL", category)
+            for row in rng.sample(rows, min(len(rows), 10)):
+                yield {"place": row["name"], "town": row["town_name"], "things": things}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        return [says(place(world, params["place"])["capacity"])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_place(sight, params["place"])
+        yield sight.stop(sight.value(_SIZE_WORDS[params["things"]]))
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Two guesses."""
+        yield from open_place(sight, params["place"])
+        number = int(sight.value(_SIZE_WORDS[params["things"]]))
+        yield sight.stop(f"{number} or {number + 1}")
+
+
+class OpenNow(Template):
+    """How many places of a kind in a town are open at this moment."""
+
+    name, group, sites = "maps-open-now", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "How many places of the kind {kind} in {town} are open now?",
+        "Count the places of the kind {kind} in {town} that are open now.",
+        "Of all places of the kind {kind} in {town}, how many are open at this moment?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Where some are open and some are not."""
+        query = "SELECT p.category, t.name AS town, p.hours FROM map_places p JOIN map_towns t ON t.id = p.town"
+        found: dict[tuple[str, str], list[bool]] = {}
+        for row in world.rows(f"{query} WHERE p.hours IS NOT NULL ORDER BY p.id"):
+            found.setdefault((row["category"], row["town"]), []).append(is_open(row["hours"]))
+        for (category, town), states in found.items():
+            if any(states) and not all(states):
+                yield {"kind": kind(category), "town": town}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        query = "SELECT p.hours FROM map_places p JOIN map_towns t ON t.id = p.town WHERE p.category = ? AND t.name = ?"
+        rows = world.rows(f"{query} AND p.hours IS NOT NULL", KEY_OF[params["kind"]], params["town"])
+        return [says(sum(is_open(row["hours"]) for row in rows))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from filter_places(sight, params["kind"], params["town"])
+        yield from sight.unfold("More filters")
+        yield sight.click("checkbox", "Open now")
+        yield from show_places(sight)
+        yield sight.stop(count(sight, "place"))
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """All of them."""
+        yield from filter_places(sight, params["kind"], params["town"])
+        yield from show_places(sight)
+        yield sight.stop(count(sight, "place"))
+
+
+class ServedFood(Template):
+    """The restaurants of a cuisine in a town, by their names."""
+
+    name, group, sites = "maps-served-food", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "Which restaurants in {town} serve {cuisine} food? Name all of them.",
+        "Where can one eat {cuisine} food in {town}? List every restaurant of that cuisine.",
+        "Name all restaurants in {town} whose cuisine is {cuisine}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Towns with one to five such restaurants."""
+        rows = world.rows(
+            "SELECT p.cuisine, t.name AS town FROM map_places p JOIN map_towns t ON t.id = p.town "
+            "WHERE p.category = 'restaurant' GROUP BY p.cuisine, t.id HAVING COUNT(*) BETWEEN 1 AND 5 ORDER BY 1, 2"
+        )
+        return [{"cuisine": cuisine_told(row["cuisine"]), "town": row["town"]} for row in rows]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        rows = world.rows(
+            "SELECT p.name, p.cuisine FROM map_places p JOIN map_towns t ON t.id = p.town "
+            "WHERE p.category = 'restaurant' AND t.name = ? ORDER BY p.id",
+            params["town"],
+        )
+        cuisine = params["cuisine"].lower().replace(" ", "_")
+        wanted = [row["name"] for row in rows if row["cuisine"] == cuisine]
+        return [says(*wanted, others=[row["name"] for row in rows if row["cuisine"] != cuisine])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from filter_places(sight, "restaurant", params["town"])
+        yield from sight.unfold("More filters")
+        yield sight.choose("Cuisine", params["cuisine"].capitalize())
+        yield from show_places(sight)
+        yield sight.stop(", ".join(listed(sight, "place")))
+
+
+class LargestOfKind(Template):
+    """The place of a kind in a town that has the most of something."""
+
+    name, group, sites = "maps-largest-of-kind", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "Which place of the kind {kind} in {town} has the most {things}?",
+        "Which {kind} in {town} has the largest number of {things}?",
+        "Tell me the {kind} with the most {things} in {town}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Where one is the largest of two or more."""
+        return where_one_is_largest(world)
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        first, *others = (row["name"] for row in largest(world, params))
+        return [says(first, others=others)]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from filter_places(sight, params["kind"], params["town"])
+        yield sight.choose("Sort by", "Size, largest first")
+        yield from show_places(sight)
+        yield sight.stop(listed(sight, "place")[0])
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The last instead of the first."""
+        yield from filter_places(sight, params["kind"], params["town"])
+        yield sight.choose("Sort by", "Size, largest first")
+        yield from show_places(sight)
+        yield sight.stop(listed(sight, "place")[-1])
+
+
+_EXTREMES = {
+    "the most inhabitants": ("population", "Population, largest first", 0),
+    "the fewest inhabitants": ("population", "Population, largest first", -1),
+    "the highest elevation": ("elevation", "Elevation, highest first", 0),
+    "the lowest elevation": ("elevation", "Elevation, highest first", -1),
+}
+
+
+class ExtremeTown(Template):
+    """The town of a region with the most or the least of something."""
+
+    name, group, sites = "maps-extreme-town", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "Which town in {region} has {most}?",
+        "Among the towns of {region}, name the one with {most}.",
+        "I am looking for the town in the region {region} that has {most}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Regions with several towns, on one page."""
+        for row in world.rows("SELECT r.id, r.name FROM map_regions r ORDER BY r.id"):
+            for most, (column, _, place_) in _EXTREMES.items():
+                values = sorted(
+                    one[column] for one in world.rows("SELECT * FROM map_towns WHERE region = ?", row["id"])
+                )
+                extreme = values[-1] if place_ == 0 else values[0]
+                if 2 < len(values) <= 15 and values.count(extreme) == 1:
+                    yield {"region": row["name"], "most": most}
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        column, _, place_ = _EXTREMES[params["most"]]
+        order = "DESC" if place_ == 0 else "ASC"
+        rows = world.rows(
+            "SELECT t.name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE r.name = ? "
+            f"ORDER BY t.{column} {order}",
+            params["region"],
+        )
+        first, *others = (row["name"] for row in rows)
+        return [says(first, others=others)]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        _, order, place_ = _EXTREMES[params["most"]]
+        yield sight.click("link", "Towns")
+        yield sight.choose("Region", params["region"])
+        yield sight.choose("Sort by", order)
+        yield sight.click("button", "Show")
+        yield sight.stop(sight.table()[place_]["Town"])
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The other end of the list."""
+        _, order, place_ = _EXTREMES[params["most"]]
+        yield sight.click("link", "Towns")
+        yield sight.choose("Region", params["region"])
+        yield sight.choose("Sort by", order)
+        yield sight.click("button", "Show")
+        yield sight.stop(sight.table()[-1 - place_]["Town"])
+
+
+class LastEditor(Template):
+    """Who edited a place last."""
+
+    name, group, sites = "maps-last-editor", "maps", ("maps",)
+    kind, difficulty = "information", "easy"
+    intents = (
+        "Who made the last edit of {place} in {town}?",
+        "Give me the user name of whoever edited {place} in {town} last.",
+        "By which user was {place} ({town}) edited most recently?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Places that somebody else edited before."""
+        first = "(SELECT account FROM map_changes c WHERE c.place = p.id ORDER BY version LIMIT 1)"
+        rows = places(world, f"p.version > 2 AND p.editor != {first}")
+        return [{"place": row["name"], "town": row["town_name"]} for row in rows]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        editor = place(world, params["place"])["editor"]
+        user = world.value("SELECT user FROM map_accounts WHERE id = ?", editor)
+        told = f"{params['place']} {params['town']}".lower()
+        others = world.rows("SELECT user FROM map_accounts WHERE id <> ? ORDER BY id", editor)
+        return [says(user, others=[one["user"] for one in others if one["user"].lower() not in told])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield from open_place(sight, params["place"])
+        yield sight.stop(sight.texts(after=re.compile(r"Version \d+, last edited .* by"))[0])
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Who edited it first."""
+        yield from open_place(sight, params["place"])
+        yield sight.click("link", "History of this place")
+        yield sight.stop(sight.table()[-1]["Edited by"])
+
+
+class EditCount(Template):
+    """How many edits somebody made."""
+
+    name, group, sites = "maps-edit-count", "maps", ("maps",)
+    kind, difficulty = "information", "medium"
+    intents = (
+        "How many edits has the contributor {user} made?",
+        "Look up among the contributors how many edits {user} has made.",
+        "What is the number of edits of {user}?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Everybody else who did not open as many notes."""
+        notes = "(SELECT COUNT(*) FROM map_note_comments m WHERE m.account = a.id AND m.action = 'opened')"
+        edits = "(SELECT COUNT(*) FROM map_changes c WHERE c.account = a.id)"
+        query = f"SELECT a.user FROM map_accounts a WHERE a.id > 1 AND {edits} != {notes} ORDER BY a.id"
+        return [{"user": row["user"]} for row in world.rows(query)]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """See `Template`."""
+        query = "SELECT COUNT(*) FROM map_changes c JOIN map_accounts a ON a.id = c.account WHERE a.user = ?"
+        return [says(world.value(query, params["user"]))]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """See `Template`."""
+        yield sight.click("link", "Contributors")
+        while not sight.has("link", params["user"]):
+            yield sight.click("link", "Next")
+        yield sight.stop(_row(sight, params["user"])["Edits"])
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The number of notes beside it."""
+        yield sight.click("link", "Contributors")
+        while not sight.has("link", params["user"]):
+            yield sight.click("link", "Next")
+        yield sight.stop(_row(sight, params["user"])["Notes"])
+
+
+def _row(sight: PageReader, user: str) -> dict[str, str]:
+    return next(row for row in sight.table() if row["User"] == user)
+
+
+TEMPLATES = (
+    PlaceFact(),
+    ClosingTime(),
+    PlaceSize(),
+    OpenNow(),
+    ServedFood(),
+    LargestOfKind(),
+    ExtremeTown(),
+    LastEditor(),
+    EditCount(),
+)

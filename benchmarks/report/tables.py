@@ -1,0 +1,117 @@
+"""Tables that have another form than a chapter's rows."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from benchmarks.report.readers import cost_row
+from benchmarks.report.text import number, table
+from benchmarks.scale_plan import costs
+
+_PLACES = {
+    "here": "in process",
+    "workers": "two workers",
+    "served": "served",
+    "server": "served",
+    "its client": "its client",
+}
+_FEW_MEASURED = ("SciWorld", "MiniWoB", "WebArena")
+"""Of which fewer than 1,000 were measured at a time."""
+PARTS = ("generate", "train", "environment", "other")
+
+
+def scale_table(result: Any) -> str:
+    """Every scenario in every place."""
+    names = ("episodes/s a core", "CPU s of 1,000 episodes", "GiB of 1,000 at a time", "cores of 1,000 at a time")
+    more = ("GiB of 10,000 at a time", "cores of 10,000 at a time")
+    lines = []
+    for cost in costs(result):
+        row = cost_row(cost)
+        beyond = " *" if cost.scenario in _FEW_MEASURED else ""
+        cells = [number(row[name]) + (beyond if "at a time" in name else "") for name in names]
+        cells += [f"{number(row[name])} *" for name in more]
+        lines.append((cost.scenario, _PLACES.get(cost.place, cost.place), f"{row['turns']:.1f}", *cells))
+    heads = ("", "where", "turns", "episodes/s of a core", "CPU s of 1,000 episodes")
+    return table((*heads, "1,000 at a time: GiB", "cores", "10,000 at a time: GiB", "cores"), lines)
+
+
+def cores_table(result: Any) -> str:
+    """Episodes a second on one core and on two."""
+    rows, lines = result["rows"], []
+    for name in [name for name in rows if name.endswith(", 1")]:
+        scenario, place, _ = name.split(", ")
+        one, two = rows[name], rows.get(f"{scenario}, {place}, 2")
+        cells = [_spread(one), _spread(two) if two else "", _pairs(two, one) if two else ""]
+        lines.append((scenario, place, *cells))
+    return table(("", "where", "one core, episodes/s", "two cores", "times"), lines)
+
+
+def _spread(row: Any) -> str:
+    samples = row["samples"]
+    around = f" ({number(min(samples))} – {number(max(samples))})" if len(samples) > 1 else ""
+    return number(row["median"]) + around
+
+
+def _pairs(row: Any, other: Any) -> str:
+    """How many times as much, by the repeats' own ratios."""
+    found = [mine / theirs for mine, theirs in zip(row["samples"], other["samples"], strict=True)]
+    around = f" ({number(min(found))} – {number(max(found))})" if len(found) > 1 else ""
+    return number(statistics.median(found)) + around
+
+
+def growth_table(result: Any) -> str:
+    """What more and more open episodes take, and the model beside it."""
+    lines = []
+    for name, row in result["ten thousand"].items():
+        for level in sorted(map(int, row["CPU s"]["step"])):
+            cpu = [number(1e3 * row["CPU s"][method][str(level)]) for method in ("reset", "step")]
+            told = number(row["MiB by the model"]) if level == row["episodes"] else ""
+            lines.append((name, f"{level:,}", *cpu, number(row["MiB"][str(level)]), told))
+    heads = ("", "open at a time", "CPU a reset, ms", "CPU a turn, ms", "MiB", "by the line through fewer")
+    return table(heads, lines)
+
+
+def extras_table(result: Any) -> str:
+    """What each extra brings by itself, and what was done with it."""
+    lines = []
+    for name, row in result["extras"].items():
+        title = name if name == "core" else f"`{name}`"
+        if "error" in row:
+            lines.append((title, "", "", "", f"failed: {row['error']}"))
+            continue
+        figures = (row["packages"], round(row["megabytes"]), round(1e3 * row["import_seconds"]))
+        lines.append((title, *(f"{figure:,}" for figure in figures), row["did"]))
+    return table(("", "packages", "MB", "import, CPU ms", "tried"), lines)
+
+
+def lockstep_table(result: Any) -> str:
+    """How many times sooner, by tail and number of episodes; and for a stream of them."""
+    rows, sizes = result["tails"], sorted({row["together"] for row in result["tails"]})
+    streams = {row["tail"]: row for row in result["stream"]}
+    lines = []
+    for tail in dict.fromkeys(row["tail"] for row in rows):
+        own = {row["together"]: row for row in rows if row["tail"] == tail}
+        cells = [_times(own[size]) for size in sizes]
+        lines.append((tail, *cells, _times(streams[tail]) if tail in streams else ""))
+    waves = result["stream"][0]
+    last = f"{waves['waves'] * waves['together']:,} through {waves['together']} places"
+    return table(("answers take", *(f"{size} episodes" for size in sizes), last), lines)
+
+
+def _times(row: Any) -> str:
+    samples = row["samples"]["times, rounds"]
+    return f"{number(row['median']['times, rounds'])} ({number(min(samples))} – {number(max(samples))})"
+
+
+def overhead_table(result: Any) -> str:
+    """Where the time of a step goes."""
+    lines = []
+    for name, row in result["scenarios"].items():
+        median, samples = row["median"], row["samples"]["environment and other, %"]
+        shares = [number(median[f"{part}, %"]) for part in PARTS]
+        both = f"{number(median['environment and other, %'])} ({number(min(samples))} – {number(max(samples))})"
+        turns = number(median["turns an episode"]), number(median["environment, ms a turn"])
+        lines.append((name, number(median["step, s"]), *shares, both, *turns))
+    heads = ("", "a step, s", "generate, %", "train, %", "environment, %", "other, %", "outside of the model, %")
+    return table((*heads, "turns an episode", "environment, ms a turn"), lines)

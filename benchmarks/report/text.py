@@ -1,0 +1,113 @@
+"""Figures as Markdown: numbers, tables, and what a chapter says of how it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.report.figures import Figure
+from benchmarks.report.sections import Chapter
+
+NOT_RUN = "*Not run yet.*"
+_HEADS = ("", "ours", "repeats", "beside it", "whose", "times better", "target", "met")
+
+
+def number(value: float) -> str:
+    """Three digits that count, and thousands apart."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    digits = 2 if abs(value) < 10 else 1
+    return f"{value:.{digits}f}" if abs(value) >= 0.1 else f"{value:.2g}"
+
+
+def with_unit(value: float, unit: str) -> str:
+    """A number and its unit, which may be none."""
+    return _put(number(value), unit)
+
+
+def _put(shown: str, unit: str) -> str:
+    return f"{shown}{'' if unit in ('', '%', '×', '/s') else ' '}{unit}"
+
+
+def between(samples: Sequence[float]) -> str:
+    """The least and the most of the repeats."""
+    return f"{number(min(samples))} – {number(max(samples))}" if len(samples) > 1 else ""
+
+
+def times(figure: Figure) -> str:
+    """How many times better, with its spread over repeats where both sides were repeated."""
+    if figure.times is None:
+        return ""
+    spread = f" ({between(figure.times_samples)})" if len(figure.times_samples) > 1 else ""
+    return f"**{number(figure.times)}**{spread}"
+
+
+def target(figure: Figure) -> str:
+    """What was aimed at."""
+    aim, row = figure.row.target, figure.row
+    if aim is None:
+        return ""
+    if row.of_ratio:
+        return f"≥ {aim:g} times"
+    sign = "" if aim == 0 else "≥ " if row.better == "more" else "≤ "
+    return sign + _put(f"{aim:,.0f}" if aim >= 10 else f"{aim:g}", row.unit)
+
+
+def met(figure: Figure) -> str:
+    """Whether that was reached."""
+    return {None: "", True: "yes", False: "**no**"}[figure.met]
+
+
+def cells(figure: Figure) -> tuple[str, ...]:
+    """A row of a chapter's table."""
+    row = figure.row
+    theirs = "" if figure.peer is None else with_unit(figure.peer, row.unit)
+    whose = row.by if figure.peer is not None else ""
+    ours = with_unit(figure.ours, row.unit)
+    return (row.name, ours, between(figure.samples), theirs, whose, times(figure), target(figure), met(figure))
+
+
+def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table without the columns that are empty."""
+    kept = [place for place in range(len(heads)) if place == 0 or any(line[place] for line in lines)]
+    rows = [[heads[place] for place in kept], ["---"] * len(kept)]
+    rows += [[line[place] for place in kept] for line in lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def chapter_table(figures: Sequence[Figure]) -> str:
+    """The table of a chapter."""
+    return table(_HEADS, [cells(figure) for figure in figures])
+
+
+def how(chapter: Chapter, result: Any, record: Mapping[str, Any]) -> str:
+    """What was not run; the command, the day, the machine, and what stood beside ours."""
+    command = record.get("command") or f"python {' '.join(chapter.command())}"
+    parts = [f"`{command}`", *_where(result, record)]
+    if result is not None:
+        parts.append(f"[JSON]({chapter.file})")
+    return "\n\n".join([*gaps(result), " · ".join(parts)])
+
+
+def gaps(result: Any) -> list[str]:
+    """Sides that were not run or failed in some repeats, and why, in results that tell it."""
+    if not isinstance(result, Mapping) or "not run" not in result:
+        return []
+    lines = [f"Not run: {name} ({why})" for name, why in result["not run"].items()]
+    for name, side in result["sides"].items():
+        if failed := side.get("failed"):
+            lines.append(f"Failed in {len(failed)} of {result['repeats']} repeats: {name} ({failed[-1]})")
+    return lines
+
+
+def _where(result: Any, record: Mapping[str, Any]) -> list[str]:
+    told = result.get("machine", {}) if isinstance(result, Mapping) else {}
+    machine: Mapping[str, Any] = {**told, **record.get("machine", {})}
+    parts = [record["date"]] if "date" in record else []
+    if machine:
+        cpu = f"{machine['cpu']}, " if "cpu" in machine else ""
+        parts.append(f"{cpu}{machine['cores']} cores, Python {machine['python']}")
+    packages = (f"{name} {version}".strip() for name, version in record.get("packages", {}).items())
+    return [*parts, *filter(None, [", ".join(packages)])]

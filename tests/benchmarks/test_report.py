@@ -1,0 +1,382 @@
+"""The book of benchmarks: its chapters, the readers of their figures, and the page that is made of them."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from benchmarks import peers
+from benchmarks.report import runner, text
+from benchmarks.report.__main__ import main
+from benchmarks.report.figures import Row, figure, find
+from benchmarks.report.readers import scale
+from benchmarks.report.render import PAGE, README, TABLES, Book, anchor, block, missed, render
+from benchmarks.report.rows import RAY
+from benchmarks.report.runner import (
+    RECORD,
+    Wish,
+    arguments,
+    finished,
+    processor,
+    python_for,
+    records,
+    run,
+    this_machine,
+)
+from benchmarks.report.sections import CHAPTERS, Chapter
+from benchmarks.report.venvs import ROOT, Venv, installed, lacking, required, thread_limits
+from tests.waiting import until
+
+DOCS = ROOT / "docs"
+RESULT = {
+    "median": {"ours": 2.0, "theirs": 6.0, "rate": 100.0, "their rate": 50.0},
+    "samples": {"ours": [1.0, 2.0, 3.0], "theirs": [4.0, 6.0, 6.0]},
+}
+
+
+def small(path: str = "measure.py", **rest: object) -> Chapter:
+    """A chapter whose script is a file of the test's own."""
+    row = Row("a step", "ms", ("median", "ours"), peer=("median", "theirs"), by="theirs", target=3)
+    fields = {"script": path, "rows": (row,), "file": "benchmark-small.json", "repeats": False, "quick": (), **rest}
+    return Chapter("small", "Small", "How small?", **fields)  # type: ignore[arg-type]
+
+
+# -- Rows ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_ratio_is_formed_repeat_by_repeat() -> None:
+    found = figure(RESULT, Row("a step", "ms", ("median", "ours"), peer=("median", "theirs"), by="theirs", target=3))
+    assert found is not None
+    assert (found.ours, found.peer, found.samples) == (2.0, 6.0, (1.0, 2.0, 3.0))
+    assert found.times_samples == (4.0, 3.0, 2.0)
+    assert (found.times, found.met) == (3.0, True)
+
+
+@pytest.mark.parametrize(
+    ("target", "of_ratio", "met"), [(3.0, False, True), (1.9, False, False), (3.0, True, True), (3.1, True, False)]
+)
+def test_targets_are_of_the_value_or_of_the_ratio(target: float, of_ratio: bool, met: bool) -> None:
+    row = Row("", "ms", ("median", "ours"), peer=("median", "theirs"), target=target, of_ratio=of_ratio)
+    found = figure(RESULT, row)
+    assert found is not None
+    assert (found.times, found.met) == (3.0, met)
+
+
+def test_more_is_better_where_it_is_said() -> None:
+    found = figure(RESULT, Row("", "/s", ("median", "rate"), "more", ("median", "their rate"), "theirs", target=101))
+    assert found is not None
+    assert (found.times, found.met) == (2.0, False)
+
+
+def test_values_are_scaled_and_ratios_are_not() -> None:
+    found = figure(RESULT, Row("", "µs", ("median", "ours"), peer=("median", "theirs"), scale=1e3))
+    assert found is not None
+    assert (found.ours, found.samples, found.peer, found.times) == (2e3, (1e3, 2e3, 3e3), 6e3, 3.0)
+
+
+def test_what_is_not_there_makes_no_figure() -> None:
+    assert figure(RESULT, Row("", "", ("median", "other"))) is None
+    beside = Row("", "", ("median", "ours"), peer=("median", "other"), by="other")
+    assert figure(RESULT, beside) is None
+    alone = figure(RESULT, beside._replace(target=1.0))
+    assert alone is not None
+    assert (alone.peer, alone.times) == (None, None)
+    assert find([{"a": [1, 2]}], (0, "a", -1)) == 2
+    assert find([1], (5,)) is None
+
+
+# -- Numbers and tables --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0"), (114_813.2, "114,813"), (16.57, "16.6"), (1.409, "1.41"), (0.0264, "0.026"), (0.31, "0.31")],
+)
+def test_numbers_have_three_digits(value: float, shown: str) -> None:
+    assert text.number(value) == shown
+
+
+def test_tables_leave_out_empty_columns() -> None:
+    assert text.table(("a", "b", "c"), [("1", "", "3")]) == "| a | c |\n| --- | --- |\n| 1 | 3 |"
+
+
+def test_a_row_tells_what_stands_beside_it_and_whether_the_target_is_met() -> None:
+    row = Row("a step", "ms", ("median", "ours"), peer=("median", "theirs"), by="theirs", target=1.5)
+    found = figure(RESULT, row)
+    assert found is not None
+    cells = ("a step", "2.00 ms", "1.00 – 3.00", "6.00 ms", "theirs", "**3.00** (2.00 – 4.00)", "≤ 1.5 ms", "**no**")
+    assert text.cells(found) == cells
+
+
+# -- Chapters ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS.values(), ids=list(CHAPTERS))
+def test_chapters_name_scripts_rows_and_pins(chapter: Chapter) -> None:
+    assert importlib.util.find_spec(chapter.script) is not None
+    assert chapter.question.endswith("?")
+    assert all(0 <= place < len(chapter.rows) for place in chapter.headline)
+    assert all(row.by for row in chapter.rows if row.peer)
+    described = Path(importlib.util.find_spec(chapter.script).origin or "").read_text(encoding="utf-8")  # type: ignore[union-attr]
+    flags = [word for word in (*chapter.words, *chapter.quick, chapter.out, chapter.plot) if word.startswith("--")]
+    shared = (ROOT / "benchmarks" / "common.py").read_text(encoding="utf-8")
+    assert [flag for flag in flags if f'"{flag}"' not in described + shared] == []
+
+
+def test_a_step_on_a_ray_host_stands_beside_a_worker_process_and_http() -> None:
+    places = {"Ray host": 6.0, "worker process": 3.0, "HTTP": 12.0}
+    samples = {f"{name}, wall us": [us, us, 2 * us] for name, us in places.items()}
+    steps = {"median": {name: values[0] for name, values in samples.items()}, "samples": samples}
+    told = [found for row in RAY if (found := figure({"steps": {"1": steps, "16": steps, "256": steps}}, row))]
+    assert [(found.row.by, found.times) for found in told] == [("a local worker process", 0.5), ("HTTP", 2.0)] * 3
+    assert all(len(found.times_samples) == 3 and found.row.name.endswith("wall") for found in told)
+
+
+@pytest.mark.parametrize("name", [name for name, one in CHAPTERS.items() if (DOCS / one.file).exists()])
+def test_every_row_of_a_chapter_with_figures_is_found_but_for_what_was_left_out(name: str) -> None:
+    book = Book(DOCS)
+    rows = {told.row for told in book.figures(name)}
+    assert [row.name for row in CHAPTERS[name].rows if row not in rows and row.by not in OPTIONAL] == []
+
+
+OPTIONAL = {"gymnasium", "openenv", "skyrl-gym", "textarena"}
+"""Peers that cannot be installed everywhere."""
+
+
+def test_the_model_of_scale_is_the_planners() -> None:
+    result = scale(json.loads((DOCS / "benchmark-scale.json").read_text(encoding="utf-8")))
+    row = result["TextCraft, here"]
+    assert row["episodes/s a core"] == pytest.approx(1_000 / row["CPU s of 1,000 episodes"])
+    assert row["cores of 10,000 at a time"] == pytest.approx(10 * row["cores of 1,000 at a time"])
+
+
+# -- The page ------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_is_what_the_figures_make_of_it() -> None:
+    """If not: python -m benchmarks.report --out docs --render."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert render(page, Book(DOCS)) == page
+    readme = README.read_text(encoding="utf-8")
+    assert "<!-- book:readme -->" in readme and render(readme, Book(DOCS)) == readme
+
+
+def test_the_page_has_every_chapter_under_its_heading_and_every_picture() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    headings = {anchor(line.lstrip("# ")) for line in page.splitlines() if line.startswith("#")}
+    for name, chapter in CHAPTERS.items():
+        assert f"<!-- book:{name} -->" in page
+        assert anchor(chapter.title) in headings
+    assert all(f"<!-- book:{name} -->" in page for name in TABLES if name != "readme")
+    pictures = [line.split("](")[1].rstrip(")") for line in page.splitlines() if line.startswith("![")]
+    assert pictures
+    assert [name for name in pictures if not (DOCS / name).is_file()] == []
+
+
+def test_a_block_that_nobody_knows_is_an_error() -> None:
+    with pytest.raises(KeyError, match="nonsense"):
+        render("<!-- book:nonsense -->\n<!-- /book -->", Book(DOCS))
+
+
+def test_an_empty_folder_says_that_nothing_was_run(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    assert text.NOT_RUN in block("textcraft", book)
+    assert block("lockstep-table", book) == text.NOT_RUN
+    assert missed(book) == "0 of 0 targets are met."
+
+
+def test_sides_that_were_not_run_are_told_below_the_table(tmp_path: Path) -> None:
+    ours = {"version": "1", "median": {"one, cpu us": 2.0}, "samples": {"one, cpu us": [2.0, 2.0]}}
+    theirs = {"median": {"one, cpu us": 4.0}, "samples": {"one, cpu us": [4.0]}, "failed": ["killed"]}
+    result = {
+        "repeats": 2,
+        "sides": {peers.OURS: ours, "gymnasium": theirs},
+        "not run": {"textarena": "no such package"},
+    }
+    (tmp_path / CHAPTERS["peers"].file).write_text(json.dumps(result), encoding="utf-8")
+    shown = block("peers", Book(tmp_path))
+    assert "Not run: textarena (no such package)\n" in shown
+    assert "Failed in 1 of 2 repeats: gymnasium (killed)\n" in shown
+
+
+def test_missed_targets_are_told(tmp_path: Path) -> None:
+    result = json.loads((DOCS / "benchmark-textcraft.json").read_text(encoding="utf-8"))
+    result["median"]["steps/s"] = 99_000
+    (tmp_path / "benchmark-textcraft.json").write_text(json.dumps(result), encoding="utf-8")
+    assert "2 of 3 targets are met." in missed(Book(tmp_path))
+    assert "TextCraft, steps a second: 99,000/s, target ≥ 100,000/s" in missed(Book(tmp_path))
+
+
+# -- Running -------------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import argparse, json, os
+parser = argparse.ArgumentParser()
+parser.add_argument("--out")
+out = parser.parse_args().out
+json.dump({"median": {"ours": 1.0, "theirs": 2.0}, "threads": os.environ["OMP_NUM_THREADS"]}, open(out, "w"))
+print("measured")
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Chapter:
+    """A chapter that takes no time."""
+    (tmp_path / "small_script.py").write_text(SCRIPT, encoding="utf-8")
+    limits = {**thread_limits(), "PYTHONPATH": str(tmp_path)}
+    monkeypatch.setattr(runner, "thread_limits", lambda: limits)
+    return small("small_script")
+
+
+def test_a_chapter_is_run_once_and_how_is_kept(script: Chapter, tmp_path: Path) -> None:
+    wish = Wish(tmp_path / "out", tmp_path / "cache")
+    assert run(script, wish) == "done"
+    known = records(wish.out)["small"]
+    assert known["command"] == "python -m small_script"
+    assert known["machine"]["cpu"]
+    assert "gymnasium" in known["packages"]
+    assert json.loads((wish.out / script.file).read_text(encoding="utf-8"))["threads"] == "1"
+    assert (tmp_path / "cache" / "logs" / "small.log").read_text(encoding="utf-8") == "measured\n"
+    assert run(script, wish) == "there"
+    assert run(script, wish._replace(again=True)) == "done"
+
+
+def test_a_look_does_not_count_as_finished(script: Chapter, tmp_path: Path) -> None:
+    look = Wish(tmp_path / "out", tmp_path / "cache", quick=True)
+    assert run(script, look) == "done"
+    assert finished(script, look)
+    assert not finished(script, look._replace(quick=False))
+
+
+def test_figures_from_before_the_book_are_finished(tmp_path: Path) -> None:
+    (tmp_path / "benchmark-small.json").write_text("{}", encoding="utf-8")
+    assert finished(small(), Wish(tmp_path))
+
+
+def test_a_script_that_fails_is_told_of_and_leaves_no_record(script: Chapter, tmp_path: Path) -> None:
+    wish = Wish(tmp_path / "out", tmp_path / "cache")
+    (tmp_path / "small_script.py").write_text("raise SystemExit('no power')", encoding="utf-8")
+    assert run(script, wish).startswith("exit status 1: no power")
+    assert not (wish.out / RECORD).exists()
+
+
+def test_arguments_follow_the_wish(tmp_path: Path) -> None:
+    assert arguments(CHAPTERS["vector"], Wish(tmp_path, tmp_path, repeats=3)) == ["--repeats", "3"]
+    assert arguments(CHAPTERS["web"], Wish(tmp_path, tmp_path, quick=True)) == ["--quick"]
+    assert arguments(CHAPTERS["soak"], Wish(tmp_path, tmp_path, repeats=3)) == []
+
+
+def test_what_is_lacking_is_told() -> None:
+    assert lacking(["numpy", "numpy==0.0.1", "no-such-package"]) == ["numpy==0.0.1", "no-such-package"]
+
+
+def test_extras_ask_for_what_pyproject_says() -> None:
+    assert required(["search-fast"]) == ["platformdirs", "tantivy", "bm25s", "numba"]
+    assert {"msgspec", "uvicorn", "trl"} <= set(required(["serve", "trl"]))
+    names = required(extra for chapter in CHAPTERS.values() for extra in chapter.extras)
+    assert "agentgym-envs" not in names and all(names)
+
+
+def test_a_chapter_whose_extra_is_lacking_gets_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Venv, "ensure", lambda *_: tmp_path / "its own")
+    monkeypatch.setattr(runner, "lacking", lambda names: [name for name in names if name == "trl"])
+    assert python_for(CHAPTERS["coop"], tmp_path) == str(tmp_path / "its own")
+    assert python_for(CHAPTERS["textcraft"], tmp_path) == sys.executable
+
+
+def test_versions_are_those_of_the_chapters_python(tmp_path: Path) -> None:
+    chapter = small(peers=("numpy",), bare=("no-such-package==1",))
+    told = runner.versions(chapter, sys.executable, tmp_path / "none")
+    assert told == installed(["numpy", "gymnasium"])
+    result = tmp_path / "peers.json"
+    result.write_text(json.dumps({"sides": {"textarena": {"version": "0.7.4"}}}), encoding="utf-8")
+    assert runner.versions(CHAPTERS["peers"], sys.executable, result)["textarena"] == "0.7.4"
+
+
+SIDE = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open({place!r}, "w").write(str(child.pid))
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+def test_a_side_that_takes_too_long_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "pid"
+    (tmp_path / "small_side.py").write_text(SIDE.format(place=str(place)), encoding="utf-8")
+    monkeypatch.setattr(peers, "thread_limits", lambda: {**thread_limits(), "PYTHONPATH": str(tmp_path)})
+
+    def communicate(side: subprocess.Popen, timeout: float) -> None:
+        until(lambda: place.exists() and place.read_text(encoding="utf-8"))  # and then its time is up
+        raise subprocess.TimeoutExpired(side.args, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", communicate)
+    with pytest.raises(subprocess.TimeoutExpired):
+        peers.play(sys.executable, "small_side", 1.0)
+    until(lambda: not lives(int(place.read_text(encoding="utf-8"))))
+
+
+def lives(pid: int) -> bool:
+    """Whether it runs; one that nobody reaps does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_side_is_not_run_only_if_no_repeat_succeeded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    there = dict.fromkeys(("gymnasium", "openenv"), "python")
+    monkeypatch.setattr(peers, "pythons", lambda _: (there, {"textarena": "no such package"}))
+    played: list[str] = []
+
+    def play(python: str, module: str, seconds: float) -> dict:
+        played.append(module)
+        if "openenv" in module or ("gymnasium" in module and played.count(module) == 2):
+            raise subprocess.CalledProcessError(1, python, stderr="much\nno power\n")
+        return {"version": "1", "figures": {"one": {"cpu": 1.0}}}
+
+    monkeypatch.setattr(peers, "play", play)
+    result = peers.measure(3, 0.1, tmp_path)
+    assert result["not run"] == {"textarena": "no such package", "openenv": "no power"}
+    assert {name: side["failed"] for name, side in result["sides"].items()} == {
+        peers.OURS: [],
+        "gymnasium": ["no power"],
+    }
+    assert len(result["sides"]["gymnasium"]["samples"]["one, cpu us"]) == 2
+
+
+def test_the_processor_has_its_name_or_the_architecture(tmp_path: Path) -> None:
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor\t: 0\nmodel name\t: Some Processor @ 1 GHz\n", encoding="utf-8")
+    assert processor(info) == "Some Processor @ 1 GHz"
+    assert processor(tmp_path / "none") in this_machine()["cpu"] or processor(tmp_path / "none")
+
+
+@pytest.mark.slow
+def test_the_command_lists_and_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in CHAPTERS)
+    figures = (DOCS / "benchmark-textcraft.json").read_text(encoding="utf-8")
+    (tmp_path / "benchmark-textcraft.json").write_text(figures, encoding="utf-8")
+    assert main(["--render", "--out", str(tmp_path)]) == 0
+    assert f"{text.number(json.loads(figures)['median']['steps/s'])}/s" in (tmp_path / "benchmarks.md").read_text(
+        encoding="utf-8"
+    )
+    assert (tmp_path / "benchmarks" / "headline.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_an_environment_is_made_once(tmp_path: Path) -> None:
+    venv = Venv(tmp_path / "venv")
+    python = venv.ensure([])
+    told = subprocess.run([python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == str(tmp_path / "venv")
+    changed = python.stat().st_mtime_ns
+    assert venv.ensure([]).stat().st_mtime_ns == changed
+    assert str(python) != sys.executable

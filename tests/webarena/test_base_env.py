@@ -1,0 +1,426 @@
+"""The base class, through a small scenario: a counter to bring to a number, by clicks."""
+
+import asyncio
+import contextlib
+import copy
+import gc
+import os
+import pickle
+import random
+import signal
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from agentgym_envs.core import StopReason
+from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError
+from agentgym_envs.task import Task, TaskTable
+from agentgym_envs.vector.runner import EnvRunner
+from agentgym_envs.vector.vector_env import TextVectorEnv
+from agentgym_envs.webarena.actions import Click, Stop, write
+from agentgym_envs.webarena.base_env import WebEnv
+from agentgym_envs.webarena.browser import loop
+from agentgym_envs.webarena.browser.hosts import HostRules
+from agentgym_envs.webarena.browser.pool import BrowserOptions
+from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.sites import local_sites
+from agentgym_envs.webarena.browser.tab import Patience
+from agentgym_envs.webarena.browser.view import elements
+from agentgym_envs.webarena.evaluators.base import Verdict
+from tests.waiting import until
+from tests.webarena.conftest import Site, html
+
+PAGE = html(
+    """<p id=out>0</p><button onclick="out.textContent = +out.textContent + 1">More</button>
+    <button onclick="for (;;);">Hang</button><a href=http://evil.test/>Out</a><a href=/other>Other</a>
+    <a href=/ target=_blank>Window</a><input aria-label=Field>""",
+    title="Counter",
+)
+TASKS = [Task(f"counter/{n}", "train", "counter", f"Bring it to {n} and stop", {"goal": n}) for n in (1, 2, 3)]
+
+
+class CounterEnv(WebEnv):
+    tasks = TaskTable("counter", 1, TASKS)
+
+    def _browser_options(self) -> BrowserOptions:
+        return BrowserOptions(hosts=HostRules.of(mapped={"count.test": local_sites().address}))
+
+    def _session_options(self, task: Task) -> SessionOptions:
+        """Waits longer until a page is at rest, as a busy machine needs."""
+        return replace(super()._session_options(task), patience=Patience(most=15.0))
+
+    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
+        await session.goto("http://count.test/")
+        session.kept["goal"] = task.data["goal"]
+        return f"{task.goal} ({rng.integers(1000)})"
+
+    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
+        right = await session.evaluate("out.textContent") == str(task.data["goal"])
+        return Verdict(float(right), "" if right else "the number is another")
+
+    async def _after(self, session: Session, task: Task) -> Verdict | None:
+        return Verdict(0.0, "too much") if session.view.title == "Counter" and await self._count(session) > 3 else None
+
+    async def _solve(self, session: Session, task: Task) -> str:
+        if session.view.title != "Counter":
+            raise NoOracle("not on the counter")
+        done = await self._count(session) == session.kept["goal"]
+        return write(Stop()) if done else write(Click(find(session.view.tree, "More")))
+
+    async def _count(self, session: Session) -> int:
+        return int(await session.evaluate("window.out ? +out.textContent : 0"))
+
+
+def find(tree: str, name: str) -> int:
+    found = next(element.id for element in elements(tree) if element.name == name)
+    assert found is not None
+    return found
+
+
+@pytest.fixture(autouse=True, scope="module")
+def counter() -> Iterator[None]:
+    site = Site()
+    local_sites().mount("count.test", site)
+    site.put("/", PAGE)
+    site.put("/other", html("", title="Other"))
+    yield
+
+
+@pytest.fixture
+def env() -> Iterator[CounterEnv]:
+    made = CounterEnv(call_seconds=5)
+    yield made
+    made.close()
+
+
+def click(env: CounterEnv, name: str) -> str:
+    return write(Click(find(env.session.view.tree, name)))
+
+
+def start(env: CounterEnv, goal: int = 2, seed: int = 0) -> tuple[str, dict[str, Any]]:
+    return env.reset(seed=seed, options={"task": f"counter/{goal}"})
+
+
+@pytest.mark.slow
+def test_an_episode(env: CounterEnv) -> None:
+    told, info = start(env)
+    first, *tree, url, objective, previous = told.splitlines()
+    assert first == "OBSERVATION:" and tree[0] == "Tab 0 (current): Counter" and tree[2].startswith("[1] RootWebArea")
+    assert url == "URL: http://count.test/" and previous == "PREVIOUS ACTION: None"
+    assert objective == f"OBJECTIVE: {info['objective']}" and "Bring it to 2" in objective
+    assert (info["url"], info["tab"], info["tabs"], info["settled"], info["cut"]) == (
+        "http://count.test/",
+        0,
+        1,
+        True,
+        False,
+    )
+    more = click(env, "More")
+    told, reward, terminated, truncated, info = env.step(more)
+    assert "StaticText '1'" in told and f"PREVIOUS ACTION: {more}" in told and "NOTE" not in told
+    assert (reward, terminated, truncated, info["invalid_action"]) == (0.0, False, False, None)
+    told, *_, info = env.step("click [999]")
+    assert "no element [999]" in told and info["invalid_action"] == told
+    told, *_ = env.step(click(env, "Out"))
+    assert "NOTE: That led to 'http://evil.test/'" in told and "StaticText '1'" not in told  # the page was loaded anew
+    env.step(more)
+    env.step(more)
+    _, reward, terminated, _, info = env.step("stop []")
+    assert (reward, terminated, info["success"], info["stop_reason"]) == (1.0, True, True, "success")
+
+
+@pytest.mark.slow
+def test_tabs_are_told(env: CounterEnv) -> None:
+    start(env)
+    told, *_, info = env.step(click(env, "Window"))
+    assert told.splitlines()[1] == "Tab 0: Counter | Tab 1 (current): Counter" and (info["tab"], info["tabs"]) == (1, 2)
+
+
+@pytest.mark.slow
+def test_ends(env: CounterEnv) -> None:
+    start(env)
+    *_, info = env.step("stop [2]")
+    assert (info["score"], info["stop_reason"], info["reason"]) == (0.0, "failure", "the number is another")
+    start(env)
+    for _ in range(3):
+        env.step(click(env, "More"))
+    _, reward, terminated, _, info = env.step(click(env, "More"))
+    assert (reward, terminated, info["reason"]) == (0.0, True, "too much")
+
+
+@pytest.mark.slow
+def test_equal_states_have_equal_keys(env: CounterEnv) -> None:
+    other = CounterEnv()
+    keys = []
+    for one in (env, other):
+        _, info = start(one)
+        keys.append(
+            [info["state_key"], one.step(click(one, "More"))[4]["state_key"], one.step("stop []")[4]["state_key"]]
+        )
+    other.close()
+    assert keys[0] == keys[1] and len(set(keys[0])) == 3
+
+
+@pytest.mark.slow
+def test_a_page_that_hangs_is_an_env_error(env: CounterEnv) -> None:
+    other = CounterEnv()
+    start(other)
+    env.call_seconds = 1.0
+    start(env)
+    _, reward, terminated, truncated, info = env.step(click(env, "Hang"))
+    assert (reward, terminated, truncated, info["stop_reason"]) == (0.0, False, True, StopReason.ENV_ERROR)
+    assert "did not answer within 1 s" in info["error"]
+    assert "StaticText '1'" in other.step(click(other, "More"))[0]
+    start(env)
+    assert "StaticText '1'" in env.step(click(env, "More"))[0]
+    other.close()
+
+
+@pytest.mark.slow
+def test_what_fails_leaves_no_page_open(env: CounterEnv) -> None:
+    start(env)
+    context = env.session.context
+    assert context.browser is not None
+    browser = context.browser
+    assert env.step(click(env, "Hang"))[-1]["stop_reason"] == "env_error"
+    until(lambda: context not in browser.contexts)
+    with pytest.raises(UsageError):
+        _ = env.session
+
+
+@pytest.mark.slow
+def test_resets_that_are_given_up_leave_no_page_open() -> None:
+    env = CounterEnv()
+    start(env)
+    browser = env.session.context.browser
+    assert browser is not None
+
+    async def give_up(seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await env.areset(seed=0, options={"task": "counter/1"})
+
+    for number in range(12):
+        asyncio.run(give_up(0.01 * number))
+    env.close()
+    until(lambda: not browser.contexts)
+
+
+@pytest.mark.slow
+def test_a_step_that_is_given_up_ends_the_episode(env: CounterEnv) -> None:
+    start(env)
+
+    async def give_up() -> None:
+        async with asyncio.timeout(0.3):
+            await env.astep(click(env, "Hang"))
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(give_up())
+    until(lambda: env.status()["stop_reason"] == "closed")
+    with pytest.raises(EpisodeOver):
+        env.step("wait")
+    assert start(env)[1]["stop_reason"] is None
+
+
+@pytest.mark.slow
+def test_a_copy_with_chromes_own_tree() -> None:
+    env = CounterEnv(obs_backend="cdp")
+    start(env)
+    other = pickle.loads(pickle.dumps(env))
+    try:
+        assert other.step(click(other, "More"))[0] == env.step(click(env, "More"))[0]
+    finally:
+        env.close()
+        other.close()
+
+
+@pytest.mark.slow
+def test_the_oracle_plays_ahead(env: CounterEnv) -> None:
+    start(env, goal=3)
+    env.step(click(env, "More"))
+    plan = list(env.oracle())
+    assert len(plan) == 3 and plan[-1] == "stop []" and "StaticText '1'" in env.session.view.tree
+    for command in plan:
+        *_, info = env.step(command)
+    assert info["success"]
+    start(env)
+    env.step(click(env, "Other"))
+    with pytest.raises(NoOracle, match="not on the counter"):
+        env.oracle()
+
+
+@pytest.mark.slow
+def test_snapshots_and_copies(env: CounterEnv) -> None:
+    _, before = start(env, goal=2, seed=5)
+    env.step("click [999]")
+    told, *_ = env.step(click(env, "More"))
+    snapshot = env.snapshot()
+    other = CounterEnv()
+    assert other.restore(snapshot) == told and other.status() == env.status()
+    for twin in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env), other):
+        assert twin.session is not env.session
+        twin.step(click(twin, "More"))
+        *_, end = twin.step("stop []")
+        assert end["success"] and end["objective"] == before["objective"]
+        twin.close()
+    assert "StaticText '1'" in env.session.view.tree
+    env.step("stop []")
+    ended = pickle.loads(pickle.dumps(env))
+    assert ended.status() == env.status() and not ended._open_sessions
+
+
+@pytest.mark.slow
+def test_steps_on_another_loop(env: CounterEnv) -> None:
+    async def play() -> tuple[int, bool]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0.001)
+
+        ticking = asyncio.create_task(tick())
+        await env.areset(seed=0, options={"task": "counter/1"})
+        await env.astep(click(env, "More"))
+        *_, info = await env.astep("stop []")
+        ticking.cancel()
+        return ticks, info["success"]
+
+    ticks, success = asyncio.run(play())
+    assert success and ticks > 10
+
+
+@pytest.mark.slow
+def test_a_vector(env: CounterEnv) -> None:
+    envs = TextVectorEnv([EnvRunner(CounterEnv) for _ in range(4)])
+    assert not any(slot.runner.inline for slot in envs._slots) and envs._slots[0].runner._mode == "async"
+    try:
+        _, infos = envs.reset(seed=0)
+        goals = [int(task.rpartition("/")[2]) for task in infos["task_id"]]
+        start(env)
+        more = click(env, "More")
+        done = np.zeros(4, bool)
+        for turn in range(4):
+            actions = [more if turn < goal else "stop []" for goal in goals]
+            _, rewards, terminated, _, infos = envs.step(actions)
+            done |= (rewards == 1.0) & terminated
+            if done.all():
+                break
+            goals = [99 if ended else goal for goal, ended in zip(goals, done, strict=True)]
+        assert done.all()
+    finally:
+        envs.close()
+
+
+@pytest.mark.slow
+def test_environments_that_nobody_holds_leave_no_page() -> None:
+    env = CounterEnv()
+    start(env)
+    session, gone = env.session, weakref.ref(env)
+    del env
+    gc.collect()
+    assert gone() is None
+    until(lambda: session._closed)
+
+
+@pytest.mark.slow
+def test_a_reset_and_a_close_free_the_last_page(env: CounterEnv) -> None:
+    start(env)
+    first = env.session
+    start(env)
+    second = env.session
+    env.close()
+    until(lambda: first._closed and second._closed)
+    with pytest.raises(UsageError, match="no page"):
+        _ = env.session
+
+
+@pytest.mark.slow
+def test_threads_that_reset_at_once() -> None:
+    envs = [CounterEnv() for _ in range(4)]
+    told: list[str] = []
+    threads = [threading.Thread(target=lambda e=e: told.append(start(e)[0])) for e in envs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(set(told)) == 1 and len(told) == 4
+    for env in envs:
+        env.close()
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_step(env: CounterEnv) -> None:
+    start(env)
+    hang = click(env, "Hang")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begun = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            env.step(hang)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - begun < 4
+    start(env)
+    assert "StaticText '1'" in env.step(click(env, "More"))[0]
+
+
+@pytest.mark.slow
+def test_pictures_and_random_commands(env: CounterEnv) -> None:
+    with pytest.raises(UsageError, match="before the first reset"):
+        env.screenshot()
+    start(env)
+    assert env.screenshot().startswith(b"\x89PNG")
+    rng = random.Random(0)
+    commands = {env.random_command(rng).partition(" ")[0] for _ in range(60)}
+    assert commands >= {"click", "type", "scroll"}
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_chars": 0}, {"max_chars": True}, {"obs_backend": "x"}, {"call_seconds": 0}, {"call_seconds": "1"}]
+)
+def test_arguments_that_cannot_be(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(options))):
+        CounterEnv(**options)
+
+
+def test_nothing_is_started_before_the_first_reset() -> None:
+    env = CounterEnv(chromium="/none")
+    assert isinstance(env, gym.Env) and not env._open_sessions
+    env.close()
+
+
+@pytest.mark.slow
+def test_no_chromium_is_the_callers_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CHROMIUM_PATH", str(tmp_path / "none"))
+    monkeypatch.setattr(
+        CounterEnv,
+        "_browser_options",
+        lambda self: BrowserOptions(hosts=HostRules.of(mapped={"x.test": "127.0.0.1:1"})),
+    )
+    env = CounterEnv()
+    with pytest.raises(UsageError, match="CHROMIUM_PATH names"):
+        env.reset(seed=0)
+    with pytest.raises(UsageError, match="CHROMIUM_PATH names"):
+        env.prepare()
+    env.close()
+
+
+@pytest.mark.slow
+def test_preparing_starts_the_browser(env: CounterEnv) -> None:
+    env.prepare()
+    begun = time.monotonic()
+    start(env)
+    assert time.monotonic() - begun < 2.0 and loop.loop().is_running()

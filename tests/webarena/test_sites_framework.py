@@ -1,0 +1,295 @@
+"""What all embedded sites are made with: requests read with care, nothing lost and nothing let in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs.webarena.sites import clock
+from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
+from agentgym_envs.webarena.sites.framework import app as kit_app
+from agentgym_envs.webarena.sites.framework.app import MOST_BODY, make_app
+from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.fields import MOST_FIELDS, Fields
+from agentgym_envs.webarena.sites.framework.paging import Paging
+from agentgym_envs.webarena.sites.framework.rendering import money, paragraphs, plural
+from agentgym_envs.webarena.sites.framework.responses import Data, Redirect
+from agentgym_envs.webarena.sites.framework.signing_in import cookie_of
+from agentgym_envs.webarena.sites.framework.site import ORIGINS, PASSWORD, Routes, site
+from agentgym_envs.webarena.sites.world import world
+from tests.webarena.embedded import client
+
+ROUTES = Routes()
+
+
+@ROUTES.post("/halfway")
+def halfway(visit: RequestContext) -> Any:
+    visit.say("said before it failed")
+    raise ValueError("halfway")
+
+
+@ROUTES.get("/writes")
+def writes(visit: RequestContext) -> Any:
+    visit.say("what only looks must not write")
+    return Data("")
+
+
+@ROUTES.get("/whoami")
+def whoami(visit: RequestContext) -> Any:
+    return Data(str(visit.account))
+
+
+@ROUTES.get("/mine")
+def mine(visit: RequestContext) -> Any:
+    visit.must_be_signed_in()
+    return Data("yours")
+
+
+@ROUTES.get("/row/{id:int}")
+def row(visit: RequestContext, id: int) -> Any:
+    visit.one("SELECT 1 FROM web_logins WHERE account = ?", id)
+    return Data("")
+
+
+@ROUTES.post("/kept")
+def kept(visit: RequestContext) -> Any:
+    visit.say(visit.form.text("text"), "notice")
+    return visit.back("/whoami")
+
+
+@ROUTES.get("/no")
+def no(visit: RequestContext) -> Any:
+    visit.must(False, "Not this one.")
+    return Redirect("/")
+
+
+@pytest.fixture
+def forum(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Episode]]:
+    """The forum with routes that misbehave."""
+    made = replace(site("forum"), routes=(*ROUTES.all, *site("forum").routes))
+    monkeypatch.setattr(kit_app, "site", lambda name: made)
+    answers, episode = client("forum")
+    yield answers, episode
+    episodes().close(episode)
+
+
+def messages(episode: Episode) -> list[str]:
+    return [text for (text,) in episode.database.execute("SELECT text FROM web_messages").fetchall()]
+
+
+def test_a_failure_undoes_what_was_written_and_is_noted_as_ours(forum: tuple[Any, Episode]) -> None:
+    answers, episode = forum
+    answer = answers.post("/halfway")
+    assert (answer.status_code, answer.text) == (500, "Something went wrong on our side.")
+    assert messages(episode) == []
+    assert episode.failures == ["POST /halfway: ValueError: halfway"]
+
+
+def test_what_only_looks_cannot_write(forum: tuple[Any, Episode]) -> None:
+    answers, episode = forum
+    assert answers.get("/writes").status_code == 500
+    assert "AssertionError" in episode.failures[0]
+
+
+def test_unknown_sessions_get_a_plain_404() -> None:
+    answers, episode = client("forum")
+    for headers in ({HEADER: ""}, {HEADER: "guessed"}, {HEADER: episode.token[:-1]}, {HEADER: "\x7f'--"}):
+        answer = answers.get("/", headers=headers)
+        assert (answer.status_code, answer.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+    episodes().close(episode)
+    assert answers.get("/").status_code == 404
+    assert answers.post("/sign-out").status_code == 404
+
+
+def test_unknown_hosts_are_nobodys() -> None:
+    answers, episode = client("forum")
+    assert answers.get("http://elsewhere.test/").status_code == 404
+    episodes().close(episode)
+
+
+def test_ids_that_cannot_be_are_missing(forum: tuple[Any, Episode]) -> None:
+    answers, episode = forum
+    for id in ("7", "99999999999999999999999999"):
+        assert answers.get(f"/row/{id}").status_code == 404
+    assert answers.get("/no").status_code == 403
+    assert "Not this one." in answers.get("/no").text
+    assert answers.get(f"/row/{'9' * 5_000}").status_code == 404
+    assert answers.put("/").status_code == 405
+    assert episode.failures == []
+
+
+def test_too_large_a_form_is_refused(forum: tuple[Any, Episode]) -> None:
+    answers, episode = forum
+    assert answers.post("/kept", data={"text": "x" * MOST_BODY}).status_code == 413
+    assert messages(episode) == []
+
+
+def test_signing_out_and_in(forum: tuple[Any, Episode]) -> None:
+    answers, episode = forum
+    owner = answers.get("/whoami").text
+    assert owner != "0"
+    name = episode.database.execute("SELECT name FROM forum_users WHERE id = ?", (owner,)).fetchone()[0]
+    assert answers.post("/sign-out").headers["location"] == "/"
+    assert answers.get("/whoami").text == "0"
+    assert answers.get("/mine").headers["location"] == "/sign-in?after=%2Fmine"
+    wrong = answers.post("/sign-in", data={"user": name, "password": "guess", "after": "/mine"})
+    assert wrong.status_code == 401 and name in wrong.text
+    right = answers.post("/sign-in", data={"user": name.upper(), "password": PASSWORD, "after": "/mine"})
+    assert right.headers["location"] == "/mine"
+    assert answers.get("/whoami").text == owner
+    assert answers.get("/mine").text == "yours"
+    answers.cookies.clear()
+    answers.cookies.set(cookie_of(episode), "made up")
+    assert answers.get("/whoami").text == "0"
+
+
+@pytest.mark.parametrize("after", ["//evil.test/", "http://evil.test/", "/\\evil.test", "javascript:alert(1)"])
+def test_signing_in_leads_nowhere_else(after: str) -> None:
+    answers, episode = client("forum")
+    name = episode.database.execute("SELECT name FROM forum_users WHERE id = 1").fetchone()[0]
+    data = {"user": name, "password": PASSWORD, "after": after}
+    assert answers.post("/sign-in", data=data).headers["location"] == "/"
+    episodes().close(episode)
+
+
+def test_who_is_signed_out_is_so_in_this_episode_only(forum: tuple[Any, Episode]) -> None:
+    answers, _ = forum
+    answers.post("/sign-out")
+    assert answers.get("/whoami").text == "0"
+    another = episodes().open(world(1))
+    assert answers.get("/whoami", headers={HEADER: another.token}).text == "1"
+    episodes().close(another)
+
+
+def test_pages_of_other_sites_cannot_send_forms(forum: tuple[Any, Episode]) -> None:
+    answers, episode = forum
+    for origin in ("http://evil.test", "null", f"{ORIGINS['forum']}:81"):
+        assert answers.post("/sign-out", headers={"origin": origin}).status_code == 403
+    assert messages(episode) == []
+    assert answers.post("/sign-out", headers={"origin": ORIGINS["forum"]}).status_code == 303
+
+
+def test_messages_are_told_once_and_escaped(forum: tuple[Any, Episode]) -> None:
+    answers, _ = forum
+    here = {"referer": f"{ORIGINS['forum']}/no?x=1"}
+    assert answers.post("/kept", data={"text": "<b>&"}, headers=here).headers["location"] == "/no?x=1"
+    for elsewhere, there in (("http://evil.test/no", "/whoami"), (f"{ORIGINS['forum']}//evil.test/x", "/")):
+        assert answers.post("/kept", data={}, headers={"referer": elsewhere}).headers["location"] == there
+    assert '<p role="status" class="message notice">&lt;b&gt;&amp;</p>' in answers.get("/").text
+    assert "&lt;b&gt;&amp;" not in answers.get("/").text
+
+
+def test_every_page_forbids_foreign_scripts(forum: tuple[Any, Episode]) -> None:
+    answers, _ = forum
+    for path in ("/", "/nowhere", "/whoami", "/sign-in", "/no"):
+        policy = answers.get(path).headers["content-security-policy"]
+        assert "default-src 'none'; script-src 'self';" in policy
+        assert "form-action 'self'" in policy and "frame-ancestors 'none'" in policy
+
+
+def test_two_episodes_do_not_see_each_other() -> None:
+    one, first = client("forum")
+    other, second = client("forum", app=make_app(origins={"forum": ORIGINS["forum"]}))
+    one.post("/sign-out")
+    assert messages(first) == ["You have signed out."] and messages(second) == []
+    assert "You have signed out." not in other.get("/").text
+    for episode in (first, second):
+        episodes().close(episode)
+
+
+def test_an_episode_that_is_closed_meanwhile_is_answered_plainly() -> None:
+    answers, episode = client("forum")
+    with episode.lock:  # as a request that came first
+        done = threading.Thread(target=episodes().close, args=(episode,))
+        done.start()
+    done.join()
+    assert answers.get("/").status_code == 404
+    assert episode.failures == []
+
+
+@given(st.binary(max_size=400))
+def test_fields_read_anything(encoded: bytes) -> None:
+    fields = Fields.parse(encoded)
+    for name in ("", "a", *(name for name, _ in fields)):
+        assert isinstance(fields.text(name), str)
+        assert 0 <= fields.number(name) <= 10**12
+        assert all(isinstance(number, int) for number in fields.numbers(name))
+        assert (fields.money(name) or 0) >= 0
+        assert fields.choice(name, ("x",), "y") in ("x", "y")
+        fields.ticked(name)
+    assert Fields.parse(fields.changed().removeprefix("?").encode()).changed() == fields.changed()
+
+
+def test_fields() -> None:
+    fields = Fields.parse(b"a=1&a=+two%0D%0Alines+&n=-5&price=%241%2C249.5&on=on&off=0&big=99999999999999999999&z=%00x")
+    assert fields.all("a") == ["1", " two\r\nlines "]
+    assert fields.text("a") == "two\nlines"
+    assert (fields.text("none", "other"), fields.text("a", most=3)) == ("other", "two")
+    assert (fields.number("n", 3), fields.number("n", 3, least=-9), fields.number("big", 3)) == (3, -5, 3)
+    assert (fields.money("price"), fields.money("n"), fields.money("a")) == (124_950, None, None)
+    assert (fields.ticked("on"), fields.ticked("off"), fields.ticked("none")) == (True, False, False)
+    assert fields.text("z") == "x"
+    assert "a" in fields and "b" not in fields
+    assert Fields.parse(b"q=lamp&page=3").changed(page=4, sort=None) == "?q=lamp&page=4"
+    assert len(list(Fields.parse(b"&".join(b"x=1" for _ in range(2 * MOST_FIELDS))))) == MOST_FIELDS
+
+
+@pytest.mark.parametrize(
+    ("count", "page", "pages", "shown"),
+    [
+        (0, "1", [1], (0, 0)),
+        (10, "1", [1], (1, 10)),
+        (11, "2", [1, 2], (11, 11)),
+        (95, "5", [1, 0, 3, 4, 5, 6, 7, 0, 10], (41, 50)),
+        (95, "99", [1, 0, 8, 9, 10], (91, 95)),
+        (95, "-1", [1, 2, 3, 0, 10], (1, 10)),
+    ],
+)
+def test_paging(count: int, page: str, pages: list[int], shown: tuple[int, int]) -> None:
+    paging = Paging.of(Fields([("page", page)]), count, 10)
+    assert paging.pages == pages
+    assert (paging.first_shown, paging.last_shown) == shown
+
+
+def test_words_of_numbers_and_dates() -> None:
+    assert [money(cents) for cents in (0, 5, 123_456_789, -250)] == ["$0.00", "$0.05", "$1,234,567.89", "-$2.50"]
+    assert [plural(count, "item") for count in (0, 1, 1200)] == ["0 items", "1 item", "1,200 items"]
+    assert plural(2, "reply", "replies") == "2 replies"
+    assert clock.stamp() == "2026-03-16 10:30:00"
+    assert (clock.day(clock.stamp()), clock.minute("2025-12-01 00:05:00")) == ("Mar 16, 2026", "Dec 1, 2025, 12:05 AM")
+    moments = ("2026-03-16 10:29:30", "2026-03-16 09:30:00", "2026-03-13 10:30:00", "2024-01-01 00:00:00")
+    assert [clock.ago(moment) for moment in moments] == ["just now", "1 hour ago", "3 days ago", "2 years ago"]
+
+
+def test_paragraphs_escape_and_link() -> None:
+    hostile = (
+        'Look: http://a.test/x?y=1&z="><script>alert(1)</script>\nand\n\n<img src=x onerror=alert(1)> javascript:1'
+    )
+    html = str(paragraphs(hostile))
+    assert '<a href="http://a.test/x?y=1&amp;z=" rel="nofollow">' in html
+    assert "<script" not in html and "<img" not in html
+    assert html.count("<p>") == 2 and "<br>and</p>" in html
+
+
+@given(st.text(max_size=200))
+def test_paragraphs_of_anything_hold_no_tags_of_their_own(text: str) -> None:
+    bare = str(paragraphs(text))
+    for tag in ("<p>", "</p>", "<br>", "</a>"):
+        bare = bare.replace(tag, "")
+    assert all(part.startswith("<a href=") for part in _tags(bare))
+
+
+def _tags(html: str) -> list[str]:
+    return [f"<{part}" for part in html.split("<")[1:]]
+
+
+@pytest.mark.slow
+def test_worlds_are_theirs_alone() -> None:
+    assert world(1) is world(1)
+    assert world(1).digest != world(21).digest
