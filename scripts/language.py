@@ -1,0 +1,118 @@
+"""Finds words that the house rules replace by the field's own, in docstrings, comments and pages.
+
+    python scripts/language.py [PATH ...]   all tracked Python and Markdown files, or these
+
+Prints a line per finding and ends with status 1 if there is one. CONTRIBUTING.md ("House rules") has the rules.
+"""
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+WORDS = {
+    r"told|tells?|telling": "report, return, show, give",
+    r"nobody|somebody|anybody": "no caller, no user, users",
+    r"anew": "again, from scratch",
+    r"of which|of whose|to whom|by whom|for whom": "two sentences",
+    r"(?:is|are|was|be) none": "is not a ..., does not exist",
+    r"comes? to nothing": "has no effect",
+    r"so many|as many as": "up to N",
+    r"stands?|standing": "is, is written, represents",
+    r"by hand of": "by",
+    r"machine's": "infrastructure error, simulator crash",
+    r"tries(?! to\b)": "attempts",
+    r"cut": "truncated",
+    r"limit of turns|turns' limit|growing limit": "turn limit, turn-limit curriculum",
+    r"beside it|times better|times sooner": "baseline, speedup",
+    r"twins?|lanes?|seats?": "remote environment, runner, team member",
+    r"goes? on with|gone on with": "resume, continue",
+    r"make[s]? (?:\w+ )?of it": "produces",
+}
+"""Regular expressions of whole words, and what to write instead."""
+
+OPENINGS = r"(?:What|Whether|How|Who|Whose|Where|When|Why|See)\b"
+"""How a docstring does not begin: a noun phrase or an imperative says the thing itself."""
+
+ALLOWED: dict[str, str] = {
+    "agentgym_envs/webarena/sites": r"stands?|twins?|seats?|lanes?|cut",  # sold in the shop, drawn on the map
+    "scripts/language.py": r".*",
+    "scripts/search_corpus": r"twins?",
+}
+"""Words that a path (by its beginning) may use, since they are its subject."""
+
+_WORD = re.compile(rf"\b(?:{'|'.join(f'(?P<w{number}>{word})' for number, word in enumerate(WORDS))})\b", re.IGNORECASE)
+_OPENING = re.compile(OPENINGS)
+_QUOTED = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|https?://\S+|\]\([^)]*\)")
+_FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+
+
+class Finding(NamedTuple):
+    """A word at a line of a file, and what to write instead."""
+
+    path: str
+    line: int
+    word: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.word!r}: write {self.instead}"
+
+
+def main(paths: list[str]) -> int:
+    """Check the given files, or all tracked ones. Returns the exit status."""
+    found = [finding for path in paths or tracked() for finding in check(path)]
+    for finding in found:
+        print(finding)
+    if found:
+        print(f"{len(found)} findings in {len({finding.path for finding in found})} files")
+    return int(bool(found))
+
+
+def tracked() -> list[str]:
+    """Tracked Python and Markdown files, relative to the root."""
+    command = ["git", "ls-files", "-z", "*.py", "*.md"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    return [name for name in names if name and (ROOT / name).exists()]
+
+
+def check(path: str) -> Iterator[Finding]:
+    """Yield the findings of one file."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    pieces = prose_of_python(text) if path.endswith(".py") else prose_of_markdown(text) if path.endswith(".md") else ()
+    allowed = "|".join(words for start, words in ALLOWED.items() if path.startswith(start))
+    for line, prose, opens in pieces:
+        if opens and (opening := _OPENING.match(prose.lstrip())):
+            yield Finding(path, line, opening[0], "an imperative or a noun phrase")
+        for hit in _WORD.finditer(_QUOTED.sub(lambda quoted: " " * len(quoted[0]), prose)):
+            if not (allowed and re.fullmatch(allowed, hit[0], re.IGNORECASE)):
+                number = int(str(hit.lastgroup)[1:])
+                yield Finding(path, line + prose.count("\n", 0, hit.start()), hit[0], list(WORDS.values())[number])
+
+
+def prose_of_python(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield docstrings and comments: the line, the text, and if it is a docstring."""
+    for node in ast.walk(ast.parse(text)):
+        for statement in getattr(node, "body", ()) if isinstance(getattr(node, "body", None), list) else ():
+            value = statement.value if isinstance(statement, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield value.lineno, value.value, True
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string[1:], False
+
+
+def prose_of_markdown(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield a page without its fenced blocks."""
+    yield 1, _FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), text), False
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
