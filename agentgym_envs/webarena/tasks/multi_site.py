@@ -97,7 +97,7 @@ class OrderTotalMessage(Template):
         """A conversation with one message."""
         partner = world.value("SELECT id FROM forum_users WHERE name = ?", params["user"])
         total = world.value("SELECT total FROM shop_orders WHERE number = ?", params["number"])
-        conversation = {"provider": 1, "partner": partner, "subject": f"Order {params['number']}"}
+        conversation = {"opener": 1, "partner": partner, "subject": f"Order {params['number']}"}
         message = {"author": 1, "body": money(total)}
         return [changed(Added("forum_conversations", conversation), Added("forum_messages", message))]
 

@@ -22,7 +22,7 @@ MOST: dict[Split, int] = {"train": 8, "validation": 1, "test": 2}
 """How many tasks of a template there are in one world, at most."""
 MOST_HELD_OUT = 4
 """The same for templates that are kept for tests."""
-MODULES = ("shopping", "cms", "maps", "code", "forum", "across")
+MODULES = ("shopping", "cms", "maps", "code", "forum", "multi_site")
 """The packages and modules beside this one that list templates (`TEMPLATES`)."""
 _FILE = "tasks.jsonl.gz"
 

@@ -79,12 +79,12 @@ def _converse(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board
     for number, (partner, script, ago) in enumerate(zip(partners, scripts, days, strict=True), 1):
         slots = Slots(rng, seeds.country, (), {"board": rng.choice(hobbies)})
         last_is_theirs = number > _CONVERSATIONS - _UNREAD or rng.random() < 0.5
-        provider, answerer = (partner, ME) if last_is_theirs == (len(script) % 2 == 0) else (ME, partner)
-        row = {"id": number, "provider": provider, "partner": answerer, "subject": slots.fill(script[0])}
+        opener, answerer = (partner, ME) if last_is_theirs == (len(script) % 2 == 0) else (ME, partner)
+        row = {"id": number, "opener": opener, "partner": answerer, "subject": slots.fill(script[0])}
         insert(database, "forum_conversations", [row])
         moment = soon_after(rng, NOW - datetime.timedelta(days=ago))
         for place, text in enumerate(script[1:]):
-            author = (provider, answerer)[place % 2]
+            author = (opener, answerer)[place % 2]
             last = place == len(script) - 2 and number > _CONVERSATIONS - _UNREAD
             body, when = slots.fill(text), stamp(moment)
             messages.append(

@@ -38,7 +38,7 @@ _LAYOUT = """
 SELECT u.*,
   (SELECT COUNT(*) FROM forum_notifications WHERE account = u.id AND unread = 1) AS notices,
   (SELECT COUNT(*) FROM forum_messages m JOIN forum_conversations c ON c.id = m.conversation
-   WHERE m.unread = 1 AND m.author <> u.id AND u.id IN (c.provider, c.partner)) AS letters
+   WHERE m.unread = 1 AND m.author <> u.id AND u.id IN (c.opener, c.partner)) AS letters
 FROM forum_users u WHERE u.id = ?
 """
 

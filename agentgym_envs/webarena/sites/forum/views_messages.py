@@ -15,8 +15,8 @@ routes = Routes()
 MOST_MESSAGE, MOST_SUBJECT = 4_000, 120
 _MINE = """
 FROM forum_conversations c
-JOIN forum_users u ON u.id = CASE WHEN c.provider = ?1 THEN c.partner ELSE c.provider END
-WHERE ?1 IN (c.provider, c.partner)
+JOIN forum_users u ON u.id = CASE WHEN c.opener = ?1 THEN c.partner ELSE c.opener END
+WHERE ?1 IN (c.opener, c.partner)
 """
 _UNREAD = "(SELECT COUNT(*) FROM forum_messages m WHERE m.conversation = c.id AND m.unread = 1 AND m.author <> ?1)"
 _LATEST = "(SELECT MAX(created) FROM forum_messages m WHERE m.conversation = c.id)"
@@ -53,7 +53,7 @@ def sent(visit: RequestContext) -> Response:
     wrong = _wrong(visit, person, values)
     if wrong:
         return visit.page("message_new.html", values=values, wrong=wrong, status=422)
-    query = "INSERT INTO forum_conversations (provider, partner, subject) VALUES (?, ?, ?)"
+    query = "INSERT INTO forum_conversations (opener, partner, subject) VALUES (?, ?, ?)"
     conversation = visit.write(query, visit.account, person, values["subject"])
     _add(visit, conversation, values["body"])
     visit.say("Your message has been sent.")

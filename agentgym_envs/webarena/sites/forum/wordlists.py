@@ -487,4 +487,4 @@ CONVERSATIONS = (
         "I will be there. I bring breakfast.",
     ),
 )
-"""Subjects of private messages with what is said in turn, the provider first."""
+"""Subjects of private messages with what is said in turn, the opener first."""

@@ -216,7 +216,7 @@ class OpenConversation(ForumTemplate):
 
 _CONVERSATIONS = """
 SELECT c.id, u.name AS other FROM forum_conversations c
-JOIN forum_users u ON u.id IN (c.provider, c.partner) AND u.id <> 1
+JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1
 """
 
 

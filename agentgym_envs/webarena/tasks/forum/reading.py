@@ -420,7 +420,7 @@ def conversations(world: World) -> list[Params]:
     """With whom the account has exchanged messages, both ways."""
     query = """
         SELECT u.name AS user FROM forum_messages m JOIN forum_conversations c ON c.id = m.conversation
-        JOIN forum_users u ON u.id IN (c.provider, c.partner) AND u.id <> 1
+        JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1
         GROUP BY c.id HAVING COUNT(DISTINCT m.author) = 2
     """
     return [*asked(world, query)]

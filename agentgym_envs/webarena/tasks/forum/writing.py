@@ -268,7 +268,7 @@ class SendMessage(ForumTemplate):
 def wrote_to(world: World, user: str, subject: str, text: str) -> tuple[Added, Added]:
     """The rows of a message that opens a conversation."""
     partner = queries.user(world, user)["id"]
-    opened = Added("forum_conversations", {"provider": ME, "partner": partner, "subject": subject})
+    opened = Added("forum_conversations", {"opener": ME, "partner": partner, "subject": subject})
     return opened, Added("forum_messages", {"author": ME, "body": text})
 
 
@@ -289,7 +289,7 @@ class AnswerMessage(ForumTemplate):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A message; what there was is read."""
         person = queries.user(world, params["user"])["id"]
-        number = world.value("SELECT id FROM forum_conversations WHERE ? IN (provider, partner)", person)
+        number = world.value("SELECT id FROM forum_conversations WHERE ? IN (opener, partner)", person)
         query = "SELECT id FROM forum_messages WHERE conversation = ? AND author <> 1 AND unread = 1"
         read = [Updated("forum_messages", {"id": row[0]}, {"unread": 0}) for row in world.rows(query, number)]
         return [changed(Added("forum_messages", {"conversation": number, "author": ME, "body": params["text"]}), *read)]

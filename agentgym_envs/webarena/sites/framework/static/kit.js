@@ -32,8 +32,8 @@ document.addEventListener('submit', event => {
 });
 
 document.addEventListener('click', event => {
-  const provider = event.target.closest('[data-opens]');
-  if (provider) document.getElementById(provider.dataset.opens).showModal();
+  const opener = event.target.closest('[data-opens]');
+  if (opener) document.getElementById(opener.dataset.opens).showModal();
   const closer = event.target.closest('[data-closes]');
   if (closer) closer.closest('dialog').close();
   for (const menu of document.querySelectorAll('details.menu[open]'))
