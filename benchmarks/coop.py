@@ -1,6 +1,6 @@
 """Does a team learn? Two agents of one tiny policy on cooperative TextCraft, warm start and RL, three seeds.
 
-    python benchmarks/coop.py --seeds 0 1 2 --out docs/coop.json --plot docs/coop.png
+    python benchmarks/coop.py --seeds 0 1 2 --out benchmarks/results/coop.json --plot docs/coop.png
 
 One agent knows the recipe and takes what the other cannot; the other must craft, by what it was told. So a game is won
 only if both do their part in time. In each seed a model of 0.6 million parameters with random weights first imitates a

@@ -1,6 +1,6 @@
 """Do the embedded questions need searching, and does searching suffice?
 
-    python -m benchmarks.search_need [--count 300] [--out docs/benchmark-search-need.json]
+    python -m benchmarks.search_need [--count 300] [--out benchmarks/results/search-need.json]
 
 For test questions of each kind, with the default engine and the three best passages:
 - the question itself as the only query: is the first gold passage found, are all of them;

@@ -1,6 +1,6 @@
 """The embedded sites of `AgentGym/WebArena-v0`: rendering, resetting, and oracles that play them.
 
-    python -m benchmarks.sites [--out docs/benchmark-sites.json] [--episodes 100] [--soak 2000] [--quick]
+    python -m benchmarks.sites [--out benchmarks/results/sites.json] [--episodes 100] [--soak 2000] [--quick]
 
 A page's render is the CPU time of this process from the request to the last byte of the answer, without a socket and
 without a browser. The database is restored in three ways that take turns: from the image, as the sites do it; by
