@@ -244,7 +244,7 @@ _ALL = (
     ),
     _section(
         "lockstep",
-        "Waiting for nobody",
+        "Episodes that do not wait",
         "How much sooner are episodes done that do not wait for each other, next to AgentGym-RL's rounds?",
         rows.LOCKSTEP,
         read=readers.lockstep,
