@@ -44,7 +44,7 @@ class Drawn(NamedTuple):
     seed: int
 
 
-def read_mixture(names: Sequence[str], env_kwargs: Mapping[str, Any], *, option: str = "--env_kwargs") -> list[Member]:
+def read_mixture(names: Sequence[str], env_kwargs: Mapping[str, Any], *, option: str = "--env-kwargs") -> list[Member]:
     """The environments that are named, as in `AgentGym/TextCraft-v0:2`, where 2 is the weight.
 
     `env_kwargs` holds the arguments of the only environment, or an object for each by its id; `option` is what the
@@ -61,7 +61,7 @@ def read_mixture(names: Sequence[str], env_kwargs: Mapping[str, Any], *, option:
     return found
 
 
-def read_env_kwargs(text: str, option: str = "--env_kwargs") -> dict[str, Any]:
+def read_env_kwargs(text: str, option: str = "--env-kwargs") -> dict[str, Any]:
     """The object that an option's JSON comes to. Raises UsageError."""
     try:
         value = json.loads(text)

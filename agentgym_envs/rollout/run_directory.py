@@ -13,7 +13,7 @@ _FILE = "run.json"
 
 
 def check_run_directory(
-    path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--output_dir"
+    path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--out"
 ) -> None:
     """Whether a run with these settings may use `path`, which the user gave as `option`; writes nothing.
 
@@ -28,7 +28,7 @@ def check_run_directory(
 
 
 def claim_directory(
-    path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--output_dir"
+    path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--out"
 ) -> None:
     """Make `path` the directory of a run with these settings.
 
