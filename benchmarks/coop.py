@@ -189,7 +189,7 @@ def goals(settings: CoopSettings) -> list[Any]:
     from agentgym_envs.core import text_env
 
     tasks = text_env(maker(settings)()).tasks
-    chosen: list[Any] = tasks.take(settings.goals, split="train", groups=settings.groups, seed=settings.seed)
+    chosen: list[Any] = tasks.sample(settings.goals, split="train", groups=settings.groups, seed=settings.seed)
     return chosen
 
 

@@ -266,7 +266,7 @@ class _Run:
         with closing(self.make_env()) as made:
             env = text_env(made)
             try:
-                drawn = env.tasks.take(wanted.tasks, split=wanted.split, groups=wanted.groups, seed=seed)
+                drawn = env.tasks.sample(wanted.tasks, split=wanted.split, groups=wanted.groups, seed=seed)
             except UsageError as error:
                 error.add_note("these are the tasks to explore (--explore-tasks)")
                 raise
