@@ -1,4 +1,4 @@
-"""What does `agentgym eval` cost beside the environment and the policy, and how fast are the metrics?
+"""Measure the overhead of `agentgym eval` over environment and policy, and the speed of the metrics.
 
     python -m benchmarks.evaluate [--out FILE.json] [--repeats 5]
 
@@ -95,7 +95,7 @@ def made_up(played: Sequence[Trajectory]) -> list[Trajectory]:
 
 
 def play_alone(env: gym.Env[str, str], spec: EpisodeSpec) -> int:
-    """The turns of an episode that nobody records."""
+    """The turns of an unrecorded episode."""
     _, _ = env.reset(**spec.reset_arguments)
     base = text_env(env)
     turns, over = 0, False

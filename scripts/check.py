@@ -31,7 +31,7 @@ TESTS_OF = {
     "pyproject.toml": "tests/test_release.py",
     ".github": "tests/test_release.py",
 }
-"""Where the tests of each part of the repository lie; those of a package in it in the folder of the same name."""
+"""The folder of the tests of each part of the repository; a package's tests are in the folder of its name."""
 TYPED = ("agentgym_envs", "adapters", "tests", "benchmarks", "scripts")
 
 
@@ -42,7 +42,7 @@ class Step(NamedTuple):
     command: tuple[str, ...]
 
     def run(self) -> bool:
-        """Whether it succeeds."""
+        """True if it succeeds."""
         began = time.monotonic()
         print(f"== {self.title}: {' '.join(self.command)}", flush=True)
         code = _run([sys.executable, "-m", *self.command])
@@ -61,7 +61,7 @@ def _run(command: list[str]) -> int:
 
 
 def steps(arguments: list[str]) -> list[Step]:
-    """What a command line asks for."""
+    """The parsed command line."""
     mode = "".join(arguments)
     if len(arguments) < 2 and mode in MODES:
         return _steps(["."], [], MODES[mode])
@@ -87,7 +87,7 @@ def known_path(given: str) -> Path:
 
 
 def _packages(path: Path) -> list[str]:
-    """What mypy checks with a file: the folder that it lies in."""
+    """The folder of a file, which mypy checks as a whole."""
     return [str(path if (ROOT / path).is_dir() else path.parent)] if path.parts[:1] and path.parts[0] in TYPED else []
 
 

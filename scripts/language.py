@@ -39,7 +39,7 @@ WORDS = {
 """Regular expressions of whole words, and what to write instead."""
 
 OPENINGS = r"(?:What|Whether|How|Who|Whose|Where|When|Why|See)\b"
-"""How a docstring does not begin: a noun phrase or an imperative says the thing itself."""
+"""Words that must not begin a docstring; use a noun phrase or an imperative."""
 
 ALLOWED: dict[str, str] = {
     "agentgym_envs/webarena/sites": r"stands?|twins?|seats?|lanes?|cut",  # sold in the shop, drawn on the map

@@ -1,4 +1,4 @@
-"""What `scripts/check` runs for what it is given, and how it ends."""
+"""Tests of `scripts/check`: the checks it selects, and its exit."""
 
 import importlib.util
 import re
