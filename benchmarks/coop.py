@@ -4,13 +4,13 @@
 
 One agent knows the recipe and collects the items that the other cannot; the other must craft, using the first one's
 messages. A game is won only if both do their part in time. In each seed a model of 0.6 million parameters with random
-weights first imitates a careless team: the oracle's, in which each agent idles with probability one half in every round,
-so that it often exceeds the turn limit. Then it is trained without demonstrations, by REINFORCE++ with the group's mean as
-the baseline, on the team's success alone. Both agents share the policy; each agent's trajectory is trained on separately,
-and a group is one role on one task.
+weights first imitates a careless team: the oracle's, in which each agent idles with probability one half in every
+round, so that it often exceeds the turn limit. Then it is trained without demonstrations, by REINFORCE++ with the
+group's mean as the baseline, on the team's success alone. Both agents share the policy; each agent's trajectory is
+trained on separately, and a group is one role on one task.
 
-The result is the team's success on the training tasks: 24 of depth 1, with other goals and roles in each seed. The model
-memorises their names, so this says nothing about new goals. Settings were chosen with another seed.
+The result is the team's success on the training tasks: 24 of depth 1, with other goals and roles in each seed. The
+model memorises their names, so this says nothing about new goals. Settings were chosen with another seed.
 
 A seed takes one process and one thread; finished ones in `--work` are reused, so an interrupted run resumes.
 """

@@ -9,9 +9,9 @@ its own virtual environment. The libraries alternate in every repeat. CPU is tha
 servers. A library that cannot be installed, or fails in every repeat, is reported as not run; one that fails in some
 repeats keeps the others, and its failures are reported. If ours fails, there is no result.
 
-The libraries do different work. Ours parses actions by a grammar, returns infos and a state key, and turns failures into
-data; OpenEnv checks types and uses a socket; TextArena returns the whole game at every turn. A ratio compares costs, not
-quality.
+The libraries do different work. Ours parses actions by a grammar, returns infos and a state key, and turns failures
+into data; OpenEnv checks types and uses a socket; TextArena returns the whole game at every turn. A ratio compares
+costs, not quality.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@
     python -m benchmarks.scale --plan 1000000/day --turn-seconds 2 [--turns 20] [--figures FILE]
 
 CPU is that of all processes (this one, workers, servers, Java, browsers) per reset and per step, over episodes of the
-oracles (SciWorld: random commands, since its plans take too long). Memory is a linear fit of the proportional share (PSS)
-of all processes over a growing number of open episodes, each one step before its end. Every repeat is a process of its
-own; figures are medians of the repeats. Start-up (the first environment, a cold Java process) is reported separately.
-"here" is the default of `make_vec`; "workers" are two worker processes; "server" is `agentgym serve` with its children,
-and "its client" is this process at the same time. * is extrapolated.
+oracles (SciWorld: random commands, since its plans take too long). Memory is a linear fit of the proportional share
+(PSS) of all processes over a growing number of open episodes, each one step before its end. Every repeat is a process
+of its own; figures are medians of the repeats. Start-up (the first environment, a cold Java process) is reported
+separately. "here" is the default of `make_vec`; "workers" are two worker processes; "server" is `agentgym serve` with
+its children, and "its client" is this process at the same time. * is extrapolated.
 
 At the end `play_many_text` runs whole episodes, 1,000 at a time, with a model that takes a second to answer, and the
 measured resources are compared with the predicted ones. `--plan` measures nothing: it computes the needs of a load from

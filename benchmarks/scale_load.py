@@ -1,8 +1,8 @@
 """One measurement of `benchmarks.scale`, in a process of its own: `python -m benchmarks.scale_load ORDER.json`.
 
-The order describes the measurement, and its path `out` receives the figures; both are JSON. CPU time and memory (PSS) are
-reported by side ("here" or "server") and by kind of process: the program itself, worker processes, Java, the browser's
-driver, and the browser. The CPU time of a process that has ended counts for the parent that waited for it.
+The order describes the measurement, and its path `out` receives the figures; both are JSON. CPU time and memory (PSS)
+are reported by side ("here" or "server") and by kind of process: the program itself, worker processes, Java, the
+browser's driver, and the browser. The CPU time of a process that has ended counts for the parent that waited for it.
 """
 
 from __future__ import annotations

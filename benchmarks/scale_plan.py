@@ -1,9 +1,9 @@
 """Compute the cores and the memory that environments need, from the figures of `benchmarks.scale`.
 
 An episode of T turns takes `reset + T * (L + step)` seconds, where L is the model's time per answer. At R episodes per
-second, R times this duration is the number of open episodes (Little's law), and R times the CPU time of an episode is the
-number of busy cores. Episodes run in processes with a fixed capacity and their own children (a Java process, a browser).
-The number of processes is the smallest that holds all episodes and loads no process with more than one core.
+second, R times this duration is the number of open episodes (Little's law), and R times the CPU time of an episode is
+the number of busy cores. Episodes run in processes with a fixed capacity and their own children (a Java process, a
+browser). The number of processes is the smallest that holds all episodes and loads no process with more than one core.
 """
 
 from __future__ import annotations

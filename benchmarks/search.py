@@ -2,13 +2,13 @@
 
     python -m benchmarks.search [--out benchmarks/results/search.json] [--repeats 3]
 
-All measurements use the embedded corpus and its test questions, each as one query, verbatim; `top_k` is 3. Figures are per
-second of CPU on one core, medians of several repeats in which the sides alternate. Baselines: bm25s as in its
+All measurements use the embedded corpus and its test questions, each as one query, verbatim; `top_k` is 3. Figures are
+per second of CPU on one core, medians of several repeats in which the sides alternate. Baselines: bm25s as in its
 documentation (numpy, one field), SQLite's FTS5 (stemmed, title and text as fields), and a server built like Search-R1's
 (FastAPI, pydantic, one endpoint in a thread pool) over the same engines. A server's figure is the CPU of its process
-alone. Start-up is the time from `gym.make` to the reply to the first search, in fresh processes with an empty and with a
-filled cache folder, after `import gymnasium, agentgym_envs`. Steps are those of episodes of five turns (four searches and
-an answer), resets included.
+alone. Start-up is the time from `gym.make` to the reply to the first search, in fresh processes with an empty and with
+a filled cache folder, after `import gymnasium, agentgym_envs`. Steps are those of episodes of five turns (four searches
+and an answer), resets included.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ in the second in worker processes (`--isolate`). Seven kinds of clients play at 
     vanishes   cuts its connection in the middle of a request, and leaves its session behind
     hangs      sends half a request, and keeps its sessions without using them for longer than they are kept
 
-Every episode was played locally before, so every reply is compared with the expected one. At the end the turns reported by
-the server must equal the requested steps, each counted once; no session may be left; and the memory of the server (with
-its workers) may not have grown by more than 5 % since the first fifth.
+Every episode was played locally before, so every reply is compared with the expected one. At the end the turns reported
+by the server must equal the requested steps, each counted once; no session may be left; and the memory of the server
+(with its workers) may not have grown by more than 5 % since the first fifth.
 
 SciWorld needs `--idle-seconds 30`: while its Java processes start, sessions wait for longer than ten seconds.
 """

@@ -3,10 +3,11 @@
     pip install --no-deps browsergym-core==0.14.3; pip install pyparsing lxml beautifulsoup4 pillow mcp
     python -m benchmarks.web [--out benchmarks/results/web.json] [--repeats 20] [--soak] [--quick]
 
-Both sides use the same pages of a local shop in Chromium, and alternate, so that load on the computer affects both equally. A
-step is a click on a link to another page of about 400 elements, until the text observation of that page is ready.
-BrowserGym runs with the setting of its WebArena package (`slow_mo=1000`) and without it (`slow_mo=0`); its default wait of
-half a second before each observation is kept in both. It pins an older Playwright; here it runs with ours.
+Both sides use the same pages of a local shop in Chromium, and alternate, so that load on the computer affects both
+equally. A step is a click on a link to another page of about 400 elements, until the text observation of that page is
+ready. BrowserGym runs with the setting of its WebArena package (`slow_mo=1000`) and without it (`slow_mo=0`); its
+default wait of half a second before each observation is kept in both. It pins an older Playwright; here it runs with
+ours.
 
 `--soak` also plays MiniWoB's oracles for 1,000 steps and 2,000 short episodes, which takes ten minutes. `--quick` is a
 smoke run: its figures mean nothing. Memory is the proportional share (PSS) of Chromium and of
