@@ -213,8 +213,8 @@ def namesakes(graph: Graph) -> QuestionRows:
 def ask_namesake(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
     """Ask a question that needs the country behind the clue, and then the city in it."""
     city, clue, columns = subjects[0], CLUES[attribute], graph.facts.cities
-    where = _country_by_clue(graph, city, clue, wording)
-    goal = wording.one(templates.NAMESAKE).format(name=columns["name"][city], where=where)
+    template = wording.one(templates.NAMESAKE)
+    goal = template.format(name=columns["name"][city], where=_country_by_clue(graph, city, clue, wording))
     return Question(goal, quantities(columns["population"][city], PEOPLE), _namesake_pages(graph, city, clue))
 
 
