@@ -28,7 +28,7 @@ import agentgym_envs
 from agentgym_envs.search.corpus.embedded import embedded_index
 from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id, element_id
 from agentgym_envs.search.corpus.values import accepted
-from agentgym_envs.search.questions.aggregate_questions import ask_twin
+from agentgym_envs.search.questions.aggregate_questions import ask_namesake
 from agentgym_envs.search.questions.embedded import EmbeddedQuestions, table_of
 from agentgym_envs.search.questions.fact_arrays import ATTRIBUTES, graph
 from agentgym_envs.search.questions.question_types import AIRPORT, ELEMENT
@@ -67,7 +67,7 @@ class Reader:
         if task.group in ON_NO_PAGE:
             return ""
         if task.group == "ambiguous":
-            return self.value(self.facts.cities, "population", self.cities.get(id)) if form.ask is ask_twin else ""
+            return self.value(self.facts.cities, "population", self.cities.get(id)) if form.ask is ask_namesake else ""
         if task.group == "1hop-airport":
             return self.value(self.facts.airports, AIRPORT[attribute], self.airports.get(id))
         if task.group == "1hop-element":
