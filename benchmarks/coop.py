@@ -44,7 +44,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_P
 warnings.filterwarnings("ignore")
 
 WAYS = {"sampled": 1.0, "greedy": 0.0}  # temperatures
-ONLINE: dict[str, Any] = {"advantage_estimator": "reinforce++-baseline", "warmup_steps": 3}
+ONLINE: dict[str, Any] = {"algorithm": "reinforce++-baseline", "warmup_steps": 3}
 _EVAL_SEED = 7000
 
 
@@ -189,7 +189,7 @@ def goals(settings: CoopSettings) -> list[Any]:
     from agentgym_envs.core import text_env
 
     tasks = text_env(maker(settings)()).tasks
-    chosen: list[Any] = tasks.take(settings.goals, split="train", groups=settings.groups, seed=settings.seed)
+    chosen: list[Any] = tasks.sample(settings.goals, split="train", groups=settings.groups, seed=settings.seed)
     return chosen
 
 

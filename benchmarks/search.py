@@ -108,7 +108,7 @@ def measure(repeats: int) -> dict[str, Any]:
     def note(name: str, value: float) -> None:
         samples.setdefault(name, []).append(value)
 
-    queries = [task.goal for task in open_questions("embedded").take(QUESTIONS, split="test", seed=3)]
+    queries = [task.goal for task in open_questions("embedded").sample(QUESTIONS, split="test", seed=3)]
     engines = {name: open_retriever(name, None) for name in ("tantivy", "bm25s")}
     with other_engines() as others:
         for _ in range(repeats):

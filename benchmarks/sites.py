@@ -175,7 +175,7 @@ def reset_figures(repeats: int) -> dict[str, float]:
 
 def oracle_figures(count: int, at_once: int) -> dict[str, Any]:
     """Episodes that oracles play, how fast, and which of them failed."""
-    tasks = load().take(count, seed=11) if count <= len(load()) else load().take()
+    tasks = load().sample(count, seed=11) if count <= len(load()) else load().sample()
     waiting, failed, steps = iter(track(tasks, "oracles")), list[list[str]](), [0]
     began = time.perf_counter()
     asyncio.run(play_all(waiting, failed, steps, at_once))

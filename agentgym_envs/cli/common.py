@@ -126,7 +126,7 @@ def choose_tasks(
     chosen = split_of(split)
     if count is None and tasks.counts() is None:
         raise UsageError(f"{tasks.name!r} has an unlimited number of tasks; give a number: --tasks 300, for example")
-    return tasks.take(count, split=chosen, groups=groups, seed=seed)
+    return tasks.sample(count, split=chosen, groups=groups, seed=seed)
 
 
 def split_of(name: str) -> str | None:
