@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.evaluate import evaluate, wilson
-from agentgym_envs.evaluate.estimates import FEW, Column, bootstrap, estimates, share
-from agentgym_envs.evaluate.samples import pass_at_k, pass_hat_k
+from agentgym_envs.evaluate.estimates import FEW, TaskValues, bootstrap, estimates, share
+from agentgym_envs.evaluate.pass_at_k import pass_at_k, pass_hat_k
 from tests.trying import examples
 
 from .episodes import episode, several
@@ -110,9 +110,9 @@ def test_the_bootstrap_has_the_width_of_the_normal_limit() -> None:
 
 def test_columns_of_other_lengths_do_not_disturb_each_other() -> None:
     one, two = [number % 3 / 3 for number in range(60)], [number % 5 / 5 for number in range(80)]
-    both = estimates({"one": Column(one, 60, "bounded"), "two": Column(two, 80, "count")})
-    assert both["one"] == estimates({"one": Column(one, 60, "bounded")})["one"]
-    assert both["two"] == estimates({"two": Column(two, 80, "count")})["two"]
+    both = estimates({"one": TaskValues(one, 60, "bounded"), "two": TaskValues(two, 80, "count")})
+    assert both["one"] == estimates({"one": TaskValues(one, 60, "bounded")})["one"]
+    assert both["two"] == estimates({"two": TaskValues(two, 80, "count")})["two"]
 
 
 def test_turns_of_few_tasks_by_students_t() -> None:
@@ -228,9 +228,9 @@ def test_intervals_hold_the_truth(tasks: int) -> None:
         solved = [rng.betavariate(0.6, 1.4) for _ in range(tasks)]
         plays = [sum(rng.random() < p for _ in range(4)) for p in solved]
         columns = {
-            "partial": Column([fmean(rng.random() < p for _ in range(8)) for p in solved], tasks, "bounded"),
-            "pass": Column([pass_at_k(4, c, 2) for c in plays], 4 * tasks, "bounded"),
-            "turns": Column([rng.gammavariate(4, 2.5) for _ in solved], tasks, "count"),
+            "partial": TaskValues([fmean(rng.random() < p for _ in range(8)) for p in solved], tasks, "bounded"),
+            "pass": TaskValues([pass_at_k(4, c, 2) for c in plays], 4 * tasks, "bounded"),
+            "turns": TaskValues([rng.gammavariate(4, 2.5) for _ in solved], tasks, "count"),
         }
         for name, found in estimates(columns).items():
             assert found

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agentgym_envs.cli.common import full_name
+from agentgym_envs.cli.envs import full_name
 from agentgym_envs.rollout.mixture import Member, read_env_kwargs, read_mixture
 
 KWARGS = "--env-kwargs"
