@@ -158,13 +158,13 @@ def test_a_reflecting_agents_earlier_tries_count_as_turns() -> None:
         return [{"info": {"invalid_action": "what?" if number < invalid else None}} for number in range(count)]
 
     tries = [{"turns": turns(4, 2)}, {"turns": turns(3, 0)}]
-    found = evaluate([episode("t/1", 1, turns=3, invalid=1, meta={"tries": tries})]).overall
+    found = evaluate([episode("t/1", 1, turns=3, invalid=1, meta={"attempts": tries})]).overall
     assert (found.turns, found.invalid_actions) == (10, 0.3)
 
 
 @pytest.mark.parametrize("tries", [3, "two", [1], [{"turns": 2}], {"turns": []}, None])
 def test_what_others_call_tries_is_none_of_ours(tries: object) -> None:
-    meta = {"tries": tries, "agent": "mine"}
+    meta = {"attempts": tries, "agent": "mine"}
     assert evaluate([episode("t/1", 1, turns=3, meta=meta)]) == evaluate([episode("t/1", 1, turns=3)])
 
 

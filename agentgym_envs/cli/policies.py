@@ -287,7 +287,7 @@ async def _play_tokens(
     what = batch.specs, batch.make_env, engine, codec
     how: dict[str, Any] = {"limits": batch.limits, "sampling": sampling, "concurrency": concurrency}
     if is_team(batch.env_id):
-        await play_many_teams(*what, **how, on_done=lambda e: on_done(Played(e.trajectory, list(e.streams.values()))))
+        await play_many_teams(*what, **how, on_done=lambda e: on_done(Played(e.trajectory, list(e.per_agent.values()))))
     else:
         await play_many(*what, **how, on_done=lambda e: on_done(Played(e.trajectory, [e])))
 

@@ -43,7 +43,7 @@ def facts_of(trajectory: Trajectory) -> Facts:
             tokens += written
         else:
             counted = False
-    for info in _earlier_turns(trajectory.meta.get("tries")):
+    for info in _earlier_turns(trajectory.meta.get("attempts")):
         turns += 1
         invalid += info.get("invalid_action") is not None
     return Facts(

@@ -327,7 +327,7 @@ def test_bands_are_drawn_of_few_lines() -> None:
 
 def test_the_page_says_that_its_turns_are_of_the_last_try() -> None:
     once = episode()
-    again = replace(once, meta={"policy": "bot", "agent": {"name": "reflect", "tries": 2}, "tries": [{}]})
+    again = replace(once, meta={"policy": "bot", "agent": {"name": "reflect", "attempts": 2}, "attempts": [{}]})
     assert "(of its last try)" not in to_html(make_report([once] * 2))
     assert to_html(make_report([once, again])).count("(of its last try)") == 2
 

@@ -62,10 +62,10 @@ def test_tokens_of_few_tasks_are_told_without_an_interval() -> None:
 @pytest.mark.parametrize(
     ("meta", "told"),
     [
-        ({"agent": {"name": "reflect", "tries": 3}}, True),
-        ({"tries": [{"turns": []}, {"turns": []}]}, True),
-        ({"agent": {"name": "reflect", "tries": 1}}, False),
-        ({"agent": "mine", "tries": 3}, False),
+        ({"agent": {"name": "reflect", "attempts": 3}}, True),
+        ({"attempts": [{"turns": []}, {"turns": []}]}, True),
+        ({"agent": {"name": "reflect", "attempts": 1}}, False),
+        ({"agent": "mine", "attempts": 3}, False),
     ],
 )
 def test_success_after_several_tries_is_marked(meta: dict[str, Any], told: bool) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from agentgym_envs.core import TextEnv, text_env
 from agentgym_envs.errors import UsageError
-from agentgym_envs.multiagent.agent_trajectories import split, team_prompts
+from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories, team_prompts
 from agentgym_envs.multiagent.joint import JointEnv, is_team
 from agentgym_envs.multiagent.joint_format import is_team_record
 from agentgym_envs.multiagent.play import Engines, TeamEpisode, play_many_teams
@@ -103,7 +103,7 @@ class TeamRoles:
 
 def streams(episode: Episode) -> Mapping[str, TokenTrajectory]:
     """The streams of an episode by agent; of one who plays alone, its only one under no name."""
-    return episode.streams if isinstance(episode, TeamEpisode) else {"": episode}
+    return episode.per_agent if isinstance(episode, TeamEpisode) else {"": episode}
 
 
 def find_cast(runners: EnvPool, envs: Iterable[str], train_agents: Sequence[str] | None = None) -> TeamRoles:
@@ -128,7 +128,7 @@ def find_cast(runners: EnvPool, envs: Iterable[str], train_agents: Sequence[str]
 
 def views(trajectory: Trajectory) -> list[Trajectory]:
     """What each agent saw and wrote in a team's episode; of one who plays alone, the trajectory itself."""
-    return list(split(trajectory).values()) if is_team_record(trajectory) else [trajectory]
+    return list(per_agent_trajectories(trajectory).values()) if is_team_record(trajectory) else [trajectory]
 
 
 def agents_of(env: TextEnv) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ def choose_agent(policy: str, name: str | None, context: str | None, tries: int 
         )
     if tries is not None and name != "reflect":
         raise UsageError(f"--tries belongs to --agent reflect, the one that tries again, not to {name!r}")
-    return make_agent(name, context=context or "full", tries=3 if tries is None else tries)
+    return make_agent(name, context=context or "full", attempts=3 if tries is None else tries)
 
 
 def check_plays_alone(agent: Agent, env_ids: Iterable[str]) -> None:
@@ -48,7 +48,7 @@ def check_plays_alone(agent: Agent, env_ids: Iterable[str]) -> None:
 
 def recorded_agent(agent: Agent | None) -> AgentChoice | None:
     """What of an agent decides the result."""
-    return None if agent is None else AgentChoice(agent.name, str(agent.context), agent.tries)
+    return None if agent is None else AgentChoice(agent.name, str(agent.context), agent.attempts)
 
 
 def _given(context: str | None, tries: int | None) -> str:

@@ -11,8 +11,8 @@ def tries_of(episodes: Iterable[Trajectory]) -> int:
     """The most tries that an agent had at an episode, each but the first after it was told how the last one ended."""
     found = 1
     for episode in episodes:
-        agent, earlier = episode.meta.get("agent"), episode.meta.get("tries")
-        told = agent.get("tries") if isinstance(agent, dict) else None
+        agent, earlier = episode.meta.get("agent"), episode.meta.get("attempts")
+        told = agent.get("attempts") if isinstance(agent, dict) else None
         found = max(found, told if isinstance(told, int) else 1, 1 + len(earlier) if isinstance(earlier, list) else 1)
     return found
 

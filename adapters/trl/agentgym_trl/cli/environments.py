@@ -7,17 +7,17 @@ from typing import Any
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.multiagent.joint import is_team
-from agentgym_envs.rollout.mixture import Member, read_env_kwargs, read_mixture
+from agentgym_envs.rollout.mixture import MixtureEnv, read_env_kwargs, read_mixture
 from agentgym_trl.cli.arguments import EnvArguments
 from agentgym_trl.error_messages import team_refused
 
 
-def environments(arguments: EnvArguments) -> list[Member]:
+def environments(arguments: EnvArguments) -> list[MixtureEnv]:
     """What `--env` and `--env_kwargs` name. Raises UsageError."""
     return read_mixture(arguments.env_id, read_env_kwargs(arguments.env_kwargs))
 
 
-def only_environment(arguments: EnvArguments, *, teams: bool = False) -> Member:
+def only_environment(arguments: EnvArguments, *, teams: bool = False) -> MixtureEnv:
     """The environment of an algorithm that takes one, and that takes teams or not.
 
     Raises UsageError if several are named, or a team that the algorithm does not take.
@@ -30,6 +30,6 @@ def only_environment(arguments: EnvArguments, *, teams: bool = False) -> Member:
     return found[0]
 
 
-def makers(found: list[Member]) -> dict[str, Callable[[], Any]]:
+def makers(found: list[MixtureEnv]) -> dict[str, Callable[[], Any]]:
     """How to make each environment, by its id."""
     return {environment.id: environment.make for environment in found}

@@ -8,7 +8,7 @@ from typing import Any
 from trl import get_peft_config
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout.mixture import Member, draw_members
+from agentgym_envs.rollout.mixture import MixtureEnv, draw_mixture
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import environments, makers
 from agentgym_trl.cli.runs import model_name, run, run_settings
@@ -45,9 +45,9 @@ def train_online(algorithm: str, estimator: str, argv: Sequence[str]) -> int:
     return run(trainer, settings, resume=env_args.resume)
 
 
-def _tasks(found: list[Member], env_args: EnvArguments, args: AgentConfig) -> Any:
+def _tasks(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -> Any:
     """The rows of the run, of all its environments."""
-    drawn = draw_members(
+    drawn = draw_mixture(
         found,
         env_args.tasks,
         enough=_enough(args),
