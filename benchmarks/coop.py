@@ -217,12 +217,12 @@ class Careless:
 
 def tasks_of(settings: CoopSettings) -> Any:
     """A row for each group of episodes: every task as often as any other."""
-    from agentgym_envs.rollout.mixture import Drawn
+    from agentgym_envs.rollout.mixture import DrawnTask
     from agentgym_trl.dataset import as_dataset
 
     chosen = goals(settings)
     return as_dataset(
-        [Drawn("", chosen[row % len(chosen)], row) for row in range(settings.steps * settings.tasks_per_step)]
+        [DrawnTask("", chosen[row % len(chosen)], row) for row in range(settings.steps * settings.tasks_per_step)]
     )
 
 

@@ -79,7 +79,7 @@ def many(folder: Path) -> Figures:
             writer.write(episode)
     found: list[Trajectory] = []
     spent = {READ: cpu(lambda: found.extend(read_trajectories(path))), METRICS: cpu(lambda: evaluate(found))}
-    spent[PAGE] = cpu(lambda: reports.write_all(folder, reports.make_report(found, suite=True)))
+    spent[PAGE] = cpu(lambda: reports.write_all(folder, reports.make_report(found, agentgym_rl=True)))
     return spent
 
 

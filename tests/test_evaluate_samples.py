@@ -33,8 +33,8 @@ def test_chances_are_means_over_all_ways_to_choose_k(episodes: list[bool], data:
 @given(st.lists(st.lists(st.sampled_from([0, 0.25, 1]), min_size=1, max_size=5), min_size=1, max_size=6))
 def test_metrics_of_k_are_means_over_tasks_of_means_over_choices(tasks: list[list[float]]) -> None:
     found = evaluate(e for number, task in enumerate(tasks) for e in several(f"t/{number}", *task)).overall
-    assert found.samples == max(map(len, tasks))
-    for k in range(1, found.samples + 1):
+    assert found.max_k == max(map(len, tasks))
+    for k in range(1, found.max_k + 1):
         enough = [list(itertools.combinations(task, k)) for task in tasks if len(task) >= k]
         assert found.fewer_than_k[k] == len(tasks) - len(enough)
         assert found.avg_at_k[k].mean == pytest.approx(fmean(fmean(map(fmean, choices)) for choices in enough))
@@ -62,7 +62,7 @@ def test_chances_of_all_that_were_played_are_rates_of_tasks() -> None:
 def test_tasks_with_fewer_than_k_are_left_out_and_counted() -> None:
     found = evaluate([*several("t/1", 0, 1), *several("t/2", 1)]).overall
     assert found.fewer_than_k == {1: 0, 2: 1}
-    assert (found.samples, found.common_k) == (2, 1)
+    assert (found.max_k, found.common_k) == (2, 1)
     assert (found.pass_at_k[2].mean, found.pass_hat_k[2].mean, found.avg_at_k[2].mean) == (1, 0, 0.5)
     spoiled = [episode("t/2", 0, seed=seed, stop="env_error") for seed in (1, 2)]
     assert evaluate([*several("t/1", 0, 1), *several("t/2", 1), *spoiled]).overall.fewer_than_k == {1: 0, 2: 1}
@@ -158,13 +158,13 @@ def test_a_reflecting_agents_earlier_tries_count_as_turns() -> None:
         return [{"info": {"invalid_action": "what?" if number < invalid else None}} for number in range(count)]
 
     tries = [{"turns": turns(4, 2)}, {"turns": turns(3, 0)}]
-    found = evaluate([episode("t/1", 1, turns=3, invalid=1, meta={"tries": tries})]).overall
+    found = evaluate([episode("t/1", 1, turns=3, invalid=1, meta={"attempts": tries})]).overall
     assert (found.turns, found.invalid_actions) == (10, 0.3)
 
 
 @pytest.mark.parametrize("tries", [3, "two", [1], [{"turns": 2}], {"turns": []}, None])
 def test_what_others_call_tries_is_none_of_ours(tries: object) -> None:
-    meta = {"tries": tries, "agent": "mine"}
+    meta = {"attempts": tries, "agent": "mine"}
     assert evaluate([episode("t/1", 1, turns=3, meta=meta)]) == evaluate([episode("t/1", 1, turns=3)])
 
 
@@ -181,7 +181,7 @@ def test_agentgym_rls_own_numbers() -> None:
 
 def test_nothing_usable_gives_no_number_of_k() -> None:
     found = evaluate([episode("t/1", 0, stop="env_error")]).overall
-    assert (found.samples, found.avg_at_k, found.pass_at_k, found.pass_hat_k, found.fewer_than_k) == (0, {}, {}, {}, {})
+    assert (found.max_k, found.avg_at_k, found.pass_at_k, found.pass_hat_k, found.fewer_than_k) == (0, {}, {}, {}, {})
     assert found.common_k == 0
     assert (found.tokens, found.turns_estimate, found.invalid_actions_estimate) == (None, None, None)
 

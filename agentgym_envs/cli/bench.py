@@ -59,7 +59,9 @@ Repeats = Annotated[int, typer.Option(min=1, help="Number of measurements per fi
 NumEnvs = Annotated[
     int | None,
     typer.Option(
-        "--num-envs", min=1, help="Also measure this many environments together: make_vec and Gymnasium's SyncVectorEnv."
+        "--num-envs",
+        min=1,
+        help="Also measure this many environments together: make_vec and Gymnasium's SyncVectorEnv.",
     ),
 ]
 Baselines = Annotated[
@@ -124,9 +126,7 @@ def _baseline_figures(baseline: Baseline, same_game: Env, seconds: float) -> lis
     """The resets and steps of our environment in the baseline's game, and those of the baseline."""
     steps = [
         _Figure("steps, the same commands", partial(_same_step_rate, same_game, baseline.commands, seconds)),
-        _Figure(
-            f"steps, {baseline.name}", partial(_baseline_step_rate, baseline, seconds), "steps, the same commands"
-        ),
+        _Figure(f"steps, {baseline.name}", partial(_baseline_step_rate, baseline, seconds), "steps, the same commands"),
     ]
     if not baseline.steady:
         return steps

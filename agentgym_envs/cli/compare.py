@@ -270,8 +270,10 @@ def _print_flips(console: Console, overall: ComparedRow, flips: int) -> None:
         named = ": " + escape(", ".join(tasks[:flips])) if tasks and flips else ""
         console.print(f"[{colour}]{direction}[/] {len(tasks):,}{named}{more if named else ''}", soft_wrap=True)
     if overall.difference and (count := overall.difference.excluded):
-        tasks_are = "1 task without a usable episode in one run is" if count == 1 else (
-            f"{count:,} tasks without a usable episode in one run are"
+        tasks_are = (
+            "1 task without a usable episode in one run is"
+            if count == 1
+            else (f"{count:,} tasks without a usable episode in one run are")
         )
         console.print(f"[yellow]{tasks_are} excluded.[/]")
     console.print()

@@ -291,7 +291,7 @@ async def _play_tokens(
     options: dict[str, Any] = {"limits": batch.limits, "sampling": sampling, "concurrency": concurrency}
     if is_team(batch.env_id):
         await play_many_teams(
-            *arguments, **options, on_done=lambda e: on_done(PlayedEpisode(e.trajectory, list(e.streams.values())))
+            *arguments, **options, on_done=lambda e: on_done(PlayedEpisode(e.trajectory, list(e.per_agent.values())))
         )
     else:
         await play_many(*arguments, **options, on_done=lambda e: on_done(PlayedEpisode(e.trajectory, [e])))

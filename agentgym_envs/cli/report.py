@@ -86,9 +86,7 @@ def _read(paths: Sequence[Path], agentgym_rl: bool) -> EvalReport:
     for path in files:
         if not path.is_file():
             _refuse_folder_of_runs(folders)
-            raise UsageError(
-                f"{path} is not a file of trajectories; give the folder of a run, or JSONL files"
-            )
+            raise UsageError(f"{path} is not a file of trajectories; give the folder of a run, or JSONL files")
     episodes = read_episodes(files, of_eval=bool(folders))
     if not episodes:
         raise UsageError(f"{', '.join(map(str, paths))} contains no episode, so there is nothing to report")

@@ -53,7 +53,9 @@ Groups = Annotated[
 Success = Annotated[
     bool | None, typer.Option("--success/--failure", help="--export: only solved episodes, or only unsolved ones.")
 ]
-Episode = Annotated[list[int] | None, typer.Option(help="--export: only the episode with this number. Can be repeated.")]
+Episode = Annotated[
+    list[int] | None, typer.Option(help="--export: only the episode with this number. Can be repeated.")
+]
 
 
 class ExportSelection(NamedTuple):
@@ -92,7 +94,9 @@ def view_command(
     PATH is a file of trajectories or a folder: an evaluation, a training run, several of them, or logs of AgentGym-RL.
     With --export FILE.html, the episodes are written to one file that opens without a server.
     """
-    choice = ExportSelection(limit, [_env_id(name) for name in env or ()], names_of(groups) or (), success, episode or ())
+    choice = ExportSelection(
+        limit, [_env_id(name) for name in env or ()], names_of(groups) or (), success, episode or ()
+    )
     if export is None and any((limit, env, groups, success is not None, episode)):
         raise UsageError(
             "--limit, --env, --groups, --success and --episode select the episodes of --export FILE.html; give it, too"

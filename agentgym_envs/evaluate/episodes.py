@@ -78,18 +78,18 @@ def mean_of(episodes: Sequence[Trajectory], value: Callable[[Trajectory], float]
 
 
 def earlier_attempts(meta: Mapping[str, Any]) -> list[Any]:
-    """The attempts before the last one, as a reflecting agent recorded them; older records call them `tries`.
+    """The attempts before the last one, as a reflecting agent recorded them.
 
-    The list and its items are not validated: `meta` may come from any recorder.
+    The items are not validated: `meta` may come from any recorder.
     """
-    found = meta.get("attempts", meta.get("tries"))
+    found = meta.get("attempts")
     return found if isinstance(found, list) else []
 
 
-def allowed_attempts(meta: Mapping[str, Any]) -> int:
-    """The number of attempts recorded with the agent; 1 without one. Older records call them `tries`."""
+def recorded_attempts(meta: Mapping[str, Any]) -> int:
+    """The number of attempts recorded with the agent; 1 without one."""
     agent = meta.get("agent")
-    found = agent.get("attempts", agent.get("tries")) if isinstance(agent, dict) else None
+    found = agent.get("attempts") if isinstance(agent, dict) else None
     return found if isinstance(found, int) else 1
 
 

@@ -227,7 +227,8 @@ class _SaidTask(msgspec.Struct, gc=False):
 
 
 class _SaidMeta(msgspec.Struct, gc=False):
-    tries: Any = None
+    attempts: Any = None
+    tries: Any = None  # the name of `attempts` in schema 1
 
 
 class _Said(msgspec.Struct, gc=False):
@@ -275,7 +276,7 @@ def texts_of(line: bytes) -> list[str]:
     turns = (text for turn in said.turns for text in (turn.observation, turn.action))
     messages = (message.get("content") for message in said.conversations)
     told = (said.instructions, *turns, said.final_observation, said.error, said.task.id, said.task.goal, *messages)
-    texts = [text for text in (*told, *_tried(said.meta.tries)) if isinstance(text, str)]
+    texts = [text for text in (*told, *_tried(said.meta.attempts or said.meta.tries)) if isinstance(text, str)]
     return [*texts, *(own for text in texts for own in texts_within(text))]
 
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from agentgym_envs.errors import TrajectoryError
-from agentgym_envs.trajectory import Trajectory
+from agentgym_envs.trajectory import SCHEMA_VERSION, Trajectory
 from agentgym_envs.viewer.agentgym_rl import find_records, read_record
 from agentgym_envs.viewer.follow import Tail
 from agentgym_envs.viewer.sources import AGENTGYM_RL, Source, SourceScan, find_sources
@@ -61,7 +61,7 @@ class _Meta(msgspec.Struct, gc=False):
 class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A line of trajectories; the fields are those of `Trajectory`, so that the same lines are read as there."""
 
-    schema: Literal[1]
+    schema: Literal[1, 2]
     env_id: str
     task: _Task
     seed: int
@@ -338,7 +338,7 @@ def _without_raw(row: Any) -> Any:
 
 
 def _facts_of(trajectory: Trajectory) -> EpisodeSummary:
-    return summarize_line(json.dumps({"schema": 1, **asdict(trajectory)}).encode())
+    return summarize_line(json.dumps({"schema": SCHEMA_VERSION, **asdict(trajectory)}).encode())
 
 
 def _label(value: Any) -> str | None:

@@ -200,7 +200,7 @@ def test_the_values_of_the_csv_are_those_of_the_json() -> None:
 
 
 def test_markdown_tables_are_whole() -> None:
-    lines = to_markdown(make_report(many(), suite=True)).splitlines()
+    lines = to_markdown(make_report(many(), agentgym_rl=True)).splitlines()
     blocks: list[list[str]] = [[]]
     for line in lines:
         if line.startswith("|"):
@@ -223,7 +223,7 @@ def test_the_tables_fit_a_terminal(width: int) -> None:
     found = [
         episode("Toy/A-v0", f"t{i}", "a-group-of-a-very-long-name", i % 3 / 2, seed=s) for i in range(9) for s in (0, 1)
     ]
-    report = make_report([*many(), *found], suite=True)
+    report = make_report([*many(), *found], agentgym_rl=True)
     shown = lines(print_report, report)
     assert max(map(len, shown)) <= width
     assert not [line for line in shown if "…" in line]  # no number is cut
@@ -234,8 +234,8 @@ def test_the_tables_fit_a_terminal(width: int) -> None:
     alone = lines(print_report, make_report(found[:1] * 5))
     assert alone[1].split()[-1] == "invalid"
     assert max(map(len, alone)) <= width
-    assert report.suite is not None
-    suite = lines(print_agentgym_rl_table, report.suite)
+    assert report.agentgym_rl_table is not None
+    suite = lines(print_agentgym_rl_table, report.agentgym_rl_table)
     assert max(map(len, suite)) <= width
     assert not [line for line in suite if "…" in line]
     names = {line.strip().partition("  ")[0].rstrip("†") for line in suite}
@@ -271,11 +271,11 @@ def test_names_that_two_environments_would_share_stay_whole() -> None:
 def test_the_table_of_27_tasks_comes_with_several_scenarios_or_when_asked_for() -> None:
     textcraft = [episode("AgentGym/TextCraft-v0", "t/1", "depth-1")]
     babyai = [episode("AgentGym/BabyAI-v0", "b/1", "GoTo")]
-    assert make_report(textcraft).suite is None
-    assert make_report(textcraft, suite=True).suite is not None
-    assert make_report(many()).suite is None
+    assert make_report(textcraft).agentgym_rl_table is None
+    assert make_report(textcraft, agentgym_rl=True).agentgym_rl_table is not None
+    assert make_report(many()).agentgym_rl_table is None
     both = make_report([*textcraft, *babyai])
-    assert both.suite is not None
+    assert both.agentgym_rl_table is not None
     page = Page(to_html(both))
     assert "reported in the paper" in page.text
     assert "ScalingInter-7B" in to_markdown(both)
@@ -338,7 +338,7 @@ def test_bands_are_drawn_of_few_lines() -> None:
 
 def test_the_page_says_that_its_turns_are_of_the_last_try() -> None:
     once = episode()
-    again = replace(once, meta={"policy": "bot", "agent": {"name": "reflect", "tries": 2}, "tries": [{}]})
+    again = replace(once, meta={"policy": "bot", "agent": {"name": "reflect", "attempts": 2}, "attempts": [{}]})
     assert "(of its last try)" not in to_html(make_report([once] * 2))
     assert to_html(make_report([once, again])).count("(of its last try)") == 2
 

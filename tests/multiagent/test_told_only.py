@@ -12,7 +12,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.multiagent.allocation import can_make
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 from agentgym_envs.multiagent.joint_envs import TextCraftCoopEnv
-from agentgym_envs.multiagent.tasks import deal_of
+from agentgym_envs.multiagent.tasks import allocation_of
 from tests.multiagent.teams import play, random_round, solve
 
 TORCH = "craft 4 torch using 1 stick, 1 coal"
@@ -81,7 +81,7 @@ def test_only_one_that_knows_it_can_tell() -> None:
     team = told(3)
     task = next(task for task in team.tasks.sample() if task.goal == "craft torch")
     team.reset(seed=0, options={"task": task.id})
-    deal = deal_of(team._seats[0].book, task)
+    deal = allocation_of(team._seats[0].book, task)
     crafter, goal = team._seats[deal.crafter], team._seats[0].goal
     knower = team._seats[deal.knower(crafter.book.ways[goal][0])]
     [third] = (seat for seat in team._seats if seat not in (crafter, knower))

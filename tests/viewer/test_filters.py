@@ -144,7 +144,7 @@ def test_search_reads_logs_as_well(tmp_path: Path) -> None:
 def test_search_reads_earlier_tries_as_well(tmp_path: Path) -> None:
     turn = {"observation": "A red door.", "action": "knock", "reward": 0.0, "info": {"x": "hidden"}}
     tries: list[Any] = [{"turns": [turn, 3], "lesson": "Knock twice."}, 5, {"turns": 7}]
-    path = save(tmp_path / "t.jsonl", record("a", meta={"tries": tries}), record("b", meta={"tries": "red"}))
+    path = save(tmp_path / "t.jsonl", record("a", meta={"attempts": tries}), record("b", meta={"attempts": "red"}))
     snapshot, lists = Index([path]).refresh(), Lists()
     for text, numbers in (("RED DOOR", [0]), ("knock", [0]), ("twice", [0]), ("hidden", []), ("brief", [0, 1])):
         assert [entry.id for entry in lists.select(snapshot, Query(text=text)).entries] == numbers

@@ -87,7 +87,7 @@ def test_what_is_no_trajectory_is_none_here_as_well(episode: Trajectory, data: s
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"null", b"[]", b"{}", b'{"schema": 2}', b"\xff\xfe", b"[" * 100_000, b'{"a": "\xff"}', b"1" * 5_000]
+    "line", [b"", b"null", b"[]", b"{}", b'{"schema": 3}', b"\xff\xfe", b"[" * 100_000, b'{"a": "\xff"}', b"1" * 5_000]
 )
 def test_a_line_that_is_none_is_told_in_words(line: bytes) -> None:
     with pytest.raises(TrajectoryError):

@@ -8,7 +8,7 @@ from typing import Any
 from datasets import Dataset
 
 from agentgym_envs.core import TextEnv
-from agentgym_envs.rollout.mixture import Drawn, draw_from
+from agentgym_envs.rollout.mixture import DrawnTask, draw_from
 from agentgym_trl.trl_format import prompt_of
 
 
@@ -34,11 +34,11 @@ def make_dataset(
     )
 
 
-def as_dataset(drawn: Sequence[Drawn]) -> Any:
+def as_dataset(drawn: Sequence[DrawnTask]) -> Any:
     """A row for each task that was drawn, as by `draw_tasks` of several environments; columns as in `make_dataset`."""
     return Dataset.from_list([_row(one) for one in drawn])
 
 
-def _row(one: Drawn) -> dict[str, Any]:
+def _row(one: DrawnTask) -> dict[str, Any]:
     prompt = prompt_of(one.task.id, one.seed, one.task.goal, one.env)
     return {"prompt": prompt, "task": one.task.id, "group": one.task.group, "seed": one.seed, "env": one.env}

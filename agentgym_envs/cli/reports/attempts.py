@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentgym_envs.evaluate.episodes import allowed_attempts, earlier_attempts
+from agentgym_envs.evaluate.episodes import earlier_attempts, recorded_attempts
 from agentgym_envs.trajectory import Trajectory
 
 
 def max_attempts(episodes: Iterable[Trajectory]) -> int:
     """The largest number of attempts in an episode. After each failed one, the agent was given the outcome."""
-    return max((max(allowed_attempts(e.meta), 1 + len(earlier_attempts(e.meta))) for e in episodes), default=1)
+    return max((max(recorded_attempts(e.meta), 1 + len(earlier_attempts(e.meta))) for e in episodes), default=1)
 
 
 def attempts_notes(episodes: Iterable[Trajectory]) -> list[str]:

@@ -19,14 +19,14 @@ _ALWAYS = [
     ("tasks, episodes", "A task may be played several times. Episodes in which the environment failed do not count."),
     (
         "success",
-        "The mean over tasks of the fraction of a task's episodes that reached the goal. Its interval is Wilson's, with "
-        "the effective number of independent episodes given by the variance between tasks.",
+        "The mean over tasks of the fraction of a task's episodes that reached the goal. Its interval is Wilson's, "
+        "with the effective number of independent episodes given by the variance between tasks.",
     ),
     (
         "score",
         "The mean over tasks of the mean score of a task's episodes, from 0 to 1, with partial credit where an "
-        "environment gives it. Its interval is a bootstrap over tasks; with few tasks, or scores of 0 and 1 only, it is "
-        "computed as for success.",
+        "environment gives it. Its interval is a bootstrap over tasks; with few tasks, or scores of 0 and 1 only, it "
+        "is computed as for success.",
     ),
     (
         "95% CI",
@@ -50,7 +50,7 @@ _LAST = [
     ("invalid", "The fraction of all turns with an answer that could not be parsed as an action or carried out."),
     (
         "ended by",
-        "success, failure: the environment ended the episode. turn_limit, token_limit: it was truncated. env_error: the "
-        "environment failed; the episode counts in no rate.",
+        "success, failure: the environment ended the episode. turn_limit, token_limit: it was truncated. env_error: "
+        "the environment failed; the episode counts in no rate.",
     ),
 ]
