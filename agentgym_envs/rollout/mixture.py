@@ -45,7 +45,7 @@ class DrawnTask(NamedTuple):
 
 
 def read_mixture(
-    names: Sequence[str], env_kwargs: Mapping[str, Any], *, option: str = "--env_kwargs"
+    names: Sequence[str], env_kwargs: Mapping[str, Any], *, option: str = "--env-kwargs"
 ) -> list[MixtureEnv]:
     """Read environments with weights, as in `AgentGym/TextCraft-v0:2`, where 2 is the weight.
 
@@ -63,7 +63,7 @@ def read_mixture(
     return mixture
 
 
-def read_env_kwargs(text: str, option: str = "--env_kwargs") -> dict[str, Any]:
+def read_env_kwargs(text: str, option: str = "--env-kwargs") -> dict[str, Any]:
     """Parse an option's JSON object. Raises UsageError."""
     try:
         value = json.loads(text)
@@ -237,7 +237,7 @@ def _check_count(count: int | None, environments: int) -> None:
 def _table(env: TextEnv, split: str | None, groups: Sequence[str] | None) -> list[Task] | None:
     """All tasks of that split and these groups; for a generator `None`. Raises UnknownTask."""
     try:
-        return env.tasks.take(split=split, groups=groups)
+        return env.tasks.sample(split=split, groups=groups)
     except UnknownTask:
         raise
     except UsageError:
@@ -257,7 +257,7 @@ def _tasks(
     env: TextEnv, count: int | None, split: str | None, groups: Sequence[str] | None, rng: np.random.Generator
 ) -> Iterator[Task]:
     """Every task once in random order. With a count, without end: repeated from a table, or drawn from a generator."""
-    table = env.tasks.take(split=split, groups=groups) if count is None else _table(env, split, groups)
+    table = env.tasks.sample(split=split, groups=groups) if count is None else _table(env, split, groups)
     while table is None:
         yield env.tasks.draw(int(rng.integers(2**63)), split=split, groups=groups)
     yield from (table[index] for index in rng.permutation(len(table)))
