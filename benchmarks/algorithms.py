@@ -1,6 +1,6 @@
 """How do the algorithms compare at equal rollouts? The quick start's task, every algorithm, three seeds.
 
-    python benchmarks/algorithms.py --seeds 0 1 2 --out docs/algorithms.json --plot docs/algorithms.png
+    python benchmarks/algorithms.py --seeds 0 1 2 --out benchmarks/results/algorithms.json --plot docs/algorithms.png
 
 Each seed has its own untrained model, demonstrations and warm start, which all algorithms of that seed begin from
 (AgentEvol begins from the untrained model and the same demonstrations, as it does by its definition). Each may play

@@ -24,6 +24,7 @@ from agentgym_envs.cli.common import (
 )
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.search.retrieval.base import MAX_TOP_K, Hit, Retriever
+from agentgym_envs.search.retrieval.engines import ENGINES, RETRIEVERS, describe_engines, find_engine
 
 _SHOWN_CHARS = 300
 _SOURCES = ("flashrag",)
@@ -40,16 +41,16 @@ Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The index; by def
 Engine = Annotated[
     str,
     typer.Option(
-        help="tantivy, bm25s (fast), dense (by meaning).",
-        autocompletion=completion.choices("tantivy", "bm25s", "dense"),
+        help=f"{describe_engines()}.",
+        autocompletion=completion.choices(*ENGINES),
     ),
 ]
 AnyEngine = Annotated[
     str,
     typer.Option(
         "--engine",
-        help="tantivy, bm25s, dense, or hybrid: words and meaning.",
-        autocompletion=completion.choices("tantivy", "bm25s", "dense", "hybrid"),
+        help=f"{describe_engines(hybrid=True)}.",
+        autocompletion=completion.choices(*RETRIEVERS),
     ),
 ]
 Model = Annotated[
@@ -80,9 +81,10 @@ def index_command(
     """
     from agentgym_envs.search.retrieval.building import extend_index, index_corpus, partial_of
 
-    if engine == "dense" and model is None:
-        raise UsageError("--engine dense needs --model: a folder or name of sentence-transformers, or hashing")
-    if engine != "dense" and model is not None:
+    encodes = find_engine(engine).encodes
+    if encodes and model is None:
+        raise UsageError(f"--engine {engine} needs --model: a folder or name of sentence-transformers, or hashing")
+    if not encodes and model is not None:
         raise UsageError(f"--model is the encoder of the engine dense; {engine} has none")
     options = {} if model is None else {"encoder": model}
     began = time.perf_counter()
@@ -172,16 +174,16 @@ def data_command(folder: Folder, source: Source = "flashrag", as_json: Json = Fa
 
 def open_or_embedded(index: Path | None, engine: str) -> tuple[Retriever, dict[str, Any]]:
     """A retriever over an index or the embedded corpus, and what is known of it: engine, corpus, passages, sha256."""
-    from agentgym_envs.search.retrieval.factory import HYBRID, open_retriever
-    from agentgym_envs.search.retrieval.index import ENGINES, read_manifest
+    from agentgym_envs.search.corpus.embedded import embedded_index
+    from agentgym_envs.search.retrieval.factory import open_retriever
+    from agentgym_envs.search.retrieval.manifest import read_manifest
 
-    if engine not in (*ENGINES, HYBRID):
-        raise UsageError(f"there is no engine {engine!r}; choose one of {', '.join((*ENGINES, HYBRID))}")
-    if index is None:
-        from agentgym_envs.search.corpus.embedded import embedded_index
-
-        index = embedded_index(engine)
-    retriever, manifest = open_retriever(engine, index), read_manifest(index.resolve())
+    if engine not in RETRIEVERS:
+        raise UsageError(f"there is no engine {engine!r}; choose one of {', '.join(RETRIEVERS)}")
+    retriever = open_retriever(engine, index)
+    manifest = read_manifest(
+        embedded_index(engine if engine in ENGINES else next(iter(ENGINES))) if index is None else index.resolve()
+    )
     return retriever, {"engine": engine, **{key: manifest[key] for key in ("corpus", "passages", "sha256")}}
 
 

@@ -235,7 +235,7 @@ def _check_count(count: int | None, environments: int) -> None:
 def _table(env: TextEnv, split: str | None, groups: Sequence[str] | None) -> list[Task] | None:
     """All tasks of that kind, None if the set has no end. Raises UnknownTask."""
     try:
-        return env.tasks.take(split=split, groups=groups)
+        return env.tasks.sample(split=split, groups=groups)
     except UnknownTask:
         raise
     except UsageError:
@@ -255,7 +255,7 @@ def _tasks(
     env: TextEnv, count: int | None, split: str | None, groups: Sequence[str] | None, rng: np.random.Generator
 ) -> Iterator[Task]:
     """Every task once in random order; if a count is wanted, without end: again and again, or drawn from a set."""
-    table = env.tasks.take(split=split, groups=groups) if count is None else _table(env, split, groups)
+    table = env.tasks.sample(split=split, groups=groups) if count is None else _table(env, split, groups)
     while table is None:
         yield env.tasks.draw(int(rng.integers(2**63)), split=split, groups=groups)
     yield from (table[place] for place in rng.permutation(len(table)))

@@ -17,7 +17,8 @@ from agentgym_envs.search.corpus.facts import FILES, raw, world
 from agentgym_envs.search.corpus.pages import country_id, country_pages, embedded_passages
 from agentgym_envs.search.corpus.values import accepted, quantities
 from agentgym_envs.search.retrieval.base import Passage
-from agentgym_envs.search.retrieval.index import open_index, read_manifest
+from agentgym_envs.search.retrieval.index import open_index
+from agentgym_envs.search.retrieval.manifest import read_manifest
 from agentgym_envs.search.scoring import em
 
 

@@ -270,7 +270,7 @@ class _Run:
         with closing(self.make_env()) as made:
             env = text_env(made)
             try:
-                drawn = env.tasks.take(settings.tasks, split=settings.split, groups=settings.groups, seed=seed)
+                drawn = env.tasks.sample(settings.tasks, split=settings.split, groups=settings.groups, seed=seed)
             except UsageError as error:
                 error.add_note("these are the tasks to explore (--explore-tasks)")
                 raise

@@ -31,7 +31,7 @@ def oracle_demonstrations(
         UsageError: the oracle solved none of them.
         NoOracle: the environment has no oracle.
     """
-    tasks = text_env(make_env()).tasks.take(count, split=split, groups=groups, seed=seed)
+    tasks = text_env(make_env()).tasks.sample(count, split=split, groups=groups, seed=seed)
     specs = [EpisodeSpec(task.id, seed + number) for number, task in enumerate(tasks)]
     played = run_sync(play_many_text(specs, make_env, OraclePolicy, limits=_LIMITS))
     solved = [trajectory for trajectory in played if trajectory.success]
@@ -49,9 +49,9 @@ def environment_corpus(
     """
     tasks = text_env(make_env()).tasks
     try:
-        chosen = tasks.take(groups=groups)[:most]
+        chosen = tasks.sample(groups=groups)[:most]
     except UsageError:  # an endless set
-        chosen = tasks.take(most, groups=groups)
+        chosen = tasks.sample(most, groups=groups)
     specs = [EpisodeSpec(task.id, 0) for task in chosen]
     solved = run_sync(play_many_text(specs, make_env, OraclePolicy, limits=_LIMITS))
     random = run_sync(play_many_text(specs[:200], make_env, RandomPolicy, limits=Limits(max_turns=10)))

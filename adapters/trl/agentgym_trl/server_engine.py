@@ -1,9 +1,9 @@
 """`ServerEngine`: every episode sends its own requests to the vLLM server of a TRL run, as token ids.
 
 TRL's own generation in server mode is collective. The main process gathers the prompts of all ranks, sends them in one
-request and distributes the answers. So every episode waits for the slowest answer of its turn, and a rank whose episodes
-are over must keep sending. With `ServerEngine` every rank sends its own requests, one per answer. TRL still syncs the
-weights, before it calls the `rollout_func`.
+request and distributes the answers. So every episode waits for the slowest answer of its turn, and a rank whose
+episodes are over must keep sending. With `ServerEngine` every rank sends its own requests, one per answer. TRL still
+syncs the weights, before it calls the `rollout_func`.
 """
 
 from __future__ import annotations

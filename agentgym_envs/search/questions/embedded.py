@@ -116,7 +116,7 @@ class EmbeddedQuestions(TaskSet):
         numbers = _numbers(chosen[place], split)
         return _task(chosen[place], int(numbers[rest % len(numbers)]))
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """`count` questions, as evenly from the kinds as their numbers allow, in table order."""

@@ -245,7 +245,7 @@ def test_a_directory_with_other_demonstrations(run: list[Round], model_path: Pat
 
 @train
 def test_an_evaluation_repeats(run: list[Round]) -> None:
-    tasks = text_env(ScoredCraft()).tasks.take(5, split="validation", groups=DEPTH, seed=1)
+    tasks = text_env(ScoredCraft()).tasks.sample(5, split="validation", groups=DEPTH, seed=1)
     measure = evaluator(tasks, ScoredCraft, load_engine, PLAY, samples=2)
     torch.manual_seed(0)
     state = torch.get_rng_state()
@@ -265,7 +265,7 @@ def test_seeds_are_pure_and_apart(numbers: list[int], other: int) -> None:
 
 
 def test_starts_follow_from_seed_round_and_place() -> None:
-    tasks = text_env(craft()).tasks.take(4, groups=DEPTH)
+    tasks = text_env(craft()).tasks.sample(4, groups=DEPTH)
     specs = exploration_specs(tasks, 3, seed=1, number=2)
     assert [spec.task for spec in specs] == [task.id for task in tasks for _ in range(3)]
     assert len({(spec.task, spec.seed) for spec in specs}) == 4

@@ -44,7 +44,7 @@ def test_a_row_with_an_estimator_adds_an_online_command(
 ) -> None:
     row = Algorithm(summary="a new one", objective="new", estimator=f"{__name__}:new_estimator", critic=True)
     monkeypatch.setitem(ALGORITHMS, "new", row)
-    assert row.estimate("batch", "config") == ("batch", "config")  # type: ignore[arg-type,comparison-overlap]
+    assert row.estimate("batch", "config") == ("batch", "config")  # type: ignore[arg-type]
     monkeypatch.chdir(tmp_path)
     assert main(["train", "new", "--env", "textcraft"]) == 2
     assert "no model was given" in capsys.readouterr().err

@@ -81,7 +81,7 @@ class Run:
 
 def make_rows(env_id: str, split: str, count: int, *, group: str = "depth-1", **kwargs: Any) -> list[TaskRow]:
     """The first tasks of TextCraft of a group, in TextCraft or an environment made of it."""
-    tasks = TextCraftEnv(**KWARGS).tasks.take(count, split=split, groups=[group])
+    tasks = TextCraftEnv(**KWARGS).tasks.sample(count, split=split, groups=[group])
     return [
         TaskRow(env_id, task.id, seed, group, task.split, split != "train", {**KWARGS, **kwargs}, task.goal)
         for seed, task in enumerate(tasks)

@@ -122,7 +122,7 @@ def _evaluate(
     """Evaluate on validation tasks, sampled as in exploration."""
     if count < 1:
         return None
-    tasks = text_env(environment.make()).tasks.take(count, split="validation", groups=settings.groups, seed=1)
+    tasks = text_env(environment.make()).tasks.sample(count, split="validation", groups=settings.groups, seed=1)
 
     def load(model: str) -> tuple[Any, ChatCodec]:
         return HFEngine(load_model(model, dtype="auto").to(args.device), codec.tokenizer), codec

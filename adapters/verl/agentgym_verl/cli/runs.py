@@ -83,7 +83,7 @@ class VerlRun:
         return 0
 
     def start(self) -> int:
-        """Check everything, claim the directory, write the data, and train. Returns verl's exit code, 130 for Ctrl-C."""
+        """Check everything, claim the directory, write the data, train. Returns verl's exit code, 130 for Ctrl-C."""
         from omegaconf import OmegaConf
 
         environ = dict(os.environ)  # a copy, as importing verl changes it
