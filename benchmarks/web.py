@@ -38,8 +38,9 @@ from agentgym_envs.core import text_env
 from agentgym_envs.webarena.actions import Click
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.backends import JsBackend
+from agentgym_envs.webarena.browser.execute import execute, goto
 from agentgym_envs.webarena.browser.pool import shut_down
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.view import elements
 from benchmarks.common import machine
 from benchmarks.web_pages import CATEGORIES, HOST, SIZES, ShopEnv, address, browser_options
@@ -69,8 +70,8 @@ def measure(sizes: Sizes, repeats: int) -> dict[str, Any]:
     """Every figure but those of `measure_long`."""
     result = {
         "machine": machine(),
-        "observe": loop.wait_for(observe_figures(repeats)),
-        "contexts": [loop.wait_for(context_figures(count, sizes.steps)) for count in sizes.contexts],
+        "observe": loop.run(observe_figures(repeats)),
+        "contexts": [loop.run(context_figures(count, sizes.steps)) for count in sizes.contexts],
         "reset": reset_figures(repeats),
         "step": step_figures(repeats),  # last: BrowserGym's processes would count among ours
     }
@@ -85,11 +86,11 @@ def measure_long(sizes: Sizes) -> dict[str, Any]:
     return result
 
 
-async def open_shop(products: int = SIZES[400]) -> Session:
+async def open_shop(products: int = SIZES[400]) -> BrowserSession:
     """A session on a page of the shop, looked at."""
-    session = await Session.open(SessionOptions(browser_options()), JsBackend())
-    await session.goto(f"http://{HOST}/shop?n={products}")
-    await session.look()
+    session = await BrowserSession.open(SessionOptions(browser_options()), JsBackend())
+    await goto(session, f"http://{HOST}/shop?n={products}")
+    await session.observe()
     return session
 
 
@@ -100,9 +101,9 @@ async def observe_figures(repeats: int) -> dict[str, dict[str, Any]]:
         session = await open_shop(products)
         again, fresh = [], []
         for _ in range(repeats):
-            again.append(await timed(session.look()))
-            await session.goto(f"http://{HOST}/shop?n={products}")
-            fresh.append(await timed(session.look()))
+            again.append(await timed(session.observe()))
+            await goto(session, f"http://{HOST}/shop?n={products}")
+            fresh.append(await timed(session.observe()))
         count = await session.evaluate("document.querySelectorAll('*').length")
         await session.close()
         figures[str(size)] = {"elements": count, "again": in_ms(again), "fresh": in_ms(fresh)}
@@ -148,20 +149,20 @@ class OurSide:
     """A session of ours, stepped from a synchronous program."""
 
     def __init__(self) -> None:
-        self.session = loop.wait_for(open_shop())
+        self.session = loop.run(open_shop())
 
     def step(self, turn: int) -> None:
         """Click a category and look."""
-        loop.wait_for(click_category(self.session, turn))
+        loop.run(click_category(self.session, turn))
 
 
-async def click_category(session: Session, turn: int) -> None:
+async def click_category(session: BrowserSession, turn: int) -> None:
     """One step."""
     name = f"Category {turn % CATEGORIES}"
     target = next(e.id for e in elements(session.view.tree) if e.role == "link" and e.name == name)
     assert target is not None
-    await session.act(Click(target))
-    await session.look()
+    await execute(session, Click(target))
+    await session.observe()
 
 
 class BrowserGymSide:
@@ -233,7 +234,7 @@ async def context_figures(count: int, steps: int) -> dict[str, float]:
     sessions = await asyncio.gather(*(open_shop() for _ in range(count)))
     taken: list[float] = []
 
-    async def play(session: Session) -> None:
+    async def play(session: BrowserSession) -> None:
         for turn in range(max(1, steps // count)):
             taken.append(await timed(click_category(session, turn)))
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.webarena.base_env import WebEnv
+from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session
+from agentgym_envs.webarena.browser.session import BrowserSession
 from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.evaluators.base import Verdict
 
@@ -82,9 +83,9 @@ class ShopEnv(WebEnv):
     def _browser_options(self) -> BrowserOptions:
         return browser_options()
 
-    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
-        await session.goto(f"http://{HOST}/shop?n={SIZES[400]}")
+    async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
+        await goto(session, f"http://{HOST}/shop?n={SIZES[400]}")
         return task.goal
 
-    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
+    async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
         return Verdict(1.0)

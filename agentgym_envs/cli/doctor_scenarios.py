@@ -66,13 +66,13 @@ def _missing_programs(row: Registration, faults: list[str], components: Mapping[
 
 
 def _missing_official() -> list[Need]:
-    from agentgym_envs.webarena.official.sites import Sites, variables
+    from agentgym_envs.webarena.official.sites import SiteAddresses, variables
 
     needs = []
     if lacks := machine.official_tasks():
         needs.append(Need(lacks, f"{packages.install_command('webarena-verified')}  # in a separate venv"))
     try:
-        some = bool(Sites.of().urls)
+        some = bool(SiteAddresses.of().urls)
     except UsageError as error:
         return [*needs, Need(str(error), "see docs/webarena.md")]
     return needs if some else [*needs, Need("sites that you run", f"export {variables('shopping')[0]}=http://…")]

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.task import Task, TaskTable
-from agentgym_envs.webarena.actions import Stop, read
+from agentgym_envs.webarena.actions import StopTask, parse_command
 from agentgym_envs.webarena.env import WebArenaEnv
 from agentgym_envs.webarena.evaluators.state import Change, differences
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
@@ -146,7 +146,7 @@ def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
         assert info["invalid_action"] is None, (task.goal, done, info["invalid_action"])
         assert not truncated, (task.goal, done, info)
         if terminated:
-            assert isinstance(read(command), Stop)
+            assert isinstance(parse_command(command), StopTask)
             return info["score"], done
     raise AssertionError(f"{task.goal!r} does not come to an end: {done}")
 

@@ -140,7 +140,7 @@ def test_the_oracle_solves_it_and_nothing_less_does(name: str) -> None:
 
 def _judged_first(env: Any, commands: Iterator[str]) -> Iterator[str]:
     """Commands of an episode that is judged before the first, as if the agent stopped: that changes nothing in it."""
-    assert loop.wait_for(env._judge(env.session, env.task, "")).score == 0.0, "nothing was done"
+    assert loop.run(env._judge(env.session, env.task, "")).score == 0.0, "nothing was done"
     yield from commands
 
 
@@ -157,7 +157,7 @@ def _meddled(env: Any, task: Task, template: Template) -> float:
     """The score of who solves it, and changes a setting of the shop besides."""
 
     def meddling(sight: PageReader) -> Iterator[str]:
-        episode = env.session.kept["episode"]
+        episode = env.session.state["episode"]
         with episode.lock:
             episode.database.execute("UPDATE shop_settings SET value = value || '!' WHERE id = 1")
         yield from template.oracle(sight, task.data["params"])

@@ -144,10 +144,10 @@ def _command(grammar: ActionGrammar, action: str) -> str | None:
 
 def _target(command: str | None, lines: Pairs) -> int | None:
     """The place of the line that a command names by its element's id."""
-    from agentgym_envs.webarena.actions import read
+    from agentgym_envs.webarena.actions import parse_command
 
     try:
-        number = getattr(read(command), "id", None) if command else None
+        number = getattr(parse_command(command), "id", None) if command else None
     except AgentGymError:
         return None
     return next((place for place, pair in enumerate(lines) if number is not None and pair[1] == number), None)
