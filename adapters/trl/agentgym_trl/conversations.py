@@ -1,7 +1,7 @@
 """Demonstrations from files: our own trajectories, or conversations in the format of AgentGym's AgentTraj-L.
 
-Source of the second format: AgentGym, arXiv 2406.04151. A record is `{"item_id": ..., "conversations": [...]}`, and each
-of its messages `{"from": "human" | "gpt", "loss": true | false | null, "value": TEXT}`.
+Source of the second format: AgentGym, arXiv 2406.04151. A record is `{"item_id": ..., "conversations": [...]}`, and
+each of its messages `{"from": "human" | "gpt", "loss": true | false | null, "value": TEXT}`.
 """
 
 from __future__ import annotations

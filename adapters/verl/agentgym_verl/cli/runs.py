@@ -219,7 +219,8 @@ class VerlRun:
             for member in dataset.members_of([row for part in rows.values() for row in part]):
                 member.make().close()
             return rows
-        members, options = self._members, {"groups": selection.groups, "seed": selection.seed}
+        members = self._members
+        options: Any = {"groups": selection.groups, "seed": selection.seed}
         enough = max(dataset.ENOUGH, int(self._config.data.train_batch_size))
         train = partial(dataset.draw_train, members, self._tasks(), split=selection.split, enough=enough, **options)
         val = partial(dataset.draw_val, members, selection.eval_tasks, split=selection.eval_split, **options)
