@@ -126,17 +126,17 @@ def bench(tasks: Sequence[Task], **options: Any) -> WebArenaEnv:
 
 def follow(env: WebArenaEnv, task: Task, template: Template, params: Params | None = None) -> tuple[float, list[str]]:
     """Play the oracle's way to `params` (by default the task's own) in a task: the score, and what was done."""
-    return play(env, task, lambda sight: template.oracle(sight, params or task.data["params"]))
+    return play(env, task, lambda page: template.oracle(page, params or task.data["params"]))
 
 
 def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
     """Play a generator of commands that uses a `PageReader`. Raises AssertionError if an action is refused."""
     env.reset(seed=0, options={"task": task.id})
-    sight, done = PageReader(), list[str]()
+    page, done = PageReader(), list[str]()
     commands: Iterator[str] | None = None
     while len(done) < MOST_TURNS:
-        sight.look(env.session.view.tree, env.session.view.url)
-        commands = policy(sight) if commands is None else commands
+        page.look(env.session.view.tree, env.session.view.url)
+        commands = policy(page) if commands is None else commands
         try:
             command = next(commands)
         except NoOracle as error:

@@ -130,7 +130,7 @@ def test_the_oracle_solves_it_and_nothing_less_does(name: str) -> None:
     template = templates()[name]
     (task,) = tasks_for_tests(template, (1, 21)[len(name) % 2], 1)
     with closing(bench([task])) as env:  # a hundred windows that are left open slow each other down
-        score, done = play(env, task, lambda sight: _judged_first(env, template.oracle(sight, task.data["params"])))
+        score, done = play(env, task, lambda page: _judged_first(env, template.oracle(page, task.data["params"])))
         assert score == 1.0, (task.goal, done)
         assert len(done) <= MOST_ACTIONS, done
         assert _wrong(env, task, template) == 0.0, "something else was done"
@@ -147,7 +147,7 @@ def _judged_first(env: Any, commands: Iterator[str]) -> Iterator[str]:
 def _wrong(env: Any, task: Task, template: Template) -> float:
     """The score of a plausible mistake: the template's own, or what another instance asks for."""
     if template.wrong(PageReader(), task.data["params"]) is not None:
-        return play(env, task, lambda sight: template.wrong(sight, task.data["params"]))[0]
+        return play(env, task, lambda page: template.wrong(page, task.data["params"]))[0]
     other = sibling(template, task)
     assert other is not None, "there is nothing to take it for: write `wrong`"
     return follow(env, task, template, other)[0]
@@ -156,11 +156,11 @@ def _wrong(env: Any, task: Task, template: Template) -> float:
 def _meddled(env: Any, task: Task, template: Template) -> float:
     """The score of who solves it, and changes a setting of the shop besides."""
 
-    def meddling(sight: PageReader) -> Iterator[str]:
+    def meddling(page: PageReader) -> Iterator[str]:
         episode = env.session.state["episode"]
         with episode.lock:
             episode.database.execute("UPDATE shop_settings SET value = value || '!' WHERE id = 1")
-        yield from template.oracle(sight, task.data["params"])
+        yield from template.oracle(page, task.data["params"])
 
     return play(env, task, meddling)[0]
 

@@ -57,10 +57,10 @@ class Template(ABC):
         """What has to hold in the end, beside that nothing changed: see `evaluators_of`."""
 
     @abstractmethod
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Commands that solve an instance from its first page on; `sight` shows what came of each before the next."""
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Commands that solve an instance from its first page on; `page` shows what came of each before the next."""
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str] | None:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str] | None:
         """What a careless agent might do instead, which must not score; None if another instance's solution is that."""
         return None
 
