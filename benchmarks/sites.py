@@ -35,7 +35,7 @@ from agentgym_envs.webarena.env import WebArenaEnv, next_command
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.framework.app import make_app
 from agentgym_envs.webarena.sites.framework.site import HOSTS
-from agentgym_envs.webarena.sites.world import opened, world
+from agentgym_envs.webarena.sites.world import open_image, world
 from agentgym_envs.webarena.tasks.table import load
 from benchmarks.common import machine
 
@@ -128,7 +128,7 @@ def restore_figures(repeats: int) -> dict[str, Any]:
         file = Path(folder) / "world.db"
         with sqlite3.connect(file) as stored:
             place.database.backup(stored)
-        ways = {"image": lambda: opened(place.image), "backup": lambda: backed_up(place.database)}
+        ways = {"image": lambda: open_image(place.image), "backup": lambda: backed_up(place.database)}
         ways["file"] = lambda: copied(file)
         taken: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(repeats):

@@ -19,7 +19,7 @@ from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.evaluators.state import OnlyChanged
 from agentgym_envs.webarena.sites.framework.site import HOSTS, ORIGINS
-from agentgym_envs.webarena.sites.world import FREE, world
+from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, world
 from agentgym_envs.webarena.tasks import table
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.table import WORLDS, instances_of, load, templates
@@ -120,7 +120,7 @@ def test_whatever_was_not_asked_for_counts(name: str) -> None:
     place = world(1)
     scored = evaluators_of(template, place, instances_of(template, place)[0])
     (state,) = [one for one in scored if isinstance(one, OnlyChanged)]
-    assert set(FREE) <= set(state.free)
+    assert set(UNSCORED_TABLES) <= set(state.free)
     assert bool(state.expected) <= (template.kind == "change")
     assert len(scored) > 1 or state.expected, "doing nothing would be enough"
 
