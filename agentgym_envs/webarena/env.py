@@ -10,12 +10,13 @@ import numpy as np
 
 from agentgym_envs.errors import EnvError, NoOracle
 from agentgym_envs.task import Task
-from agentgym_envs.webarena.actions import Goto, write
+from agentgym_envs.webarena.actions import Goto, format_command
 from agentgym_envs.webarena.base_env import WebEnv
+from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
-from agentgym_envs.webarena.browser.per_process import once_a_process
+from agentgym_envs.webarena.browser.per_process import once_per_process
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.evaluators.base import Verdict, score_all
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
@@ -119,26 +120,26 @@ class WebArenaEnv(WebEnv):
     def _session_options(self, task: Task) -> SessionOptions:
         return replace(super()._session_options(task), record=template_of(task).records)
 
-    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
+    async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
         place = await asyncio.to_thread(world_of, task)  # the first of its world takes a second
-        episode = session.kept["episode"] = episodes().open(place)
-        session.at_close.append(partial(episodes().close, episode))
+        episode = session.state["episode"] = episodes().open(place)
+        session.on_close.append(partial(episodes().close, episode))
         await session.guarded(session.context.set_extra_http_headers({HEADER: episode.token}))
-        await session.goto(task.data["start"])
+        await goto(session, task.data["start"])
         return task.goal
 
-    async def _after(self, session: Session, task: Task) -> Verdict | None:
-        _check(session.kept["episode"])
+    async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
+        _check(session.state["episode"])
         return None
 
-    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
-        episode: Episode = session.kept["episode"]
+    async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
+        episode: Episode = session.state["episode"]
         _check(episode)
         requests = await session.har()
         ended = finished(task, episode, answer=answer, url=session.url, read=session.read, requests=requests)
         return await score_all(evaluators_for(task), ended)
 
-    async def _solve(self, session: Session, task: Task) -> str:
+    async def _oracle_command(self, session: BrowserSession, task: Task) -> str:
         return next_command(session, task)
 
 
@@ -148,20 +149,20 @@ def browser_options(chromium: str | None) -> BrowserOptions:
     return BrowserOptions(chromium=chromium, hosts=hosts)
 
 
-def next_command(session: Session, task: Task) -> str:
+def next_command(session: BrowserSession, task: Task) -> str:
     """The next command of a task's oracle, which goes on where it was. Raises NoOracle."""
-    if "oracle" not in session.kept:
-        episode: Episode = session.kept["episode"]
+    if "oracle" not in session.state:
+        episode: Episode = session.state["episode"]
         if episode.database.total_changes:
             raise NoOracle("the oracle knows the way from the beginning only, and the sites have changed since")
-        if session.view.url != task.data["start"] and "back" not in session.kept:
-            session.kept["back"] = True
-            return write(Goto(task.data["start"]))
-        sight = session.kept["sight"] = PageReader()
-        session.kept["oracle"] = template_of(task).oracle(sight, task.data["params"])
-    session.kept["sight"].look(session.view.tree, session.view.url)
+        if session.view.url != task.data["start"] and "back" not in session.state:
+            session.state["back"] = True
+            return format_command(Goto(task.data["start"]))
+        sight = session.state["sight"] = PageReader()
+        session.state["oracle"] = template_of(task).oracle(sight, task.data["params"])
+    session.state["sight"].look(session.view.tree, session.view.url)
     try:
-        command: str = next(session.kept["oracle"])
+        command: str = next(session.state["oracle"])
     except (StopIteration, LookupError, ValueError) as error:
         raise NoOracle(f"the oracle of {task.id!r} cannot make sense of what it sees: {error!r}") from error
     return command
@@ -173,7 +174,7 @@ def _check(episode: Episode) -> None:
         raise EnvError(f"a site failed: {episode.failures[0]}")
 
 
-@once_a_process
+@once_per_process
 def _address() -> str:
     """Where the sites are served."""
     sites, app = local_sites(), make_app()

@@ -1,4 +1,4 @@
-"""What the three horizons of a seed share: tasks, an untrained model, a warm start, and how good that is."""
+"""The shared start of a seed's horizons: tasks, an untrained model, a warm start and its success."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_success_after_several_tries_is_marked(meta: dict[str, Any], told: bool)
 
 
 def test_the_noise_of_the_reported_figures_is_told() -> None:
-    page = to_html(make_report([episode("t/1", 1)], suite=True))
+    page = to_html(make_report([episode("t/1", 1)], agentgym_rl=True))
     assert f"WebArena {REPORTED[0].standard_error('WebArena'):.1f}, Search 2.4, TextCraft 2.9" in page
 
 

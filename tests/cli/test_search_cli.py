@@ -111,7 +111,7 @@ def test_published_questions(run: Run, refuses: Run, tmp_path: Path) -> None:
     shown = run("search", "data", "--source", "flashrag", "sets")
     assert (shown.code, shown.err) == (0, "")
     assert re.search(r"hotpotqa +train +hotpotqa/train\.jsonl +0 +90,447 +130881 to 221327", shown.out)
-    assert "nq/test.jsonl has 3609 rows fewer than are published" in shown.out
+    assert "nq/test.jsonl has 3609 fewer rows than are published" in shown.out
     told = run("search", "data", "sets", "--json").json
     assert told["source"] == "flashrag" and len({row["name"] for row in told["files"]}) == 7
     assert (told["files"][0]["rows"], told["files"][0]["published"], told["files"][8]["first"]) == (1, 3610, 130881)

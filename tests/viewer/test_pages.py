@@ -150,7 +150,7 @@ def test_headers_sort(browser: Any, address: str) -> None:
         page.wait_for_selector(".score[aria-sort=ascending]")
         page.get_by_role("columnheader", name="Score").get_by_role("button").click()
         page.wait_for_selector(".score[aria-sort=descending]")
-        until(page, "document.querySelector('.row .id').textContent === '4'")
+        until(page, "document.querySelector('.row .id')?.textContent === '4'")
         assert ids(page)[:3] == [4, 6, 5]
         assert page.evaluate("document.activeElement.closest('.score') !== null")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import EnvError, UsageError
-from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import Evaluator, FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.judge import CannotBeDone, ChatJudge, MeansTheSame, read_verdict
 from tests.waiting import until
 from tests.webarena.test_evaluators_answers import no_pages
@@ -77,7 +77,7 @@ def plainly(status: int, text: Any) -> Reply:
 
 def ask(evaluator: Evaluator, answer: str, judge: ChatJudge | None) -> Verdict:
     async def ask_it() -> Verdict:
-        return await evaluator(Finished("How long is it?", answer, "", no_pages, judge=judge))
+        return await evaluator(FinishedEpisode("How long is it?", answer, "", no_pages, judge=judge))
 
     return asyncio.run(ask_it())
 

@@ -10,7 +10,7 @@ import pytest
 
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.webarena.evaluators import verified
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.verified import NEVER_RIGHT, Verified, complete, find_python
 from tests.webarena.test_evaluators_answers import no_pages
 from tests.webarena.verified_tasks import URLS, entry, expected_answer, expected_requests
@@ -22,7 +22,7 @@ installed = pytest.mark.skipif(
 
 
 async def score(task: int, answer: str, requests: list[dict[str, Any]], urls: dict[str, str] = URLS) -> Verdict:
-    return await Verified(task)(Finished("", answer, "", no_pages, requests, urls=urls))
+    return await Verified(task)(FinishedEpisode("", answer, "", no_pages, requests, urls=urls))
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ from starlette.routing import Route
 
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.webarena.browser.sites import LocalSites
-from agentgym_envs.webarena.evaluators.base import Finished
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode
 from agentgym_envs.webarena.official.accounts import account
 from agentgym_envs.webarena.official.helpers import HELPERS, latest_order_url, latest_review_rating, reddit_post_url
 from agentgym_envs.webarena.official.login import accounts_of
 from agentgym_envs.webarena.official.reset import VARIABLE, FullReset, reset_hook, run_hook
-from agentgym_envs.webarena.official.sites import Sites
+from agentgym_envs.webarena.official.sites import SiteAddresses
 from tests.webarena.stub_sites import SKU, Stubs
 
 
@@ -93,7 +93,7 @@ async def read_nothing(url: str | None, script: str = "") -> str:
 
 
 def ask(helper: Any, *arguments: str, urls: dict[str, str]) -> str:
-    episode = Finished("", "", "http://x.test/", read_nothing, urls=urls)
+    episode = FinishedEpisode("", "", "http://x.test/", read_nothing, urls=urls)
     answer: str = asyncio.run(helper(episode, *arguments))
     return answer
 
@@ -143,8 +143,8 @@ def test_accounts_can_be_others(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_on_one_host_the_forum_comes_before_the_shop() -> None:
     names = ["shopping", "reddit", "wikipedia"]
-    one = Sites.of({"shopping": "http://a.test:1", "reddit": "http://a.test:2", "wikipedia": "http://a.test:3"})
-    two = Sites.of({"shopping": "http://a.test", "reddit": "http://b.test", "wikipedia": "http://c.test"})
+    one = SiteAddresses.of({"shopping": "http://a.test:1", "reddit": "http://a.test:2", "wikipedia": "http://a.test:3"})
+    two = SiteAddresses.of({"shopping": "http://a.test", "reddit": "http://b.test", "wikipedia": "http://c.test"})
     assert accounts_of(one, names) == ["reddit"]
     assert accounts_of(two, names) == ["shopping", "reddit"]
     assert accounts_of(one, ["shopping"]) == ["shopping"]

@@ -27,7 +27,7 @@ class EpisodeBatch:
 
     rewards: (B, T) the reward of a turn on the last token of its answer; further terms (a KL penalty) on any answer
         token. Estimators ignore rewards on other tokens.
-    mask: (B, T) True on answer tokens.
+    turn_numbers: (B, T) the number of each answer token's turn, from 1; 0 on other tokens.
     usable: (B,) False for an episode that must not be trained on.
     group_size: number of consecutive episodes with the same task and seed; in a team, also the same role.
     roles: number of consecutive groups with the same task and seed, one per trained member of a team.
@@ -37,13 +37,18 @@ class EpisodeBatch:
     """
 
     rewards: Tensor
-    mask: Tensor
+    turn_numbers: Tensor
     usable: Tensor
     group_size: int
     values: Tensor | None = None
     next_values: Tensor | None = None
     states: Tensor | None = None
     roles: int = 1
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, T) True on answer tokens."""
+        return self.turn_numbers > 0
 
     @property
     def learned(self) -> Tensor:
@@ -164,26 +169,21 @@ def generalized_advantages(
 
 def discounts(batch: EpisodeBatch, factor: float, per: Literal["turn", "token"]) -> Tensor:
     """The factor (B, T) between a token and the next answer token: `factor` at every token or at turn ends, else 1."""
-    applies = batch.mask if per == "token" else turn_ends(batch.mask)
+    applies = batch.mask if per == "token" else turn_ends(batch.turn_numbers)
     return torch.where(applies, batch.rewards.new_tensor(factor), 1.0)  # a Python float would be cast to float32
 
 
-def turn_ends(mask: Tensor) -> Tensor:
+def turn_ends(turn_numbers: Tensor) -> Tensor:
     """(B, T) True on the last token of every turn."""
-    return mask & ~torch.nn.functional.pad(mask[:, 1:], (0, 1))
-
-
-def turn_numbers(mask: Tensor) -> Tensor:
-    """(B, T) the index of each answer token's turn, from 0; -1 outside answers."""
-    begins = mask & ~torch.nn.functional.pad(mask[:, :-1], (1, 0))
-    return torch.where(mask, begins.cumsum(1) - 1, -1)
+    following = torch.nn.functional.pad(turn_numbers[:, 1:], (0, 1))
+    return (turn_numbers > 0) & (turn_numbers != following)
 
 
 def turn_rewards(batch: EpisodeBatch) -> Tensor:
     """(B, K) the reward of each turn; 0 for turns that an episode does not have. K is at least 1."""
-    turns = turn_numbers(batch.mask)
-    sums = batch.rewards.new_zeros(len(turns), max(int(turns.max()) + 1, 1) if turns.numel() else 1)
-    return sums.scatter_add(1, turns.clamp(min=0), torch.where(batch.mask, batch.rewards, 0.0))
+    numbers = batch.turn_numbers
+    sums = batch.rewards.new_zeros(len(numbers), max(int(numbers.max()), 1) if numbers.numel() else 1)
+    return sums.scatter_add(1, _turn_indices(batch), torch.where(batch.mask, batch.rewards, 0.0))
 
 
 def returns_to_go(rewards: Tensor, gamma: float) -> Tensor:
@@ -222,17 +222,16 @@ def _relative(batch: EpisodeBatch, config: AdvantageConfig, compare: Compare) ->
     to_go = returns_to_go(rewards, config.gamma)
     if not config.turn_level and not config.step_weight:
         return compare(to_go[:, 0], group, batch.usable)
-    turn_of_token = turn_numbers(batch.mask)
     turns = torch.arange(to_go.size(1), device=group.device).expand_as(to_go)
-    played = (turns <= turn_of_token.max(1, keepdim=True).values) & batch.usable[:, None]
+    played = (turns < batch.turn_numbers.max(1, keepdim=True).values) & batch.usable[:, None]
     if config.turn_level:
         advantages = _compare_turns(to_go, group, turns, played, compare)
     else:
         advantages = compare(rewards.sum(1), group, batch.usable)[:, None].expand_as(to_go)
     if config.step_weight:
-        states = _turn_states(batch, turn_of_token)
+        states = _turn_states(batch)
         advantages = advantages + config.step_weight * _compare_turns(to_go, group, states, played, compare)
-    return torch.where(batch.learned, advantages.gather(1, turn_of_token.clamp(min=0)), 0.0)
+    return torch.where(batch.learned, advantages.gather(1, _turn_indices(batch)), 0.0)
 
 
 def _compare_turns(to_go: Tensor, group: Tensor, label: Tensor, played: Tensor, compare: Compare) -> Tensor:
@@ -242,12 +241,17 @@ def _compare_turns(to_go: Tensor, group: Tensor, label: Tensor, played: Tensor, 
     return compare(to_go.reshape(-1), keys, played.reshape(-1)).view_as(to_go)
 
 
-def _turn_states(batch: EpisodeBatch, turn_of_token: Tensor) -> Tensor:
+def _turn_indices(batch: EpisodeBatch) -> Tensor:
+    """(B, T) the index of each answer token's turn, from 0; also 0 on other tokens."""
+    return (batch.turn_numbers - 1).clamp(min=0)
+
+
+def _turn_states(batch: EpisodeBatch) -> Tensor:
     """(B, K) the key of the state in which each turn began."""
     assert batch.states is not None, "step_weight needs the keys of states"
-    states = batch.states.new_zeros(len(turn_of_token), max(int(turn_of_token.max()) + 1, 1))
-    keys = torch.where(turn_ends(batch.mask), batch.states, 0)  # one token per turn, so the sum is the key
-    return states.scatter_add(1, turn_of_token.clamp(min=0), keys)
+    states = batch.states.new_zeros(len(batch.states), max(int(batch.turn_numbers.max()), 1))
+    keys = torch.where(turn_ends(batch.turn_numbers), batch.states, 0)  # one token per turn, so the sum is the key
+    return states.scatter_add(1, _turn_indices(batch), keys)
 
 
 def _sums(numbers: Tensor, keys: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The agents of a run: one agent, or the members of a team, some of which are trained.
+"""The agents of a run: a single agent, or a team with trained and untrained members.
 
 TRL repeats a prompt `num_generations` times, and each repetition becomes a row. For a team with m trained members, the
 G rows of a group are G/m episodes with m trajectories each, ordered by agent: the first G/m rows are the trajectories

@@ -206,9 +206,10 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _subtract_kl(self, rows: dict[str, Any], output: dict[str, Any]) -> None:
         """Subtract the KL estimate from the reward of every token."""
-        kl = token_kl(self, output) * rows["mask"]
+        mask = rows["turn_numbers"] > 0
+        kl = token_kl(self, output) * mask
         rows["rewards"] = rows["rewards"] - self.beta * kl
-        totals = self.accelerator.reduce(torch.stack([kl.sum(), rows["mask"].sum()]), reduction="sum")
+        totals = self.accelerator.reduce(torch.stack([kl.sum(), mask.sum()]), reduction="sum")
         self._log("kl", float(totals[0] / totals[1].clamp(min=1)))
 
     def _values(self, inputs: list[dict[str, Any]], output: dict[str, Any]) -> dict[str, Any]:

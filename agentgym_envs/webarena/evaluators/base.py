@@ -15,7 +15,7 @@ class Verdict(NamedTuple):
     reason: str = ""
 
 
-class Reader(Protocol):
+class ReadPage(Protocol):
     """Reads pages for evaluators."""
 
     async def __call__(self, url: str | None, script: str = "") -> str:
@@ -38,7 +38,7 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedEpisode:
     """An episode that has ended, as its evaluators see it.
 
     `requests` are what the agent's browser asked for, as HAR entries (HTTP Archive 1.2: request with method, url,
@@ -49,7 +49,7 @@ class Finished:
     intent: str
     answer: str
     url: str
-    read: Reader
+    read: ReadPage
     requests: Sequence[Mapping[str, Any]] = ()
     database: sqlite3.Connection | None = None
     before: sqlite3.Connection | None = None
@@ -61,11 +61,11 @@ class Finished:
 class Evaluator(Protocol):
     """Scores one side of an episode."""
 
-    def __call__(self, episode: Finished) -> Awaitable[Verdict]:
+    def __call__(self, episode: FinishedEpisode) -> Awaitable[Verdict]:
         """The verdict. Raises EnvError if a machine fails, UsageError if something it needs was not configured."""
 
 
-async def score_all(evaluators: Sequence[Evaluator], episode: Finished) -> Verdict:
+async def score_all(evaluators: Sequence[Evaluator], episode: FinishedEpisode) -> Verdict:
     """The product of all scores, as WebArena has it, with the reason of the first that was not met."""
     score, reasons = 1.0, []
     for evaluator in evaluators:

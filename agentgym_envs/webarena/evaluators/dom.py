@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentgym_envs.errors import InvalidAction, UsageError
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.strings import includes, shown
 from agentgym_envs.webarena.evaluators.values import same_value
 
@@ -20,7 +20,7 @@ Helper = Callable[..., Awaitable[str]]
 """A function that a check names: awaited with the episode and the arguments as text, it returns text.
 
 Of the arguments, `__last_url__` has become the URL that the agent ended on, and `__page__` the page that the check
-is about, as `Finished.read` takes it: a URL, or None for the page that the agent ended on.
+is about, as `FinishedEpisode.read` takes it: a URL, or None for the page that the agent ended on.
 """
 
 _PREFIX = "func:"
@@ -52,10 +52,10 @@ class PageHolds:
         made = cls(check["url"], check["locator"], included, exact, tuple(check.get("prep_actions", ())), helpers)
         for text in (made.url, made.locator):
             if text.startswith(_PREFIX):
-                made._helper(read_call(text))
+                made._helper(parse_helper_call(text))
         return made
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """See `Evaluator`. A page that may not be visited, where the agent's own URL leads, holds nothing."""
         page = await self._page(episode)
         where = f"{shown(self.locator) if self.locator else 'the HTML'} on {page or 'the last page'}"
@@ -70,35 +70,35 @@ class PageHolds:
                 return Verdict(0.0, f"{where} is {shown(content)}, which does not include {shown(reference)}")
         return Verdict(1.0)
 
-    async def _page(self, episode: Finished) -> str | None:
+    async def _page(self, episode: FinishedEpisode) -> str | None:
         if self.url.startswith(_PREFIX):
-            return await self._call(read_call(self.url), episode, None)
+            return await self._call(parse_helper_call(self.url), episode, None)
         return None if self.url == "last" else self.url
 
-    async def _content(self, episode: Finished, page: str | None) -> str:
+    async def _content(self, episode: FinishedEpisode, page: str | None) -> str:
         locator = self.locator.strip()
         if locator.startswith(_PREFIX):
-            return await self._call(read_call(locator), episode, page)
+            return await self._call(parse_helper_call(locator), episode, page)
         return await episode.read(page, _script(self.before, locator) if locator else "")
 
-    async def _call(self, call: Call, episode: Finished, page: str | None) -> str:
+    async def _call(self, call: HelperCall, episode: FinishedEpisode, page: str | None) -> str:
         filled = [page if text is None else text.replace("__last_url__", episode.url) for text in call.arguments]
         return await self._helper(call)(episode, *filled)
 
-    def _helper(self, call: Call) -> Helper:
+    def _helper(self, call: HelperCall) -> Helper:
         if call.name not in self.helpers:
             raise UsageError(f"no helper is called {call.name!r}; there are: {', '.join(self.helpers) or 'none'}")
         return self.helpers[call.name]
 
 
-class Call(NamedTuple):
+class HelperCall(NamedTuple):
     """A helper's name and arguments; None stands for the page that the check is about."""
 
     name: str
     arguments: tuple[str | None, ...]
 
 
-def read_call(text: str) -> Call:
+def parse_helper_call(text: str) -> HelperCall:
     """`func:name('argument', __page__)`, read but not run. Raises UsageError if it is anything else."""
     try:
         call = ast.parse(text.removeprefix(_PREFIX).strip(), mode="eval").body
@@ -106,7 +106,7 @@ def read_call(text: str) -> Call:
         call = None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.keywords:
         raise UsageError(f"{text!r} is no call of a helper, like func:name('argument')")
-    return Call(call.func.id, tuple(_argument(node, text) for node in call.args))
+    return HelperCall(call.func.id, tuple(_argument(node, text) for node in call.args))
 
 
 def _argument(node: ast.expr, text: str) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_envs.errors import EnvError, UsageError
-from agentgym_envs.webarena.evaluators.base import Finished, Judge, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Judge, Verdict
 from agentgym_envs.webarena.evaluators.strings import shown
 from agentgym_envs.webarena.evaluators.values import clean, same_value
 
@@ -46,7 +46,7 @@ class MeansTheSame:
 
     references: Sequence[str]
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """See `Evaluator`."""
         if not clean(episode.answer):
             return Verdict(0.0, "there is no answer")
@@ -65,7 +65,7 @@ class CannotBeDone:
 
     reason: str
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """See `Evaluator`."""
         if same_value("N/A", episode.answer):
             return Verdict(1.0)

@@ -11,14 +11,14 @@ from email.policy import HTTP
 from typing import Any
 from urllib.parse import parse_qsl
 
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.state import same
 from agentgym_envs.webarena.evaluators.strings import shown
-from agentgym_envs.webarena.evaluators.urls import parse
+from agentgym_envs.webarena.evaluators.urls import parse_url
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RecordedRequest:
     """One recorded request: an entry of an HTTP archive (HAR 1.2)."""
 
     entry: Mapping[str, Any]
@@ -73,9 +73,9 @@ class Requested:
     last: bool = False
     never: bool = False
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """See `Evaluator`."""
-        requests = [request for request in map(Request, episode.requests) if self._goes_there(request)]
+        requests = [request for request in map(RecordedRequest, episode.requests) if self._goes_there(request)]
         reasons = [self._differs(request) for request in (requests[-1:] if self.last else requests)]
         found = "" in reasons
         if found != self.never:
@@ -84,12 +84,12 @@ class Requested:
             return Verdict(0.0, f"{self._told()} was requested")
         return Verdict(0.0, f"{self._told()} was not requested{f': {reasons[-1]}' if reasons else ''}")
 
-    def _goes_there(self, request: Request) -> bool:
+    def _goes_there(self, request: RecordedRequest) -> bool:
         urls = [self.url] if isinstance(self.url, str) else self.url
         method = self.method is None or self.method.upper() == request.method
         return method and any(same_url(url, request.url) for url in urls)
 
-    def _differs(self, request: Request) -> str:
+    def _differs(self, request: RecordedRequest) -> str:
         """What keeps a request from being the one; "" if nothing."""
         if self.status not in (None, request.status):
             return f"its status was {request.status}, not {self.status}"
@@ -111,7 +111,7 @@ def same_url(reference: str, url: str) -> bool:
     """Whether a URL is a reference's page, with at least its query, or what a regular expression (^...$) matches."""
     if reference.startswith("^") and reference.endswith("$"):
         return re.fullmatch(reference, url) is not None
-    expected, actual = parse(reference), parse(url)
+    expected, actual = parse_url(reference), parse_url(url)
     return actual._replace(query=expected.query) == expected and actual.query >= expected.query
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 
 Columns: TypeAlias = Mapping[str, Any]
 _T = TypeVar("_T")
@@ -24,7 +24,7 @@ _SHADOWS = ("data", "idx", "content", "docsize", "config", "node", "rowid", "par
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class QueryReturns:
     """A query of the database gives exactly these rows, in this order if `ordered`."""
 
     query: str
@@ -32,7 +32,7 @@ class Rows:
     arguments: Sequence[Any] = ()
     ordered: bool = False
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """See `Evaluator`."""
         database = _given(episode.database)
         try:
@@ -46,7 +46,7 @@ class Rows:
     def _fits(self, rows: Sequence[Sequence[Any]]) -> bool:
         if self.ordered:
             return all(map(_same_row, self.expected, rows))
-        return len(pair_off(self.expected, rows, _same_row)) == len(rows)
+        return len(match_pairs(self.expected, rows, _same_row)) == len(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,13 @@ class OnlyChanged:
     expected: Sequence[Expected] = ()
     free: Collection[str] = field(default=())
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """See `Evaluator`."""
         before, after = _given(episode.before), _given(episode.database)
         self._check(_columns(before), _columns(after))
         changes = differences(before, after, self.free)
         wanted = [change for change in self.expected for _ in range(change.count)]
-        pairs = pair_off(wanted, changes, _fits)
+        pairs = match_pairs(wanted, changes, _fits)
         missing = [change for place, change in enumerate(wanted) if place not in pairs]
         others = [change for place, change in enumerate(changes) if place not in pairs.values()]
         if not missing and not others:
@@ -145,7 +145,7 @@ def differences(before: sqlite3.Connection, after: sqlite3.Connection, free: Col
     return [change for table in tables for change in _table_differences(before, after, table, free)]
 
 
-def pair_off(ones: Sequence[_T], others: Sequence[_U], fits: Callable[[_T, _U], bool]) -> dict[int, int]:
+def match_pairs(ones: Sequence[_T], others: Sequence[_U], fits: Callable[[_T, _U], bool]) -> dict[int, int]:
     """As many pairs of a one and another that fits it as can be, none in two of them, by their places.
 
     A largest matching, by augmenting paths: what fits many never takes the place of what fits but one.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.values import (
     clean,
     dates_in,
@@ -30,7 +30,7 @@ class ExactAnswer:
 
     reference: str
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """See `Evaluator`."""
         if same_value(self.reference, episode.answer):
             return Verdict(1.0)
@@ -43,7 +43,7 @@ class AnswerIncludes:
 
     references: Sequence[str]
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """See `Evaluator`."""
         for reference in self.references:
             if not includes(episode.answer, reference):

@@ -7,13 +7,13 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.strings import OR, shown
 
 _PORTS = {"http": 80, "https": 443}
 
 
-class Address(NamedTuple):
+class ParsedUrl(NamedTuple):
     """A URL taken apart: port by number, path by its segments, all decoded and in lower case, no user, no fragment."""
 
     scheme: str
@@ -38,19 +38,19 @@ class EndsOn:
     reference: str
     below: bool = False
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """See `Evaluator`."""
-        page = parse(episode.url)
-        if any(self._matches(page, parse(reference)) for reference in self.reference.split(OR)):
+        page = parse_url(episode.url)
+        if any(self._matches(page, parse_url(reference)) for reference in self.reference.split(OR)):
             return Verdict(1.0)
         return Verdict(0.0, f"the last page is {shown(episode.url)}, not {shown(self.reference)}")
 
-    def _matches(self, page: Address, reference: Address) -> bool:
+    def _matches(self, page: ParsedUrl, reference: ParsedUrl) -> bool:
         path = page.path[: len(reference.path)] if self.below else page.path
         return page._replace(path=path, query=reference.query) == reference and page.query >= reference.query
 
 
-def parse(url: str) -> Address:
+def parse_url(url: str) -> ParsedUrl:
     """A URL taken apart. Raises UsageError if it is none."""
     try:
         parts = urlsplit(url.strip())
@@ -58,7 +58,7 @@ def parse(url: str) -> Address:
     except ValueError as error:
         raise UsageError(f"{url!r} is no URL: {error}") from None
     path = tuple(unquote(segment).strip().casefold() for segment in parts.path.split("/") if segment)
-    return Address(parts.scheme.lower(), (parts.hostname or "").rstrip("."), port, path, query_of(parts.query))
+    return ParsedUrl(parts.scheme.lower(), (parts.hostname or "").rstrip("."), port, path, query_of(parts.query))
 
 
 def query_of(query: str) -> frozenset[tuple[str, str]]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.webarena.evaluators import verified_worker
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 
 PYTHON = "AGENTGYM_WEBARENA_VERIFIED_PYTHON"
 """Environment variable: the Python of an environment that has webarena-verified."""
@@ -38,17 +38,21 @@ _DEADLINE = 60.0  # seconds; the first answer takes three, for imports
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A task of WebArena Verified (0 to 811) is scored 0 or 1 by its own package.
+    """The package webarena-verified scores one of its tasks (0 to 811) with 0 or 1.
 
-    The agent's answer is to be its response: JSON with task_type, status and retrieved_data. Needs `Finished.urls` for
-    the task's sites, and of the requests also the contents of JSON responses (in 15 tasks) and cookies (in 5).
-    `python`: that of an environment with the package; else the one that the environment variable names; else our own.
+    The agent's answer must be JSON with task_type, status and retrieved_data. The episode must provide `urls` for the
+    task's sites. 15 tasks also need the contents of JSON responses, and 5 the cookies.
+
+    Attributes:
+        task: the number of the task.
+        python: the Python of an environment with the package; by default the one that the environment variable
+            AGENTGYM_WEBARENA_VERIFIED_PYTHON names, else this process.
     """
 
     task: int
     python: str | None = None
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """See `Evaluator`. Raises UsageError if the package or a site's address is missing."""
         python = find_python(self.python)
         requests = [complete(entry) for entry in episode.requests]

@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 
-class Account(NamedTuple):
+class SiteAccount(NamedTuple):
     """A user name (the shop's is an e-mail address) and a password."""
 
     user: str
@@ -14,18 +14,18 @@ class Account(NamedTuple):
 
 
 STANDARD = {
-    "shopping": Account("emma.lopez@gmail.com", "Password.123"),
-    "shopping_admin": Account("admin", "admin1234"),
-    "shopping_site_admin": Account("admin", "admin1234"),
-    "reddit": Account("MarvelsGrantMan136", "test1234"),
-    "gitlab": Account("byteblaze", "hello1234"),
+    "shopping": SiteAccount("emma.lopez@gmail.com", "Password.123"),
+    "shopping_admin": SiteAccount("admin", "admin1234"),
+    "shopping_site_admin": SiteAccount("admin", "admin1234"),
+    "reddit": SiteAccount("MarvelsGrantMan136", "test1234"),
+    "gitlab": SiteAccount("byteblaze", "hello1234"),
 }
 """Published with the sites' images. "shopping_site_admin" is whom scoring asks the shop's REST interface as."""
 
 
-def account(name: str) -> Account:
+def account(name: str) -> SiteAccount:
     """The account of that name; `WA_GITLAB_USERNAME` and `WA_GITLAB_PASSWORD` replace GitLab's, and so on."""
     standard, prefix = STANDARD[name], f"WA_{name.upper()}"
-    return Account(
+    return SiteAccount(
         os.environ.get(f"{prefix}_USERNAME") or standard.user, os.environ.get(f"{prefix}_PASSWORD") or standard.password
     )

@@ -15,17 +15,18 @@ from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import TabFocus
 from agentgym_envs.webarena.base_env import WebEnv
+from agentgym_envs.webarena.browser.execute import execute, goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
-from agentgym_envs.webarena.browser.tab import Patience
-from agentgym_envs.webarena.evaluators.base import Finished, Judge, Verdict, score_all
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
+from agentgym_envs.webarena.browser.tab import SettleTimeouts
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Judge, Verdict, score_all
 from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL, ChatJudge
 from agentgym_envs.webarena.official.login import make_login
 from agentgym_envs.webarena.official.readiness import Readiness, check
 from agentgym_envs.webarena.official.reset import ResetHook, reset_hook, run_hook
 from agentgym_envs.webarena.official.scoring import ANSWER_FORM, check_scoring, evaluators_of
-from agentgym_envs.webarena.official.sites import SITES, Sites, variables
+from agentgym_envs.webarena.official.sites import SITES, SiteAddresses, variables
 from agentgym_envs.webarena.official.tasks import (
     WebArenaTasks,
     is_verified,
@@ -150,7 +151,7 @@ class WebArenaOfficialEnv(WebEnv):
 
         No site is asked before the first reset.
         """
-        self.sites, self.judge = Sites.of(sites), judge or ChatJudge.from_environment()
+        self.sites, self.judge = SiteAddresses.of(sites), judge or ChatJudge.from_environment()
         self.tasks = self._playable(tasks)
         self.tasks.check_groups(groups)
         self._hosts = HostRules.of(urls=[*self.sites.urls.values(), *hosts])
@@ -214,13 +215,13 @@ class WebArenaOfficialEnv(WebEnv):
         return SessionOptions(
             self._browser_options(),
             self.view_options,
-            Patience(_QUIET, self.settle_seconds, load=self.call_seconds / 2),
+            SettleTimeouts(_QUIET, self.settle_seconds, load=self.call_seconds / 2),
             call_seconds=self.call_seconds,
             record=is_verified(task),
         )
 
     async def _begin_episode(self, task: Task, rng: np.random.Generator) -> str:
-        self._leave()
+        self._close_session()
         if self._reset_sites is not None:
             self._refuse_to_disturb()
             await asyncio.to_thread(run_hook, self._reset_sites)
@@ -237,22 +238,22 @@ class WebArenaOfficialEnv(WebEnv):
                 "give each its own sites, or pass reset=None"
             )
 
-    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
+    async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
         await self._login(session, self.sites, needed_sites(task))
         urls = self.sites.fill(task.data["start_urls"])
         for tabs, url in enumerate(urls, 1):
             if tabs > 1:
-                await session.look()  # the line of tabs tells its title
+                await session.observe()  # the line of tabs tells its title
                 await session.guarded(session.add_tab())
-            await session.goto(url)
+            await goto(session, url)
             await _check_start(session, url)
         if len(urls) > 1:
-            await session.look()
-            await session.act(TabFocus(0))
+            await session.observe()
+            await execute(session, TabFocus(0))
         return task.goal
 
-    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
-        finished = Finished(
+    async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
+        finished = FinishedEpisode(
             intent=task.goal,
             answer=answer,
             url=session.url,
@@ -278,7 +279,7 @@ def _seconds(value: object) -> float:
     return float(value)
 
 
-async def _check_start(session: Session, url: str) -> None:
+async def _check_start(session: BrowserSession, url: str) -> None:
     """Raise EnvError if a site did not show its page: an agent cannot be blamed for what follows."""
     if (status := await session.evaluate(_STATUS)) >= 400:
         raise EnvError(f"{url} answers with status {status}")

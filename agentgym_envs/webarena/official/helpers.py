@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from agentgym_envs.core import describe
 from agentgym_envs.errors import EnvError, UsageError
-from agentgym_envs.webarena.evaluators.base import Finished
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode
 from agentgym_envs.webarena.evaluators.dom import Helper
 from agentgym_envs.webarena.official.accounts import account
 from agentgym_envs.webarena.official.sites import variables
@@ -28,7 +28,7 @@ _ROLE = """(() => {
 })()"""
 
 
-async def latest_order_url(episode: Finished) -> str:
+async def latest_order_url(episode: FinishedEpisode) -> str:
     """The page of the shop's newest order. Raises EnvError if the shop has none, or does not answer."""
     newest = {
         "searchCriteria[sortOrders][0][field]": "created_at",
@@ -43,27 +43,27 @@ async def latest_order_url(episode: Finished) -> str:
     return f"{_shop(episode)}/sales/order/view/order_id/{number}/"
 
 
-async def latest_review_author(episode: Finished, sku: str) -> str:
+async def latest_review_author(episode: FinishedEpisode, sku: str) -> str:
     """Who wrote the newest review of a product; "" if nobody did."""
     review = await _latest_review(episode, sku)
     return str(review.get("nickname", ""))
 
 
-async def latest_review_rating(episode: Finished, sku: str) -> str:
+async def latest_review_rating(episode: FinishedEpisode, sku: str) -> str:
     """How many per cent the newest review of a product gives; "" if there is none."""
     review = await _latest_review(episode, sku)
     ratings = [rating for rating in review.get("ratings", ()) if rating.get("rating_name") == "Rating"]
     return str(ratings[0]["percent"]) if ratings else ""
 
 
-async def reddit_post_url(episode: Finished, url: str) -> str:
+async def reddit_post_url(episode: FinishedEpisode, url: str) -> str:
     """The page of the post that a URL of the forum, such as that of a comment, belongs to; another URL as it is."""
     parts = urlsplit(url)
     path = parts.path.split("/")
     return url if len(path) < 4 or path[1] != "f" else f"{parts.scheme}://{parts.netloc}/f/{path[2]}/{path[3]}/"
 
 
-async def gitlab_member_role(episode: Finished, page: str | None, name: str) -> str:
+async def gitlab_member_role(episode: FinishedEpisode, page: str | None, name: str) -> str:
     """The role of a member in the table that a page of GitLab shows; "" if nobody of that name is in it."""
     return await episode.read(page, _ROLE % json.dumps(f"@{name}"))
 
@@ -77,13 +77,13 @@ HELPERS: Mapping[str, Helper] = {
 }
 
 
-async def _latest_review(episode: Finished, sku: str) -> Mapping[str, Any]:
+async def _latest_review(episode: FinishedEpisode, sku: str) -> Mapping[str, Any]:
     reviews = await _ask_shop(episode, f"rest/V1/products/{quote(sku, safe='')}/reviews")
     newest: Mapping[str, Any] = reviews[-1] if isinstance(reviews, list) and reviews else {}
     return newest
 
 
-async def _ask_shop(episode: Finished, path: str, params: Mapping[str, str] | None = None) -> Any:
+async def _ask_shop(episode: FinishedEpisode, path: str, params: Mapping[str, str] | None = None) -> Any:
     """What the shop's REST interface answers its administrator (JSON). Raises EnvError."""
     import httpx
 
@@ -98,7 +98,7 @@ async def _ask_shop(episode: Finished, path: str, params: Mapping[str, str] | No
         raise EnvError(f"the shop's REST interface failed: {describe(error)}") from error
 
 
-def _shop(episode: Finished) -> str:
+def _shop(episode: FinishedEpisode) -> str:
     if "shopping" not in episode.urls:
         raise UsageError(f"this task is scored with the shop's help; set {variables('shopping')[0]}")
     return episode.urls["shopping"]

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from agentgym_envs.errors import EnvError, UsageError
-from agentgym_envs.webarena.browser.session import Session
+from agentgym_envs.webarena.browser.execute import goto
+from agentgym_envs.webarena.browser.session import BrowserSession
 from agentgym_envs.webarena.official.accounts import account
-from agentgym_envs.webarena.official.sites import Sites
+from agentgym_envs.webarena.official.sites import SiteAddresses
 
 if TYPE_CHECKING:
     from playwright.async_api import APIResponse, Page
@@ -36,7 +37,7 @@ _SEND = ":is(button:not([type=button]), input[type=submit]):visible"
 class Login(Protocol):
     """Signs a session in."""
 
-    async def __call__(self, session: Session, sites: Sites, names: Sequence[str]) -> None:
+    async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
         """Sign in to the sites of these names. Raises EnvError if one does not let us in."""
 
 
@@ -49,7 +50,7 @@ def make_login(login: str | os.PathLike[str]) -> Login:
     return FileLogin(Path(login).absolute())
 
 
-def accounts_of(sites: Sites, names: Sequence[str]) -> list[str]:
+def accounts_of(sites: SiteAddresses, names: Sequence[str]) -> list[str]:
     """The sites out of `names` that one signs in to, in the order in which that works.
 
     The shop and the forum name their cookies alike, and cookies do not tell ports apart: on one host only one of them
@@ -63,7 +64,7 @@ def accounts_of(sites: Sites, names: Sequence[str]) -> list[str]:
 class NoLogin:
     """Nobody signs in."""
 
-    async def __call__(self, session: Session, sites: Sites, names: Sequence[str]) -> None:
+    async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
         """See `Login`."""
 
 
@@ -80,7 +81,7 @@ class FormLogin:
     def __reduce__(self) -> tuple[Any, ...]:
         return FormLogin, ()
 
-    async def __call__(self, session: Session, sites: Sites, names: Sequence[str]) -> None:
+    async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
         """See `Login`."""
         wanted = tuple(accounts_of(sites, names))
         if kept := self._cookies.get(wanted):
@@ -99,7 +100,7 @@ class HeaderLogin:
     def __init__(self) -> None:
         self._form = FormLogin()
 
-    async def __call__(self, session: Session, sites: Sites, names: Sequence[str]) -> None:
+    async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
         """See `Login`."""
         headers = {HEADERS[name]: ":".join(account(name)) for name in names if name in HEADERS}
         await session.guarded(session.context.set_extra_http_headers({**session.options.headers, **headers}))
@@ -116,7 +117,7 @@ class FileLogin:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    async def __call__(self, session: Session, sites: Sites, names: Sequence[str]) -> None:
+    async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
         """See `Login`."""
         wanted = accounts_of(sites, names)
         files = self._files(wanted)
@@ -136,12 +137,12 @@ class FileLogin:
         return files
 
 
-async def refusing(session: Session, sites: Sites, names: Sequence[str]) -> list[str]:
+async def refusing(session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> list[str]:
     """Those sites that do not know (any more) who the session is: they ask for a password on a page of one's own."""
     return [name for name in names if not await session.guarded(_knows_us(session, sites, name))]
 
 
-async def _knows_us(session: Session, sites: Sites, name: str) -> bool:
+async def _knows_us(session: BrowserSession, sites: SiteAddresses, name: str) -> bool:
     """Whether a page of one's own comes, and neither an error nor the form, which may stand in its place."""
     own = _OWN_PAGE.get(name) or f"/user/{account(name).user}/account"
     timeout = 1e3 * session.options.call_seconds
@@ -154,12 +155,12 @@ async def _knows_us(session: Session, sites: Sites, name: str) -> bool:
 _OWN_PAGE = {"shopping": "/wishlist/", "shopping_admin": "/dashboard", "gitlab": "/-/profile"}
 
 
-async def _cookies_of(session: Session, sites: Sites, names: Sequence[str]) -> Any:
+async def _cookies_of(session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> Any:
     """The cookies of a fresh session that has signed in."""
-    beside = await Session.open(session.options, session.backend)
+    beside = await BrowserSession.open(session.options, session.backend)
     try:
         for name in names:
-            await beside.goto(sites.urls[name] + FORMS[name])
+            await goto(beside, sites.urls[name] + FORMS[name])
             beside.tab.page.set_default_timeout(1e3 * session.options.call_seconds)
             await beside.guarded(_fill_in(beside.tab.page, name))
         return await beside.guarded(beside.context.cookies())

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL, ChatJudge
-from agentgym_envs.webarena.official.sites import SITES, Sites, variables
+from agentgym_envs.webarena.official.sites import SITES, SiteAddresses, variables
 from agentgym_envs.webarena.official.tasks import GROUPS, needed_sites, needs_judge, never_right, open_tasks
 
 MOST_REDIRECTS = 10
@@ -71,7 +71,7 @@ class Readiness:
 
 def check(
     tasks: Iterable[Task] | None = None,
-    sites: Sites | None = None,
+    sites: SiteAddresses | None = None,
     *,
     judge: bool | None = None,
     timeout: float = 10.0,
@@ -81,7 +81,7 @@ def check(
     By default the tasks are those of `open_tasks()`, and the sites and the judge those that the environment variables
     name. `timeout` is in seconds. A site is ready if it answers with a page (status below 400), and on its own host.
     """
-    found, sites = list(open_tasks() if tasks is None else tasks), sites or Sites.of()
+    found, sites = list(open_tasks() if tasks is None else tasks), sites or SiteAddresses.of()
     judge = ChatJudge.from_environment() is not None if judge is None else judge
     with ThreadPoolExecutor(max_workers=len(SITES)) as pool:
         asked = {site: pool.submit(_probe, url, sites, timeout) for site, url in sites.urls.items()}
@@ -90,7 +90,7 @@ def check(
     return _survey(found, sites, unnamed | {site: problem for site, problem in problems.items() if problem}, judge)
 
 
-def _survey(tasks: Sequence[Task], sites: Sites, wrong: Mapping[str, str], judge: bool) -> Readiness:
+def _survey(tasks: Sequence[Task], sites: SiteAddresses, wrong: Mapping[str, str], judge: bool) -> Readiness:
     scored = [task for task in tasks if not never_right(task)]
     needs = {task.id: [*needed_sites(task), *([JUDGE] if needs_judge(task) else [])] for task in scored}
     states = [
@@ -114,7 +114,7 @@ def _group(group: str, needs: Sequence[Sequence[str]], missing: Sequence[str]) -
     return GroupState(group, ready, len(needs), tuple(name for name in missing if any(name in need for need in needs)))
 
 
-def _probe(url: str, sites: Sites, timeout: float) -> str:
+def _probe(url: str, sites: SiteAddresses, timeout: float) -> str:
     """What is wrong with a site, "" if nothing is."""
     import httpx
 

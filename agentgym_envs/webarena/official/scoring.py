@@ -15,7 +15,7 @@ from agentgym_envs.webarena.evaluators.strings import AnswerIncludes, ExactAnswe
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.evaluators.verified import Verified, find_python
 from agentgym_envs.webarena.official.helpers import HELPERS
-from agentgym_envs.webarena.official.sites import Sites
+from agentgym_envs.webarena.official.sites import SiteAddresses
 from agentgym_envs.webarena.official.tasks import NOT_ACHIEVABLE, is_verified
 
 ANSWER_FORM = """\
@@ -28,7 +28,7 @@ for, null in the other two kinds of tasks. For example: stop [{"task_type": "RET
 """How the agent answers in tasks of webarena-verified."""
 
 
-def evaluators_of(task: Task, sites: Sites) -> list[Evaluator]:
+def evaluators_of(task: Task, sites: SiteAddresses) -> list[Evaluator]:
     """What scores a task, all of which must be met. Raises TaskTableError if its file says what nobody can do."""
     if is_verified(task):
         return [Verified(int(task.id.rpartition("/")[2]))]
@@ -43,7 +43,7 @@ def evaluators_of(task: Task, sites: Sites) -> list[Evaluator]:
 def check_scoring(tasks: TaskTable) -> None:
     """Raise TaskTableError if a task cannot be scored, UsageError without the package that scores it."""
     for task in tasks:
-        evaluators_of(task, Sites())
+        evaluators_of(task, SiteAddresses())
     if any(map(is_verified, tasks)):
         find_python()
 

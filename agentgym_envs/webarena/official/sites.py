@@ -17,13 +17,13 @@ _PLACEHOLDER = re.compile("__(" + "|".join(map(str.upper, SITES)) + ")__")
 
 
 @dataclass(frozen=True, slots=True)
-class Sites:
+class SiteAddresses:
     """The addresses of the sites that there are, by name, without a slash at the end."""
 
     urls: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Mapping[str, str] | None = None) -> Sites:
+    def of(cls, given: Mapping[str, str] | None = None) -> SiteAddresses:
         """From a mapping of names to URLs or, without one, from the environment variables. Raises UsageError."""
         if given is None:
             named = {site: _from_environment(site) for site in SITES}

@@ -21,6 +21,7 @@ from agentgym_trl.algorithms import ALGORITHMS, Algorithm, online_algorithms
 from tests.adapters.trl import reference_advantages as reference
 from tests.adapters.trl.reference_advantages import Episode, Table
 from tests.adapters.trl.small import broken_craft, config, first_batch, make_trainer
+from tests.adapters.trl.turn_numbers import turn_numbers
 
 NAMES = sorted(online_algorithms())
 GROUPED = [name for name in NAMES if ALGORITHMS[name].grouped]
@@ -73,7 +74,7 @@ def _episode(rng: np.random.Generator, group: int, mask: np.ndarray, kind: str, 
 def as_batch(episodes: Sequence[Episode], size: int, dtype: torch.dtype = torch.float64) -> EpisodeBatch:
     return EpisodeBatch(
         rewards=torch.tensor([e.rewards for e in episodes], dtype=dtype),
-        mask=torch.tensor([e.mask for e in episodes]),
+        turn_numbers=turn_numbers(torch.tensor([e.mask for e in episodes])),
         usable=torch.tensor([e.usable for e in episodes]),
         group_size=size,
         values=torch.tensor([e.values for e in episodes], dtype=dtype),
@@ -272,7 +273,7 @@ def test_a_cut_episode_is_worth_what_the_critic_expects_after_it() -> None:
 
 def test_known_numbers_of_grpo() -> None:
     scores = [math.nan, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
-    batch = EpisodeBatch(torch.tensor(scores)[:, None], torch.ones(8, 1).bool(), ~torch.tensor(scores).isnan(), 4)
+    batch = EpisodeBatch(torch.tensor(scores)[:, None], torch.ones(8, 1), ~torch.tensor(scores).isnan(), 4)
     got = ALGORITHMS["grpo"].estimate(batch, AdvantageConfig())
     torch.testing.assert_close(got, torch.tensor([0, 1.1545, -0.5773, -0.5773, 0, 0, 0, 0]), atol=1e-3, rtol=0)
     plain = ALGORITHMS["grpo"].estimate(batch, AdvantageConfig(scale="none"))

@@ -33,6 +33,7 @@ from agentgym_trl.tiny import make_model
 from agentgym_trl.trainer import AgentConfig
 from tests.adapters.trl.small import Spy, first_batch, make_small_model, make_trainer
 from tests.adapters.trl.test_cli import PLAY, ROLL, SMALL
+from tests.adapters.trl.turn_numbers import turn_numbers
 from tests.trying import examples
 
 Inputs = dict[str, Any]
@@ -363,7 +364,7 @@ def test_a_rollout_gets_advantages_from_the_critic(bootstrap: bool, tokenizer: A
         if e.trajectory.truncated and bootstrap:
             after[number] = value_of(trainer.learner, e.prompt_ids + e.ids + e.bootstrap_ids)
         assert bool(e.bootstrap_ids) == e.trajectory.truncated
-    by_hand = EpisodeBatch(rewards, mask, torch.ones(8, dtype=torch.bool), 4, values, after)
+    by_hand = EpisodeBatch(rewards, turn_numbers(mask), torch.ones(8, dtype=torch.bool), 4, values, after)
     targets = values + critic_advantages(by_hand, AdvantageConfig(gamma=0.9, lam=0.8))
     assert torch.equal(batch["value_mask"], mask)
     torch.testing.assert_close(batch["old_values"][mask], values[mask], **CLOSE)

@@ -120,10 +120,10 @@ def test_other_rewards_lie_on_the_last_answer_token(name: str, tokenizer: Any, t
 def test_rewards_by_token_add_up_to_the_returns() -> None:
     """Whatever the reward functions gave: the episode's own by turn, the rest at the end; NaN is out of it all."""
     inputs = [
-        {"action_mask": [1, 1, 0, 1], "token_rewards": [0.0, 0.25, 0.0, 0.5], "state_keys": [0, 0, 0, 7]},
-        {"action_mask": [1, 0, 1], "token_rewards": [0.25, 0.0, 0.0], "state_keys": [0, 0, 3]},
-        {"action_mask": [1, 1], "token_rewards": [0.0, 0.25], "state_keys": [0, 0]},
-        {"action_mask": [0], "token_rewards": [0.0], "state_keys": [0]},
+        {"turn_numbers": [1, 1, 0, 2], "token_rewards": [0.0, 0.25, 0.0, 0.5], "state_keys": [0, 0, 0, 7]},
+        {"turn_numbers": [1, 0, 2], "token_rewards": [0.25, 0.0, 0.0], "state_keys": [0, 0, 3]},
+        {"turn_numbers": [1, 1], "token_rewards": [0.0, 0.25], "state_keys": [0, 0]},
+        {"turn_numbers": [0], "token_rewards": [0.0], "state_keys": [0]},
     ]
     output = {"completion_ids": torch.ones(4, 5, dtype=torch.long)}
     returns = torch.tensor([1.5, -1.0, torch.nan, torch.nan])  # the episode's own count twice
@@ -131,6 +131,6 @@ def test_rewards_by_token_add_up_to_the_returns() -> None:
     assert rows["rewards"][0].tolist() == [0, 0.5, 0, 1.0, 0]  # nothing else was given
     assert rows["rewards"][1].tolist() == [0.5, 0, -1.5, 0, 0]
     assert rows["usable"].tolist() == [True, True, False, False]
-    assert rows["mask"].tolist()[0] == [True, True, False, True, False] and not rows["mask"][3].any()
+    assert rows["turn_numbers"].tolist()[0] == [1, 1, 0, 2, 0] and not rows["turn_numbers"][3].any()
     assert rows["states"][0].tolist() == [0, 0, 0, 7, 0]
     assert not rows["rewards"].isnan().any()

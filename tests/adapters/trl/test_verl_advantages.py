@@ -12,6 +12,7 @@ import torch
 
 from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch, token_returns, value_targets, whiten
 from agentgym_trl.algorithms import ALGORITHMS
+from tests.adapters.trl.turn_numbers import turn_numbers
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +60,8 @@ def as_batch(case: Case) -> EpisodeBatch:
     rows = len(case["rewards"])
     nothing = case["rewards"].new_zeros(rows)
     usable = torch.ones(rows, dtype=torch.bool)
-    return EpisodeBatch(case["rewards"], case["mask"], usable, case["group_size"], case["values"], nothing)
+    numbers = turn_numbers(case["mask"])
+    return EpisodeBatch(case["rewards"], numbers, usable, case["group_size"], case["values"], nothing)
 
 
 def as_credit(case: Case, **more: Any) -> AdvantageConfig:

@@ -243,10 +243,11 @@ def test_both_give_the_same_advantages(
     limits = {**LIMITS["wide"], "turns": 7}
     trl = through_trl(name, limits, tokenizer, stub.logprob)
     verl = through_verl(name, limits, make_worker, stub)
-    rewards, mask = padded(trl["token_rewards"]), padded(trl["action_mask"], torch.bool)
+    rewards, numbers = padded(trl["token_rewards"]), padded(trl["turn_numbers"], torch.long)
+    mask = numbers > 0
     values = torch.randn(mask.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     usable = torch.tensor([score is not None for score in trl["episode_score"]])
-    batch = EpisodeBatch(rewards, mask, usable, MEMBERS, values, torch.zeros(len(mask), dtype=torch.float64))
+    batch = EpisodeBatch(rewards, numbers, usable, MEMBERS, values, torch.zeros(len(mask), dtype=torch.float64))
     uids = [str(number // MEMBERS) for number in range(len(verl))]
     for gamma, lam in ((1.0, 1.0), (0.99, 0.95)):
         algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": gamma, "lam": lam})
@@ -288,8 +289,9 @@ def test_both_compare_what_is_left_of_a_group(make_worker: Any, stub: Any, token
     assert [place for place, key in enumerate(keys) if key not in queue.rows] == [1, 6]
     usable = torch.tensor([score is not None for score in trl["episode_score"]])
     assert [place for place, on in enumerate(usable.tolist()) if not on] == [1, 6]
-    rewards, mask = padded(trl["token_rewards"]), padded(trl["action_mask"], torch.bool)
-    batch = EpisodeBatch(rewards, mask, usable, MEMBERS)
+    rewards, numbers = padded(trl["token_rewards"]), padded(trl["turn_numbers"], torch.long)
+    mask = numbers > 0
+    batch = EpisodeBatch(rewards, numbers, usable, MEMBERS)
     left = [key for key in keys if key in queue.rows]
     rows, uids = [queue.rows[key] for key in left], [key[0] for key in left]
     for name in ("rloo", "reinforce++"):

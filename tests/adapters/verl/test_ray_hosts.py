@@ -375,7 +375,7 @@ def test_an_episode_of_verls_agent_loop(nodes: TwoNodes, make_worker: Callable[.
         for column in ("input_ids", "response_mask", "rm_scores"):
             assert theirs.rows[name][column].tolist() == row[column].tolist()
         assert theirs.told(name) == row["extra_fields"]["reward_extra_info"]
-    pool = there.session._places._opener
+    pool = there.session._backends._pool
     os.kill(_some_worker(pool), signal.SIGKILL)
     assert there.play(rows[:1], step=2).status["0"] == ["running", "finished"], "it was not tried again"
     there.session.close()
