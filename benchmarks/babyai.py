@@ -38,6 +38,7 @@ from agentgym_envs.babyai.env import BabyAIEnv
 from agentgym_envs.babyai.levels import AGENTGYM_LEVELS, LEVELS, blank_level
 from agentgym_envs.babyai.view import SIZE, look
 from agentgym_envs.babyai.world import World, make_world
+from agentgym_envs.core import Snapshot
 from agentgym_envs.errors import NoOracle
 from benchmarks.common import machine
 
@@ -171,7 +172,7 @@ def snapshot_cost(env: BabyAIEnv, episodes: list[Episode], *, by_copy: bool) -> 
         begun = time.process_time()
         snapshot = env.snapshot()
         if not by_copy:
-            snapshot = agentgym_envs.Snapshot(snapshot.task_id, snapshot.seed, snapshot.actions)
+            snapshot = Snapshot(snapshot.task_id, snapshot.seed, snapshot.actions)
         env.restore(snapshot)
         spent += time.process_time() - begun
     return 1e6 * spent / len(chosen)

@@ -15,7 +15,7 @@ from agentgym_envs.cli import plugins
 from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.rollout.token_file import TokenFile
 from agentgym_envs.trajectory import Trajectory, line_mark, read_trajectories
-from tests.multiagent.crews import CODEC, Listener, name_in
+from tests.multiagent.engines import CODEC, Listener, name_in
 
 from .conftest import Run
 

@@ -21,7 +21,7 @@ from agentgym_envs.viewer.filters import parse_page
 from agentgym_envs.viewer.panels import panels_of
 from agentgym_envs.viewer.panels.actor import actor_of
 from agentgym_envs.viewer.team import MOST_AGENTS, team_of
-from tests.multiagent.crews import CODEC
+from tests.multiagent.engines import CODEC
 from tests.viewer.panel_episodes import episode, nothing, play, states_of
 from tests.viewer.records import VALUES, record, save
 from tests.viewer.teams import COOP, WALL, hostile, played, told, with_tokens

@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_envs.rollout.token_file import TokenWriter
 from agentgym_envs.trajectory import TrajectoryWriter
-from tests.multiagent.crews import CODEC
+from tests.multiagent.engines import CODEC
 from tests.viewer.showing import NAMED, chromium, roles_and_names, serving
 from tests.viewer.teams import HOSTILE, hostile, played, told, with_tokens
 from tests.viewer.test_pages import PHONE, opened, shown, status, until
