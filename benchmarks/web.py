@@ -1,15 +1,16 @@
-"""How fast is the browser engine, next to BrowserGym in the same run, and how much does it take?
+"""Measure time and memory of the browser engine, with BrowserGym as the baseline in the same run.
 
     pip install --no-deps browsergym-core==0.14.3; pip install pyparsing lxml beautifulsoup4 pillow mcp
-    python -m benchmarks.web [--out docs/benchmark-web.json] [--repeats 20] [--soak] [--quick]
+    python -m benchmarks.web [--out benchmarks/results/web.json] [--repeats 20] [--soak] [--quick]
 
-Both look at the same pages of a shop on this machine, in Chromium, and take turns, so that a busy machine is as unfair
-to one as to the other. A step is a click on a link to another page of about 400 elements, until that page has been told
-as text. BrowserGym runs as its WebArena package has it (`slow_mo=1000`) and without that (`slow_mo=0`); its half second
-before each observation is its default in both. Its own pinned Playwright is older than ours, which it runs with here.
+Both sides use the same pages of a local shop in Chromium, and alternate, so that load on the computer affects both
+equally. A step is a click on a link to another page of about 400 elements, until the text observation of that page is
+ready. BrowserGym runs with the setting of its WebArena package (`slow_mo=1000`) and without it (`slow_mo=0`); its
+default wait of half a second before each observation is kept in both. It pins an older Playwright; here it runs with
+ours.
 
-`--soak` also plays MiniWoB's oracles for 1,000 steps and 2,000 short episodes, which takes ten minutes. `--quick` only
-shows that everything runs: its figures say nothing. Memory is the proportional share (PSS) of Chromium and of
+`--soak` also plays MiniWoB's oracles for 1,000 steps and 2,000 short episodes, which takes ten minutes. `--quick` is a
+smoke run: its figures mean nothing. Memory is the proportional share (PSS) of Chromium and of
 Playwright's driver.
 """
 
@@ -53,7 +54,7 @@ RESET_TARGET, MEMORY_TARGET = 200.0, 1500.0
 
 
 class Sizes(NamedTuple):
-    """How much is measured."""
+    """The extent of the measurement."""
 
     contexts: tuple[int, ...] = (1, 4, 16, 32)
     steps: int = 128
@@ -79,7 +80,7 @@ def measure(sizes: Sizes, repeats: int) -> dict[str, Any]:
 
 
 def measure_long(sizes: Sizes) -> dict[str, Any]:
-    """What takes minutes: steps of oracles, and memory over many episodes."""
+    """Slow measurements: oracle steps, and memory over many episodes."""
     result = {"oracle": oracle_figures(sizes.oracle_steps), "soak": soak_figures(sizes.episodes)}
     shut_down()
     return result
@@ -94,7 +95,7 @@ async def open_shop(products: int = SIZES[400]) -> BrowserSession:
 
 
 async def observe_figures(repeats: int) -> dict[str, dict[str, Any]]:
-    """Milliseconds to tell a page: one that was told before, and one that has just been loaded."""
+    """Milliseconds to render a page as text: one rendered before, and one just loaded."""
     figures = {}
     for size, products in SIZES.items():
         session = await open_shop(products)
@@ -195,7 +196,7 @@ class BrowserGymSide:
 
 
 class NoChat:
-    """Stands in for BrowserGym's chat window, for which it opens a second browser."""
+    """Replaces BrowserGym's chat window, which would open a second browser."""
 
     def __init__(self, **_: Any) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -229,7 +230,7 @@ def reset_figures(repeats: int) -> dict[str, Any]:
 
 
 async def context_figures(count: int, steps: int) -> dict[str, float]:
-    """Steps a second of so many contexts side by side, milliseconds a step, and megabytes."""
+    """Steps per second, milliseconds per step and megabytes for a number of concurrent contexts."""
     sessions = await asyncio.gather(*(open_shop() for _ in range(count)))
     taken: list[float] = []
 
@@ -257,12 +258,12 @@ def helpers() -> list[psutil.Process]:
 
 
 def megabytes() -> float:
-    """What they take together."""
+    """Memory of all together."""
     return over_helpers(lambda process: process.memory_full_info().pss / 2**20)
 
 
 def cpu_seconds() -> float:
-    """What they and this process have used."""
+    """CPU time of the processes and this one."""
     own = psutil.Process().cpu_times()
     return over_helpers(lambda process: sum(process.cpu_times()[:2])) + own.user + own.system
 
@@ -277,7 +278,7 @@ def over_helpers(ask: Callable[[psutil.Process], float]) -> float:
 
 
 def oracle_figures(steps: int) -> dict[str, Any]:
-    """MiniWoB's oracles, task after task, until so many steps are taken: every episode must end in success."""
+    """Run MiniWoB's oracles over tasks for `steps` steps: every episode must succeed."""
     failures: list[str] = []
     done = episodes = seed = 0
     with gym.make("AgentGym/MiniWoB-v0") as made:
@@ -324,7 +325,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def observe_table(figures: dict[str, dict[str, Any]]) -> Table:
-    """What telling a page takes."""
+    """The cost of rendering a page as text."""
     table = Table("elements", "told again, ms", "just loaded, ms", "target", title="Observation")
     for size, row in figures.items():
         target = OBSERVE_TARGETS.get(int(size))
@@ -361,7 +362,7 @@ def context_table(rows: list[dict[str, float]]) -> Table:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the script."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
     parser.add_argument("--repeats", type=int, default=20, help="how often a step is measured (default: 20)")

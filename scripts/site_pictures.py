@@ -55,7 +55,7 @@ async def take(folder: Path) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the script."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/sites")
     folder.mkdir(parents=True, exist_ok=True)
     loop.run(take(folder))

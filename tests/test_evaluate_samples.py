@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.evaluate import evaluate, wilson
-from agentgym_envs.evaluate.estimates import FEW, Column, bootstrap, estimates, share
-from agentgym_envs.evaluate.samples import pass_at_k, pass_hat_k
+from agentgym_envs.evaluate.estimates import FEW, TaskValues, bootstrap, estimates, share
+from agentgym_envs.evaluate.pass_at_k import pass_at_k, pass_hat_k
 from tests.trying import examples
 
 from .episodes import episode, several
@@ -33,8 +33,8 @@ def test_chances_are_means_over_all_ways_to_choose_k(episodes: list[bool], data:
 @given(st.lists(st.lists(st.sampled_from([0, 0.25, 1]), min_size=1, max_size=5), min_size=1, max_size=6))
 def test_metrics_of_k_are_means_over_tasks_of_means_over_choices(tasks: list[list[float]]) -> None:
     found = evaluate(e for number, task in enumerate(tasks) for e in several(f"t/{number}", *task)).overall
-    assert found.samples == max(map(len, tasks))
-    for k in range(1, found.samples + 1):
+    assert found.max_k == max(map(len, tasks))
+    for k in range(1, found.max_k + 1):
         enough = [list(itertools.combinations(task, k)) for task in tasks if len(task) >= k]
         assert found.fewer_than_k[k] == len(tasks) - len(enough)
         assert found.avg_at_k[k].mean == pytest.approx(fmean(fmean(map(fmean, choices)) for choices in enough))
@@ -62,7 +62,7 @@ def test_chances_of_all_that_were_played_are_rates_of_tasks() -> None:
 def test_tasks_with_fewer_than_k_are_left_out_and_counted() -> None:
     found = evaluate([*several("t/1", 0, 1), *several("t/2", 1)]).overall
     assert found.fewer_than_k == {1: 0, 2: 1}
-    assert (found.samples, found.common_k) == (2, 1)
+    assert (found.max_k, found.common_k) == (2, 1)
     assert (found.pass_at_k[2].mean, found.pass_hat_k[2].mean, found.avg_at_k[2].mean) == (1, 0, 0.5)
     spoiled = [episode("t/2", 0, seed=seed, stop="env_error") for seed in (1, 2)]
     assert evaluate([*several("t/1", 0, 1), *several("t/2", 1), *spoiled]).overall.fewer_than_k == {1: 0, 2: 1}
@@ -110,9 +110,9 @@ def test_the_bootstrap_has_the_width_of_the_normal_limit() -> None:
 
 def test_columns_of_other_lengths_do_not_disturb_each_other() -> None:
     one, two = [number % 3 / 3 for number in range(60)], [number % 5 / 5 for number in range(80)]
-    both = estimates({"one": Column(one, 60, "bounded"), "two": Column(two, 80, "count")})
-    assert both["one"] == estimates({"one": Column(one, 60, "bounded")})["one"]
-    assert both["two"] == estimates({"two": Column(two, 80, "count")})["two"]
+    both = estimates({"one": TaskValues(one, 60, "bounded"), "two": TaskValues(two, 80, "count")})
+    assert both["one"] == estimates({"one": TaskValues(one, 60, "bounded")})["one"]
+    assert both["two"] == estimates({"two": TaskValues(two, 80, "count")})["two"]
 
 
 def test_turns_of_few_tasks_by_students_t() -> None:
@@ -158,13 +158,13 @@ def test_a_reflecting_agents_earlier_tries_count_as_turns() -> None:
         return [{"info": {"invalid_action": "what?" if number < invalid else None}} for number in range(count)]
 
     tries = [{"turns": turns(4, 2)}, {"turns": turns(3, 0)}]
-    found = evaluate([episode("t/1", 1, turns=3, invalid=1, meta={"tries": tries})]).overall
+    found = evaluate([episode("t/1", 1, turns=3, invalid=1, meta={"attempts": tries})]).overall
     assert (found.turns, found.invalid_actions) == (10, 0.3)
 
 
 @pytest.mark.parametrize("tries", [3, "two", [1], [{"turns": 2}], {"turns": []}, None])
 def test_what_others_call_tries_is_none_of_ours(tries: object) -> None:
-    meta = {"tries": tries, "agent": "mine"}
+    meta = {"attempts": tries, "agent": "mine"}
     assert evaluate([episode("t/1", 1, turns=3, meta=meta)]) == evaluate([episode("t/1", 1, turns=3)])
 
 
@@ -181,7 +181,7 @@ def test_agentgym_rls_own_numbers() -> None:
 
 def test_nothing_usable_gives_no_number_of_k() -> None:
     found = evaluate([episode("t/1", 0, stop="env_error")]).overall
-    assert (found.samples, found.avg_at_k, found.pass_at_k, found.pass_hat_k, found.fewer_than_k) == (0, {}, {}, {}, {})
+    assert (found.max_k, found.avg_at_k, found.pass_at_k, found.pass_hat_k, found.fewer_than_k) == (0, {}, {}, {}, {})
     assert found.common_k == 0
     assert (found.tokens, found.turns_estimate, found.invalid_actions_estimate) == (None, None, None)
 
@@ -228,9 +228,9 @@ def test_intervals_hold_the_truth(tasks: int) -> None:
         solved = [rng.betavariate(0.6, 1.4) for _ in range(tasks)]
         plays = [sum(rng.random() < p for _ in range(4)) for p in solved]
         columns = {
-            "partial": Column([fmean(rng.random() < p for _ in range(8)) for p in solved], tasks, "bounded"),
-            "pass": Column([pass_at_k(4, c, 2) for c in plays], 4 * tasks, "bounded"),
-            "turns": Column([rng.gammavariate(4, 2.5) for _ in solved], tasks, "count"),
+            "partial": TaskValues([fmean(rng.random() < p for _ in range(8)) for p in solved], tasks, "bounded"),
+            "pass": TaskValues([pass_at_k(4, c, 2) for c in plays], 4 * tasks, "bounded"),
+            "turns": TaskValues([rng.gammavariate(4, 2.5) for _ in solved], tasks, "count"),
         }
         for name, found in estimates(columns).items():
             assert found

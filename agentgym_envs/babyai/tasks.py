@@ -58,7 +58,7 @@ class BabyTasks(TaskSet):
         following = (seeds[(number + step) % len(seeds)] for step in counting())
         return next(_solvable(level, following))
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """`count` tasks of as many different seeds, with every level used before one is used again."""

@@ -26,7 +26,7 @@ def team_prompts(instructions: str) -> dict[str, str]:
     return prompts
 
 
-def split(trajectory: Trajectory) -> dict[str, Trajectory]:
+def per_agent_trajectories(trajectory: Trajectory) -> dict[str, Trajectory]:
     """Each agent's view of an episode, from the joint record of it.
 
     A view has the turns in which the agent wrote something. The reward of such a turn is all that the agent got until

@@ -2,7 +2,7 @@
 
 The pieces of a task are the items under its goal. Holding a piece that is crafted is to know every recipe for it;
 holding a piece that is not is to be the only one that can take it. A cut is a set of pieces without which the goal
-cannot be crafted. Three things hold for every deal to two or more agents, and `make_deal` deals until they do:
+cannot be crafted. Three things hold for every deal to two or more agents, and `make_allocation` deals until they do:
 
 1. The agent that must craft the goal holds no recipe for it, so it has to be told, or to guess.
 2. What that agent can take does not suffice for the goal by any recipes, so it has to be given something.
@@ -32,7 +32,7 @@ class Holdings(NamedTuple):
     takes: tuple[int, ...]
 
 
-class Deal(NamedTuple):
+class Allocation(NamedTuple):
     """A hand for each agent, and the place of the agent that must craft the goal."""
 
     crafter: int
@@ -58,7 +58,7 @@ def can_make(book: RecipeBook, goal: int, recipes: Collection[int], bases: Colle
     return goal in have
 
 
-def is_cut(book: RecipeBook, goal: int, pieces: Collection[int]) -> bool:
+def is_blocking_set(book: RecipeBook, goal: int, pieces: Collection[int]) -> bool:
     """Whether the goal cannot be crafted without these pieces."""
     recipes = [n for n in book.needed(goal) if book.recipes[n].item not in pieces]
     return not can_make(book, goal, recipes, base_pieces(book, goal) - set(pieces))
@@ -73,7 +73,7 @@ def base_pieces(book: RecipeBook, goal: int) -> frozenset[int]:
 
 
 @lru_cache(maxsize=1024)
-def find_cuts(book: RecipeBook, goal: int) -> tuple[tuple[int, ...], ...]:
+def find_blocking_sets(book: RecipeBook, goal: int) -> tuple[tuple[int, ...], ...]:
     """Disjoint cuts of a goal, none with a piece too many: the goal's own recipes first, then as many as were found."""
     made = {book.recipes[number].item for number in book.needed(goal)}
     pieces = sorted((made | base_pieces(book, goal)) - {goal})
@@ -83,11 +83,11 @@ def find_cuts(book: RecipeBook, goal: int) -> tuple[tuple[int, ...], ...]:
 
 def max_agents(book: RecipeBook, goal: int) -> int:
     """How many agents a goal can be dealt to: each but the one that crafts it holds a cut."""
-    return len(find_cuts(book, goal)) + 1
+    return len(find_blocking_sets(book, goal)) + 1
 
 
 @lru_cache(maxsize=2048)
-def make_deal(book: RecipeBook, goal: int, agents: int, world: int) -> Deal:
+def make_allocation(book: RecipeBook, goal: int, agents: int, world: int) -> Allocation:
     """The deal of a task: the same for ever, another one in each world. Raises UsageError for too many agents.
 
     Shuffles come from the raw output of NumPy's PCG64, a stream that NumPy keeps for ever.
@@ -98,7 +98,7 @@ def make_deal(book: RecipeBook, goal: int, agents: int, world: int) -> Deal:
         )
     seed = (3, agents, book.goals.index(goal), world)
     crafter, *helpers = _shuffled(range(agents), *seed, 0)
-    own, *cuts = find_cuts(book, goal)
+    own, *cuts = find_blocking_sets(book, goal)
     chosen = [own, *_shuffled(cuts, *seed, 1)[: agents - 2]]
     held: list[set[int]] = [set() for _ in range(agents)]
     for helper, cut in zip(helpers, chosen, strict=True):
@@ -109,10 +109,10 @@ def make_deal(book: RecipeBook, goal: int, agents: int, world: int) -> Deal:
         fewest = sorted(range(agents), key=lambda place: len(held[place]))
         place = next(p for p in fewest if p != crafter or not _suffices(book, goal, {*held[p], piece}))
         held[place].add(piece)
-    return Deal(crafter, tuple(_hand(book, goal, pieces) for pieces in held))
+    return Allocation(crafter, tuple(_hand(book, goal, pieces) for pieces in held))
 
 
-def add_distractors(book: RecipeBook, deal: Deal, shown: Sequence[int]) -> Deal:
+def add_distractors(book: RecipeBook, deal: Allocation, shown: Sequence[int]) -> Allocation:
     """The deal with every recipe of `shown` in a hand, in that order, and every base item that those recipes use.
 
     What no hand held goes to the shortest. It cannot help: what makes an item under the goal was dealt already.
@@ -128,7 +128,7 @@ def add_distractors(book: RecipeBook, deal: Deal, shown: Sequence[int]) -> Deal:
                     taken.add(ref)
                     min(takes, key=len).append(ref)
     hands = zip(recipes, takes, strict=True)
-    return Deal(
+    return Allocation(
         deal.crafter, tuple(Holdings(tuple(n for n in shown if n in known), tuple(sorted(t))) for known, t in hands)
     )
 
@@ -149,11 +149,11 @@ def _hand(book: RecipeBook, goal: int, pieces: set[int]) -> Holdings:
 def _split(book: RecipeBook, goal: int, pieces: list[int]) -> list[tuple[int, ...]]:
     """Disjoint cuts out of the pieces: as long as what is left is a cut, take away what it can spare."""
     cuts = []
-    while pieces and is_cut(book, goal, pieces):
+    while pieces and is_blocking_set(book, goal, pieces):
         cut = list(pieces)
         for piece in pieces:
             smaller = [other for other in cut if other != piece]
-            if is_cut(book, goal, smaller):
+            if is_blocking_set(book, goal, smaller):
                 cut = smaller
         cuts.append(tuple(cut))
         pieces = [piece for piece in pieces if piece not in cut]

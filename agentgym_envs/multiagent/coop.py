@@ -12,12 +12,12 @@ from agentgym_envs.core import MAX_OBSERVATION_CHARS
 from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError, missing_extra
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.multiagent.allocation import add_distractors
-from agentgym_envs.multiagent.credit import Credit
+from agentgym_envs.multiagent.individual_reward import IndividualReward
 from agentgym_envs.multiagent.joint_format import write_texts
 from agentgym_envs.multiagent.options import known_options
 from agentgym_envs.multiagent.planner import Team, plan_rounds
-from agentgym_envs.multiagent.tasks import MAX_AGENTS, deal_of
-from agentgym_envs.multiagent.team_member import Gift, Message, Reply, TeamMember, check_agents
+from agentgym_envs.multiagent.tasks import MAX_AGENTS, allocation_of
+from agentgym_envs.multiagent.team_member import ActionOutcome, Gift, TeamMember, TeamMessage, check_agents
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet
 from agentgym_envs.textcraft.names import Worlds
@@ -171,7 +171,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         self._limit = _checked_limit(max_rounds)
         self._said: set[tuple[int, str]] = set()
         self._observations: dict[str, str] = {}
-        self._credit: Credit | None = None
+        self._credit: IndividualReward | None = None
 
     @property
     def tasks(self) -> TaskSet:
@@ -228,7 +228,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         self._said, self._limit = set(), limit
         self._observations = self._deal_out() if others else {first.agent: observation}
         self.agents = list(self.possible_agents)
-        self._credit = Credit(first.book, first.goal) if self.individual else None
+        self._credit = IndividualReward(first.book, first.goal) if self.individual else None
         limits = {} if limit is None else {"max_turns": limit}
         return dict(self._observations), {seat.agent: {**seat.begun(), **limits} for seat in self._seats}
 
@@ -269,7 +269,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         if not self.agents:
             raise NoOracle("no episode runs, so there is nothing to solve; call reset() first")
         stock = [seat.stock for seat in self._seats]
-        deal = deal_of(first.book, first.task) if first.task else None
+        deal = allocation_of(first.book, first.task) if first.task else None
         assert deal is not None
         team = Team(first.book, first.goal, deal, first.names, self.possible_agents, stock, self._said)
         return iter(plan_rounds(team))
@@ -337,7 +337,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         """Give every agent its cards for the episode that the first seat has begun; returns what each sees."""
         first = self._seats[0]
         assert first.task is not None
-        deal = add_distractors(first.book, deal_of(first.book, first.task), first.shown)
+        deal = add_distractors(first.book, allocation_of(first.book, first.task), first.shown)
         crafter = self.possible_agents[deal.crafter]
         return {
             seat.agent: seat.join(self._seats, hand, crafter, self._said)
@@ -355,8 +355,8 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         if wrong := {agent: action for agent, action in actions.items() if not isinstance(action, str)}:
             raise UsageError(f"an action is a string, got {wrong!r:.120}")
 
-    def _deliver(self, sent: Sequence[Gift | Message]) -> None:
-        messages = [each for each in sent if isinstance(each, Message)]
+    def _deliver(self, sent: Sequence[Gift | TeamMessage]) -> None:
+        messages = [each for each in sent if isinstance(each, TeamMessage)]
         # All is said at the same time, so nobody passes on what it is only being told.
         told = [self._by_agent[each.sender].told_in(each.text) for each in messages]
         for each in sent:
@@ -367,11 +367,11 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
             if seat.known is not None:
                 seat.known.update(*told)
 
-    def _reached(self, seat: TeamMember, reply: Reply) -> bool:
+    def _reached(self, seat: TeamMember, reply: ActionOutcome) -> bool:
         """Whether that agent has reached the goal, which another may craft without doing so."""
         return reply.transition.terminated and seat.agent == seat.crafter
 
-    def _rewards(self, replies: Sequence[Reply], ender: TeamMember | None) -> list[float]:
+    def _rewards(self, replies: Sequence[ActionOutcome], ender: TeamMember | None) -> list[float]:
         team = float(ender is not None)
         if self._credit is None:
             return [team] * len(replies)

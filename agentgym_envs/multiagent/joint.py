@@ -25,7 +25,7 @@ ended for all of them. An action is a JSON object with what each of these agents
 an agent whose budget of tokens is used up, which then passes."""
 
 
-class Standing(NamedTuple):
+class RoundResult(NamedTuple):
     """How a team stands after a reset or a round.
 
     `observations` are those of the agents that act next, in order, and when the episode has ended those of all.
@@ -66,7 +66,7 @@ class JointEnv(TextEnv):
 
     def __init__(self, **options: Any) -> None:
         """`tasks` must be set before; `options` are those of `TextEnv`."""
-        self._standing = Standing({}, {}, "")
+        self._standing = RoundResult({}, {}, "")
         self._before: Mapping[str, str] = {}
         self._complaint: str | None = None
         self._mute = False
@@ -101,11 +101,11 @@ class JointEnv(TextEnv):
         return write_command({agent: self._random_text(agent, rng) for agent in self.acting or self.agents})
 
     @abstractmethod
-    def _start_game(self, task: Task) -> Standing:
+    def _start_game(self, task: Task) -> RoundResult:
         """Begin the task with the seed of the episode."""
 
     @abstractmethod
-    def _play_round(self, actions: Mapping[str, str | None]) -> Standing:
+    def _play_round(self, actions: Mapping[str, str | None]) -> RoundResult:
         """Play what the agents that act next write. None is only given for those that may pass."""
 
     @abstractmethod
@@ -150,7 +150,7 @@ class JointEnv(TextEnv):
             info["stop_reason"] = self._stop.value
         return observation, reward, terminated, truncated, info
 
-    def _stand(self, standing: Standing) -> str:
+    def _stand(self, standing: RoundResult) -> str:
         """Note how the team stands; returns the joint observation. Raises EnvError if the machine failed."""
         failed = next((info for info in standing.infos.values() if info["stop_reason"] == StopReason.ENV_ERROR), None)
         if failed is not None:
@@ -187,7 +187,7 @@ def check_agent(agent: str, agents: Sequence[str]) -> None:
         raise UsageError(f"there is no agent {agent!r:.80}; the agents are {', '.join(agents)}")
 
 
-def _cut(standing: Standing) -> Standing:
+def _cut(standing: RoundResult) -> RoundResult:
     """The same, with the episode over and nothing gained."""
     infos = {a: {**info, "stop_reason": StopReason.TOKEN_LIMIT.value} for a, info in standing.infos.items()}
     return standing._replace(infos=infos, rewards=dict.fromkeys(infos, 0.0))

@@ -11,7 +11,7 @@ from agentgym_envs.core import TRANSPORT_OPTIONS, TextEnv, text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.hosting.session_host import make_env
-from agentgym_envs.multiagent.joint import JointEnv, Standing, check_agent
+from agentgym_envs.multiagent.joint import JointEnv, RoundResult, check_agent
 from agentgym_envs.multiagent.tasks import check_groups
 from agentgym_envs.registration import env_class
 from agentgym_envs.task import Task
@@ -98,16 +98,16 @@ class TextCraftCoopEnv(JointEnv):
         """See `JointEnv.instructions_for`."""
         return self._game.instructions_for(agent)
 
-    def _start_game(self, task: Task) -> Standing:
+    def _start_game(self, task: Task) -> RoundResult:
         observations, infos = self._game.reset(seed=self.episode_seed, options={"task": task.id})
-        return Standing(observations, infos, _keys(infos))
+        return RoundResult(observations, infos, _keys(infos))
 
-    def _play_round(self, actions: Mapping[str, str | None]) -> Standing:
+    def _play_round(self, actions: Mapping[str, str | None]) -> RoundResult:
         passing = self.agent_grammar.format("pass")
         texts = {agent: passing if text is None else text for agent, text in actions.items()}
         observations, rewards, terminations, truncations, infos = self._game.step(texts)
         over, cut = any(terminations.values()), any(truncations.values())
-        return Standing(observations, infos, _keys(infos), rewards, over, cut)
+        return RoundResult(observations, infos, _keys(infos), rewards, over, cut)
 
     def _may_pass(self, agent: str) -> bool:
         return len(self.agents) > 1
@@ -194,11 +194,11 @@ class PlannerActorEnv(JointEnv):
         check_agent(agent, self.agents)
         return self._game.instructions_for(agent)
 
-    def _start_game(self, task: Task) -> Standing:
+    def _start_game(self, task: Task) -> RoundResult:
         self._game.reset(seed=self.episode_seed, options={"task": task.id})
         return self._standing_now()._replace(rewards={})
 
-    def _play_round(self, actions: Mapping[str, str | None]) -> Standing:
+    def _play_round(self, actions: Mapping[str, str | None]) -> RoundResult:
         [(agent, text)] = actions.items()
         self._game.step(text or "")
         now = self._standing_now()
@@ -206,13 +206,13 @@ class PlannerActorEnv(JointEnv):
             return now._replace(infos={a: {**info, "invalid_action": None} for a, info in now.infos.items()})
         return now
 
-    def _standing_now(self) -> Standing:
+    def _standing_now(self) -> RoundResult:
         game, planner = self._game, self.agents[0]
         over, cut = game.terminations[planner], game.truncations[planner]
         acting = self.agents if over or cut else (game.agent_selection,)
         observations = {agent: game.observe(agent) for agent in acting}
         infos = {agent: dict(game.infos[agent]) for agent in self.agents}
-        return Standing(observations, infos, f"{_keys(infos)} {' '.join(acting)}", dict(game.rewards), over, cut)
+        return RoundResult(observations, infos, f"{_keys(infos)} {' '.join(acting)}", dict(game.rewards), over, cut)
 
     def _may_pass(self, agent: str) -> bool:
         return agent == self.agents[0]

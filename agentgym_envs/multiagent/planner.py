@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agentgym_envs.multiagent.allocation import Deal
+from agentgym_envs.multiagent.allocation import Allocation
 from agentgym_envs.multiagent.messages import clean
 from agentgym_envs.textcraft.names import Names, real_names
 from agentgym_envs.textcraft.oracle import commands, make_plan
@@ -26,14 +26,14 @@ class Team(NamedTuple):
 
     book: RecipeBook
     goal: int
-    deal: Deal
+    deal: Allocation
     names: Names
     agents: Sequence[str]
     stock: Sequence[Mapping[int, int]]
     said: AbstractSet[tuple[int, str]]
 
     @classmethod
-    def beginning(cls, book: RecipeBook, goal: int, deal: Deal) -> Team:
+    def beginning(cls, book: RecipeBook, goal: int, deal: Allocation) -> Team:
         """Nothing carried, nothing said, real names."""
         agents = [f"crafter_{place}" for place in range(len(deal.hands))]
         return cls(book, goal, deal, real_names(book), agents, [{} for _ in agents], frozenset())

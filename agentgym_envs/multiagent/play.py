@@ -8,12 +8,11 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any, TypeVar
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EnvError, UsageError
-from agentgym_envs.multiagent.agent_trajectories import split, team_prompts
+from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories, team_prompts
 from agentgym_envs.multiagent.joint_format import read_texts, write_action
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Policy, Sampling, TokenTrajectory
 from agentgym_envs.rollout.engines import BatchEngine, Engine
@@ -32,7 +31,7 @@ class TeamEpisode:
     """An episode of a team: the joint record, and for each agent, in order, its own view with its tokens."""
 
     trajectory: Trajectory
-    streams: Mapping[str, TokenTrajectory]
+    per_agent: Mapping[str, TokenTrajectory]
 
 
 async def play_team(
@@ -120,7 +119,7 @@ async def _play(
     members = {agent: TokenPlayer(prompts[agent], chosen[agent], codec, limits, sampling) for agent in prompts}
     team = _Team(members, _Presence(crowd, chosen))
     trajectory = await run_episode(runner, team.act, spec, limits)
-    return TeamEpisode(trajectory, team.streams(trajectory))
+    return TeamEpisode(trajectory, team.per_agent(trajectory))
 
 
 class _Team:
@@ -139,9 +138,9 @@ class _Team:
         self._out |= {agent for agent, answer in answers.items() if answer is None}
         return None if len(self._out) == len(self._members) else _joint(seen, answers)
 
-    def streams(self, trajectory: Trajectory) -> dict[str, TokenTrajectory]:
+    def per_agent(self, trajectory: Trajectory) -> dict[str, TokenTrajectory]:
         """Each agent's view with its tokens, the reward of a turn on the last token of its answer."""
-        views = split(trajectory)
+        views = per_agent_trajectories(trajectory)
         return {agent: _rewarded(player.finish(views[agent])) for agent, player in self._members.items()}
 
 
@@ -277,7 +276,7 @@ def _joint(seen: Iterable[str], answers: Mapping[str, Answer | None]) -> Answer:
     """The joint action, null for those that have no tokens left, with the notes of each answer and of all."""
     given = {agent: answer for agent in seen if (answer := answers.get(agent)) is not None}
     action = write_action({agent: given[agent].text if agent in given else None for agent in seen})
-    notes = {agent: dict(answer.notes) for agent, answer in given.items()}
+    notes = {agent: dict(answer.info) for agent, answer in given.items()}
     if not all(notes.values()):  # a policy that notes nothing
         return Answer(action, {"answers": notes})
     counts = [note.get("tokens") for note in notes.values()]
@@ -288,10 +287,9 @@ def _joint(seen: Iterable[str], answers: Mapping[str, Answer | None]) -> Answer:
 
 def _rewarded(stream: TokenTrajectory) -> TokenTrajectory:
     """The stream with the rewards of its turns on the last tokens of its answers."""
-    mask, view = stream.assistant_mask, stream.trajectory
-    ends = [place for place, (own, after) in enumerate(pairwise([*mask, 0])) if own and not after]
-    rewards = [0.0] * len(mask)
-    for end, turn in zip(ends, view.turns, strict=True):
-        rewards[end] = turn.reward
+    view = stream.trajectory
+    rewards = [0.0] * len(stream.ids)
+    for (_, end), turn in zip(stream.turn_spans, view.turns, strict=True):
+        rewards[end - 1] = turn.reward
     unknown = not view.final_observation  # what the agent would have read next
     return replace(stream, rewards=rewards, bootstrap_ids=[] if unknown else stream.bootstrap_ids)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_envs.errors import UnknownTask, UsageError
-from agentgym_envs.multiagent.allocation import Deal, make_deal, max_agents
+from agentgym_envs.multiagent.allocation import Allocation, make_allocation, max_agents
 from agentgym_envs.multiagent.planner import Team, plan_rounds
 from agentgym_envs.task import SPLITS, Task, TaskSet, TaskTable, canonical_hash, plain_number
 from agentgym_envs.textcraft.names import Worlds, make_names
@@ -90,7 +90,7 @@ class TeamWorlds(FictionalTasks):
         """SHA-256 of what `FictionalTasks` takes and of the cards of some tasks in a world of each split."""
         places = range(0, len(self.base), _SAMPLE)
         tasks = [self._task(split * WORLDS_PER_SPLIT, place) for split in range(len(SPLITS)) for place in places]
-        return canonical_hash([super().digest, [deal_of(self.book, task) for task in tasks]])
+        return canonical_hash([super().digest, [allocation_of(self.book, task) for task in tasks]])
 
     def _task(self, world: int, goal: int) -> Task:
         """`goal` is a place among the team's goals."""
@@ -116,13 +116,13 @@ def team_tasks(book: RecipeBook, worlds: Worlds, agents: int) -> CraftTasks:
     return TeamWorlds(goals, worlds)
 
 
-def deal_of(book: RecipeBook, task: Task) -> Deal:
+def allocation_of(book: RecipeBook, task: Task) -> Allocation:
     """The cards of a team's task."""
     goal = book.goals[int(task.id.rpartition("/")[2])]
-    return make_deal(book, goal, task.data["agents"], task.data.get("world", 0))
+    return make_allocation(book, goal, task.data["agents"], task.data.get("world", 0))
 
 
-def hash_deal(deal: Deal) -> str:
+def hash_allocation(deal: Allocation) -> str:
     """A short hash of who holds what."""
     return canonical_hash(deal)[:16]
 
@@ -145,14 +145,14 @@ def derive_tasks(book: RecipeBook, agents: int) -> Iterator[Task]:
         goal = book.goals[number]
         if max_agents(book, goal) < agents:
             continue
-        deal = make_deal(book, goal, agents, 0)
+        deal = make_allocation(book, goal, agents, 0)
         rounds = plan_rounds(Team.beginning(book, goal, deal))
         yield Task(
             f"{goal_tasks(book).name}-coop/{agents}/{number}",
             task.split,
             f"agents-{agents}/{task.group}",
             task.goal,
-            {**task.data, "agents": agents, "plan_rounds": len(rounds), "deal": hash_deal(deal)},
+            {**task.data, "agents": agents, "plan_rounds": len(rounds), "deal": hash_allocation(deal)},
         )
 
 

@@ -54,20 +54,20 @@ class Gift(NamedTuple):
     amount: int
 
 
-class Message(NamedTuple):
+class TeamMessage(NamedTuple):
     """A text, clean, on the way from one agent to all the others."""
 
     sender: str
     text: str
 
 
-class Reply(NamedTuple):
+class ActionOutcome(NamedTuple):
     """What one agent's action did to it alone: `made` is the item that it brought into being."""
 
     transition: Transition
     invalid: str | None
     made: int | None = None
-    sent: Gift | Message | None = None
+    sent: Gift | TeamMessage | None = None
 
 
 class TeamMember(TextCraftEnv):
@@ -149,7 +149,7 @@ class TeamMember(TextCraftEnv):
         self._observation = self._first_sight()
         return self._observation
 
-    def take_part(self, action: str) -> Reply:
+    def take_part(self, action: str) -> ActionOutcome:
         """Carry out this agent's action of a round. What it sends is gone from here and has not arrived yet."""
         self._take(action)
         self._made = None
@@ -157,10 +157,10 @@ class TeamMember(TextCraftEnv):
             command = self._command(action)
             said = read(command) if self.mates else None
             if said is None:
-                return Reply(self._act(command), None, self._made)
+                return ActionOutcome(self._act(command), None, self._made)
             return self._tell(said)
         except InvalidAction as error:
-            return Reply(Transition(str(error)), str(error))
+            return ActionOutcome(Transition(str(error)), str(error))
 
     def receive(self, gift: Gift) -> None:
         """A gift has arrived."""
@@ -180,7 +180,12 @@ class TeamMember(TextCraftEnv):
         return self._info({**tree, **self._mail(()), **own})
 
     def finish(
-        self, reply: Reply, sent: Sequence[Gift | Message], reward: float, ender: TeamMember | None, cut: bool
+        self,
+        reply: ActionOutcome,
+        sent: Sequence[Gift | TeamMessage],
+        reward: float,
+        ender: TeamMember | None,
+        cut: bool,
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """The end of a round in which all that was `sent` arrived; `ender` is who has reached the goal, if anybody.
 
@@ -210,36 +215,38 @@ class TeamMember(TextCraftEnv):
             return f"get {rng.randint(1, 4)} {say(rng.choice(self.hand.takes))}"
         return "pass"
 
-    def _gets(self, sent: Gift | Message) -> bool:
+    def _gets(self, sent: Gift | TeamMessage) -> bool:
         return sent.receiver == self.agent if isinstance(sent, Gift) else sent.sender != self.agent
 
-    def _line_of(self, sent: Gift | Message) -> str:
+    def _line_of(self, sent: Gift | TeamMessage) -> str:
         """How what another sent is told to this agent."""
-        if isinstance(sent, Message):
+        if isinstance(sent, TeamMessage):
             return quote(sent.sender, sent.text)
         return f"{sent.giver} gives you {sent.amount} {self._names.say(sent.ref)}."
 
-    def _tell(self, said: Give | Say | Pass) -> Reply:
+    def _tell(self, said: Give | Say | Pass) -> ActionOutcome:
         if isinstance(said, Give):
             return self._give(said)
         if isinstance(said, Pass):
-            return Reply(Transition("You pass."), None)
+            return ActionOutcome(Transition("You pass."), None)
         answer = f"You said the first {MAX_MESSAGE_CHARS} characters of it." if said.cut else "You said it."
-        return Reply(Transition(answer), None, sent=Message(self.agent, said.text))
+        return ActionOutcome(Transition(answer), None, sent=TeamMessage(self.agent, said.text))
 
-    def _give(self, said: Give) -> Reply:
+    def _give(self, said: Give) -> ActionOutcome:
         receiver = next((mate for mate in self.mates if _key(mate) == _key(said.receiver)), None)
         if receiver is None:
-            return Reply(Transition(f"Could not find {echo(said.receiver)} to give to"), None)
+            return ActionOutcome(Transition(f"Could not find {echo(said.receiver)} to give to"), None)
         given = self._take_stock({said.item: said.amount})
         if given is None:
-            return Reply(Transition(f"Could not find enough items to give {said.amount} {echo(said.item)}"), None)
+            return ActionOutcome(
+                Transition(f"Could not find enough items to give {said.amount} {echo(said.item)}"), None
+            )
         [(ref, amount)] = given.items()
         self._inventory[ref] -= amount
         if not self._inventory[ref]:
             del self._inventory[ref]
         answer = f"Gave {amount} {self._names.say(ref)} to {receiver}"
-        return Reply(Transition(answer), None, sent=Gift(self.agent, receiver, ref, amount))
+        return ActionOutcome(Transition(answer), None, sent=Gift(self.agent, receiver, ref, amount))
 
     def _get(self, action: Get) -> Transition:
         ref = self._names.find(action.item)
@@ -282,9 +289,9 @@ class TeamMember(TextCraftEnv):
             f"Goal: {self.crafter} must craft {say(self._goal)}."
         )
 
-    def _mail(self, arrived: Sequence[Gift | Message]) -> dict[str, Any]:
+    def _mail(self, arrived: Sequence[Gift | TeamMessage]) -> dict[str, Any]:
         """What arrived, as info."""
-        messages = [{"from": sent.sender, "text": sent.text} for sent in arrived if isinstance(sent, Message)]
+        messages = [{"from": sent.sender, "text": sent.text} for sent in arrived if isinstance(sent, TeamMessage)]
         gifts = [
             {"from": sent.giver, "item": self._names.say(sent.ref), "amount": sent.amount}
             for sent in arrived

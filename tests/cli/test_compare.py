@@ -197,8 +197,8 @@ def test_what_an_agent_sets_is_told_with_it_and_once(run: Run) -> None:
 
 
 def test_an_agent_that_tries_again_is_told(run: Run) -> None:
-    once = record("once.jsonl", [episode("t/1", 1, meta={"agent": {"name": "act", "tries": 1}})])
-    meta = {"agent": {"name": "reflect", "tries": 3}, "tries": [{}, {}]}
+    once = record("once.jsonl", [episode("t/1", 1, meta={"agent": {"name": "act", "attempts": 1}})])
+    meta = {"agent": {"name": "reflect", "attempts": 3}, "attempts": [{}, {}]}
     again = record("again.jsonl", [episode("t/1", 1, meta=meta)])
     assert "again.jsonl played an episode up to 3 times, told each time" in run("compare", once, again).err
     assert "again.jsonl played an episode up to 3 times, told each time" in run("compare", again, once).err

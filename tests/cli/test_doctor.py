@@ -66,13 +66,13 @@ def test_a_core_that_is_not_fine_is_code_1(run: Run, monkeypatch: pytest.MonkeyP
 
 
 def test_deep_plays_an_episode(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = doctor_scenarios.play(doctor_scenarios.standing(REGISTRATIONS[0], {}))
+    found = doctor_scenarios.play(doctor_scenarios.check_environment(REGISTRATIONS[0], {}))
     assert found.ready
     assert found.played is not None
     assert found.played["success"] is True
     assert found.played["turns"] > 0
     monkeypatch.setattr("agentgym_envs.textcraft.env.TextCraftEnv._plan", lambda env: [])
-    assert not doctor_scenarios.play(doctor_scenarios.standing(REGISTRATIONS[0], {})).ready
+    assert not doctor_scenarios.play(doctor_scenarios.check_environment(REGISTRATIONS[0], {})).ready
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_deep_tells_why_an_episode_failed(fault: Exception, told: str, monkeypat
         raise fault
 
     monkeypatch.setattr("agentgym_envs.textcraft.env.TextCraftEnv._act", fail)
-    played = doctor_scenarios.play(doctor_scenarios.standing(REGISTRATIONS[0], {})).played
+    played = doctor_scenarios.play(doctor_scenarios.check_environment(REGISTRATIONS[0], {})).played
     assert played is not None
     assert (played["success"], played["error"]) == (False, told)
 
@@ -143,14 +143,14 @@ def test_the_extra_of_an_environment_is_its_folder() -> None:
 def test_a_port_that_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = taken.getsockname()[1]
-        assert not doctor_machine.port(number).there
-    assert doctor_machine.port(number).there
+        assert not doctor_machine.port(number).installed
+    assert doctor_machine.port(number).installed
 
 
 def test_a_chromium_that_is_named_and_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHROMIUM_PATH", "/nowhere/chromium")
     part = doctor_machine.chromium()
-    assert not part.there
+    assert not part.installed
     assert "/nowhere/chromium" in part.found
     assert part.get == "unset CHROMIUM_PATH"
 
@@ -165,5 +165,5 @@ def test_a_java_is_told_by_its_release(java_home: str, tmp_path: Path, monkeypat
     (tmp_path / "release").write_text(f'JAVA_VERSION="{version}"\n')
     monkeypatch.setattr("agentgym_envs.sciworld.java.javas", lambda: iter([str(program)]))
     part = doctor_machine.java()
-    assert part.there is (java_home == "new")
+    assert part.installed is (java_home == "new")
     assert version in part.found

@@ -82,7 +82,7 @@ def test_an_agent_that_reflects_learns_from_its_first_try(run: Run, toy: str, se
     assert run(*words, "reflect", "--tries", 2, "--out", "out", "--json").code == 0
     overall = result()["metrics"]["overall"]
     assert overall["success"]["mean"] == 1
-    assert {len(t.meta["tries"]) for t in records()} == {1}
+    assert {len(t.meta["attempts"]) for t in records()} == {1}
     assert overall["turns"] == pytest.approx((2 + 3 + 9) / 3 + 1)  # the first tries' turns count
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from agentgym_envs.cli import plugins
-from agentgym_envs.multiagent.agent_trajectories import split
+from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.rollout.token_file import TokenFile
 from agentgym_envs.trajectory import Trajectory, line_mark, read_trajectories
 from tests.multiagent.crews import CODEC, Listener, name_in
@@ -29,7 +29,7 @@ def test_the_oracle_solves_each_group(run: Run) -> None:
     metrics = run(*words, "--json").json["metrics"]
     assert metrics["overall"]["success"]["mean"] == 1
     assert {row["group"] for row in metrics["groups"]} <= {f"agents-3/depth-{depth}" for depth in (1, 2, 3, 4)}
-    assert all(len(split(record)) == 3 for record in records())
+    assert all(len(per_agent_trajectories(record)) == 3 for record in records())
     assert "agents-3" in run("report", "out").out
 
 
@@ -68,7 +68,7 @@ def test_a_model_in_this_process_plays_every_agent(
     tokens = TokenFile(path)
     for line in path.read_bytes().splitlines():
         segments = tokens.read(line_mark(line)) or []
-        views = split(Trajectory.from_json(line.decode()))
+        views = per_agent_trajectories(Trajectory.from_json(line.decode()))
         assert len(segments) == 2
         for segment, view in zip(segments, views.values(), strict=True):
             written = "".join(piece for piece, own in zip(segment.pieces, segment.mask, strict=True) if own)

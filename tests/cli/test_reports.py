@@ -16,10 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from agentgym_envs.cli.reports import make_report, plots, print_report, print_suite, to_csv, to_html, to_markdown
-from agentgym_envs.cli.reports.contents import Report
+from agentgym_envs.cli.reports import (
+    make_report,
+    plots,
+    print_agentgym_rl_table,
+    print_report,
+    to_csv,
+    to_html,
+    to_markdown,
+)
+from agentgym_envs.cli.reports.contents import EvalReport
 from agentgym_envs.cli.reports.markup import el, visible
-from agentgym_envs.evaluate import SUITE, evaluate
+from agentgym_envs.evaluate import AGENTGYM_RL_TABLE, evaluate
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
 
@@ -148,7 +156,7 @@ def test_the_page_can_be_read_without_seeing_it() -> None:
     assert [a["lang"] for tag, a in page.tags if tag == "html"] == ["en"]
 
 
-def hostile() -> Report:
+def hostile() -> EvalReport:
     spoiled = episode(task="b", stop="env_error", goal=HOSTILE)
     found = [episode(f"Toy/{HOSTILE}", HOSTILE, HOSTILE, 0.0, goal=HOSTILE), episode(), spoiled]
     return make_report(found, result={"settings": {"policy": HOSTILE, "split": HOSTILE}})
@@ -192,7 +200,7 @@ def test_the_values_of_the_csv_are_those_of_the_json() -> None:
 
 
 def test_markdown_tables_are_whole() -> None:
-    lines = to_markdown(make_report(many(), suite=True)).splitlines()
+    lines = to_markdown(make_report(many(), agentgym_rl=True)).splitlines()
     blocks: list[list[str]] = [[]]
     for line in lines:
         if line.startswith("|"):
@@ -215,7 +223,7 @@ def test_the_tables_fit_a_terminal(width: int) -> None:
     found = [
         episode("Toy/A-v0", f"t{i}", "a-group-of-a-very-long-name", i % 3 / 2, seed=s) for i in range(9) for s in (0, 1)
     ]
-    report = make_report([*many(), *found], suite=True)
+    report = make_report([*many(), *found], agentgym_rl=True)
     shown = lines(print_report, report)
     assert max(map(len, shown)) <= width
     assert not [line for line in shown if "…" in line]  # no number is cut
@@ -226,12 +234,12 @@ def test_the_tables_fit_a_terminal(width: int) -> None:
     alone = lines(print_report, make_report(found[:1] * 5))
     assert alone[1].split()[-1] == "invalid"
     assert max(map(len, alone)) <= width
-    assert report.suite is not None
-    suite = lines(print_suite, report.suite)
+    assert report.agentgym_rl_table is not None
+    suite = lines(print_agentgym_rl_table, report.agentgym_rl_table)
     assert max(map(len, suite)) <= width
     assert not [line for line in suite if "…" in line]
     names = {line.strip().partition("  ")[0].rstrip("†") for line in suite}
-    assert names >= {row.name for scenario in SUITE for row in scenario.rows}
+    assert names >= {row.name for scenario in AGENTGYM_RL_TABLE for row in scenario.rows}
     [above] = [line for line in suite if line.strip() == "reported by the paper"]
     assert suite.index(above) == 1
     assert len(above) <= max(map(len, suite))
@@ -263,15 +271,18 @@ def test_names_that_two_environments_would_share_stay_whole() -> None:
 def test_the_table_of_27_tasks_comes_with_several_scenarios_or_when_asked_for() -> None:
     textcraft = [episode("AgentGym/TextCraft-v0", "t/1", "depth-1")]
     babyai = [episode("AgentGym/BabyAI-v0", "b/1", "GoTo")]
-    assert make_report(textcraft).suite is None
-    assert make_report(textcraft, suite=True).suite is not None
-    assert make_report(many()).suite is None
+    assert make_report(textcraft).agentgym_rl_table is None
+    assert make_report(textcraft, agentgym_rl=True).agentgym_rl_table is not None
+    assert make_report(many()).agentgym_rl_table is None
     both = make_report([*textcraft, *babyai])
-    assert both.suite is not None
+    assert both.agentgym_rl_table is not None
     page = Page(to_html(both))
     assert "reported in the paper" in page.text
     assert "ScalingInter-7B" in to_markdown(both)
-    assert sum(row[0].rstrip("†") in {r.name for s in SUITE for r in s.rows} for row in page.cells if row) >= 27
+    assert (
+        sum(row[0].rstrip("†") in {r.name for s in AGENTGYM_RL_TABLE for r in s.rows} for row in page.cells if row)
+        >= 27
+    )
 
 
 def test_episodes_without_a_result_make_a_report_all_the_same() -> None:
@@ -297,7 +308,7 @@ SHARES = st.floats(0, 1)
 
 @given(st.lists(st.tuples(st.text(max_size=40), SHARES, SHARES, SHARES), min_size=1, max_size=40))
 def test_intervals_stay_in_their_picture(rows: list[tuple[str, float, float, float]]) -> None:
-    ordered = [plots.Row(label, sorted(values)[1], min(values), max(values)) for label, *values in rows]
+    ordered = [plots.IntervalRow(label, sorted(values)[1], min(values), max(values)) for label, *values in rows]
     assert_inside(plots.intervals("x", "title", ordered))
 
 
@@ -315,19 +326,19 @@ def test_curves_stay_in_their_picture(first: int, moves: list[tuple[int, float]]
     for move, share in moves:
         x += move
         points.append(plots.Point(x, share, share, share))
-    lines = [plots.Line("a", points), plots.Line("b", points[:1])]
+    lines = [plots.Curve("a", points), plots.Curve("b", points[:1])]
     assert_inside(plots.curves("x", "t", "turns", lines, steps=steps))
 
 
 def test_bands_are_drawn_of_few_lines() -> None:
     for count, bands in ((1, 1), (2, 2), (3, 0)):
-        drawn = plots.curves("x", "t", "turns", [plots.Line("a", [plots.Point(1, 0.5, 0, 1)])] * count, steps=True)
+        drawn = plots.curves("x", "t", "turns", [plots.Curve("a", [plots.Point(1, 0.5, 0, 1)])] * count, steps=True)
         assert drawn.count("<polygon") == bands
 
 
 def test_the_page_says_that_its_turns_are_of_the_last_try() -> None:
     once = episode()
-    again = replace(once, meta={"policy": "bot", "agent": {"name": "reflect", "tries": 2}, "tries": [{}]})
+    again = replace(once, meta={"policy": "bot", "agent": {"name": "reflect", "attempts": 2}, "attempts": [{}]})
     assert "(of its last try)" not in to_html(make_report([once] * 2))
     assert to_html(make_report([once, again])).count("(of its last try)") == 2
 

@@ -39,7 +39,7 @@ def test_the_page_is_readable_asks_for_nothing_and_is_no_wider_than_the_screen(
 ) -> None:
     played = [*many(), episode("AgentGym/TextCraft-v0", HOSTILE, HOSTILE, 0.0, goal=HOSTILE)]
     path = tmp_path / "report.html"
-    path.write_text(to_html(make_report(played, suite=True)), encoding="utf-8")
+    path.write_text(to_html(make_report(played, agentgym_rl=True)), encoding="utf-8")
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))

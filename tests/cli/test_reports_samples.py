@@ -62,10 +62,10 @@ def test_tokens_of_few_tasks_are_told_without_an_interval() -> None:
 @pytest.mark.parametrize(
     ("meta", "told"),
     [
-        ({"agent": {"name": "reflect", "tries": 3}}, True),
-        ({"tries": [{"turns": []}, {"turns": []}]}, True),
-        ({"agent": {"name": "reflect", "tries": 1}}, False),
-        ({"agent": "mine", "tries": 3}, False),
+        ({"agent": {"name": "reflect", "attempts": 3}}, True),
+        ({"attempts": [{"turns": []}, {"turns": []}]}, True),
+        ({"agent": {"name": "reflect", "attempts": 1}}, False),
+        ({"agent": "mine", "attempts": 3}, False),
     ],
 )
 def test_success_after_several_tries_is_marked(meta: dict[str, Any], told: bool) -> None:
@@ -76,7 +76,7 @@ def test_success_after_several_tries_is_marked(meta: dict[str, Any], told: bool)
 
 
 def test_the_noise_of_the_reported_figures_is_told() -> None:
-    page = to_html(make_report([episode("t/1", 1)], suite=True))
+    page = to_html(make_report([episode("t/1", 1)], agentgym_rl=True))
     assert f"WebArena {REPORTED[0].standard_error('WebArena'):.1f}, Search 2.4, TextCraft 2.9" in page
 
 

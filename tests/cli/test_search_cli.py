@@ -15,7 +15,8 @@ import pytest
 from agentgym_envs.cli import search
 from agentgym_envs.search.retrieval.base import Passage
 from agentgym_envs.search.retrieval.factory import open_retriever
-from agentgym_envs.search.retrieval.index import MANIFEST, open_index, read_manifest
+from agentgym_envs.search.retrieval.index import open_index
+from agentgym_envs.search.retrieval.manifest import MANIFEST, read_manifest
 from tests.waiting import SECONDS
 
 from .conftest import Run, Start
@@ -78,17 +79,17 @@ def test_what_cannot_be_is_one_line(refuses: Run, made: Path, corpus: Path, tmp_
     bad.write_text('{"id": 1, "contents": "x"}\n{"id": 2}\n')
     assert f'{bad}:2: there is no "contents"' in refuses("search", "index", bad).err
     assert "cannot be read: No such file" in refuses("search", "index", tmp_path / "none.jsonl").err
-    assert "is there already, and is no index" in refuses("search", "index", corpus, "--out", tmp_path).err
+    assert "exists and is not an index" in refuses("search", "index", corpus, "--out", tmp_path).err
     assert "--overwrite replaces it" in refuses("search", "index", bad, "--out", made).err
     assert "is an index" in refuses("search", "index", made, "--out", tmp_path / "other").err
-    assert "is no index" in refuses("search", "index", tmp_path).err
+    assert "is not an index" in refuses("search", "index", tmp_path).err
     assert "there is no engine 'lucene'" in refuses("search", "index", corpus, "--engine", "lucene").err
     assert "tantivy has none" in refuses("search", "index", corpus, "--model", "e5").err
     assert "--engine dense needs --model" in refuses("search", "index", corpus, "--engine", "dense").err
     assert "is an index; say what to search for" in refuses("search", "query", made).err
     assert "put it in quotes" in refuses("search", "query", made, "city", "seven").err
-    assert "is no index" in refuses("search", "query", tmp_path, "city").err
-    assert "not made for the engine 'bm25s'" in refuses("search", "query", made, "city", "--engine", "bm25s").err
+    assert "is not an index" in refuses("search", "query", tmp_path, "city").err
+    assert "not built for the engine 'bm25s'" in refuses("search", "query", made, "city", "--engine", "bm25s").err
     assert "there is no engine 'lucene'" in refuses("search", "serve", made, "--engine", "lucene").err
     assert "there is no token" in refuses("search", "serve", made, "--host", "0.0.0.0").err
     (made / MANIFEST).write_text('{"format": 99}')
@@ -110,7 +111,7 @@ def test_published_questions(run: Run, refuses: Run, tmp_path: Path) -> None:
     shown = run("search", "data", "--source", "flashrag", "sets")
     assert (shown.code, shown.err) == (0, "")
     assert re.search(r"hotpotqa +train +hotpotqa/train\.jsonl +0 +90,447 +130881 to 221327", shown.out)
-    assert "nq/test.jsonl has 3609 rows fewer than are published" in shown.out
+    assert "nq/test.jsonl has 3609 fewer rows than are published" in shown.out
     told = run("search", "data", "sets", "--json").json
     assert told["source"] == "flashrag" and len({row["name"] for row in told["files"]}) == 7
     assert (told["files"][0]["rows"], told["files"][0]["published"], told["files"][8]["first"]) == (1, 3610, 130881)
@@ -219,4 +220,4 @@ def test_arguments_that_cannot_be_are_one_line(refuses: Run, tmp_path: Path) -> 
     assert "KEY=VALUE" in refuses("serve", "textcraft", "--env-arg", "index").err
     assert "max_distractors" in refuses("serve", "textcraft", "--port", 0, "--env-arg", "max_distractors=-1").err
     assert "there are no questions" in refuses("serve", "search", "--port", 0, "--env-arg", "questions=nowhere").err
-    assert "is no index" in refuses("serve", "search", "--port", 0, "--env-arg", f"index={tmp_path}").err
+    assert "is not an index" in refuses("serve", "search", "--port", 0, "--env-arg", f"index={tmp_path}").err

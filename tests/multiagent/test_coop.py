@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import EpisodeOver
 from agentgym_envs.grammar import GRAMMARS
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
-from agentgym_envs.multiagent.credit import Credit
+from agentgym_envs.multiagent.individual_reward import IndividualReward
 from agentgym_envs.textcraft.recipes import RecipeBook
 from tests.multiagent.teams import (
     WORLDS,
@@ -215,8 +215,8 @@ def test_the_individual_part() -> None:
 
 def test_another_item_of_a_kind_is_as_good_except_as_the_goal(book: RecipeBook) -> None:
     oak, birch = (book.items.index(name) for name in ("oak_planks", "birch_planks"))
-    assert Credit(book, oak).pay([birch, None, oak]) == [0.0, 0.0, 0.5]
-    credit = Credit(book, book.items.index("crafting_table"))
+    assert IndividualReward(book, oak).pay([birch, None, oak]) == [0.0, 0.0, 0.5]
+    credit = IndividualReward(book, book.items.index("crafting_table"))
     assert credit.pay([birch, oak]) == pytest.approx([1 / 6, 1 / 6])
     assert credit.pay([birch, oak]) == [0.0, 0.0]
 

@@ -10,7 +10,7 @@ import gymnasium as gym
 import pytest
 
 import agentgym_envs  # noqa: F401  (registers the ids)
-from agentgym_envs.multiagent.agent_trajectories import split
+from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 from agentgym_envs.multiagent.joint_envs import PlannerActorEnv
 from agentgym_envs.multiagent.planner_actor import planner_actor
@@ -103,7 +103,7 @@ def test_a_view_begins_in_the_agents_own_state() -> None:
     engines = {agent: says("pass", "pass", "say hi") for agent in PASS}
     episode = soon(play_team(coop(), engines, CODEC, EpisodeSpec("textcraft-coop/2/22"), limits=Limits(3)))
     own = keys_of(CoopTextCraftEnv().reset(seed=0, options={"task": "textcraft-coop/2/22"})[1])
-    for agent, stream in episode.streams.items():
+    for agent, stream in episode.per_agent.items():
         view = stream.trajectory
         assert view.meta["state_key"] == own[agent] != episode.trajectory.meta["state_key"]
         assert [turn.info["state_key"] == own[agent] for turn in view.turns] == [True, True, False]
@@ -117,7 +117,7 @@ def test_an_actor_begins_when_it_has_read_the_plan() -> None:
     _, info = env.reset(seed=0, options={"task": "count/2"})
     planner = info["agents"]["planner"]["state_key"]
     *_, info = env.step(json.dumps({"planner": "go"}))
-    views = {agent: stream.trajectory for agent, stream in episode.streams.items()}
+    views = {agent: stream.trajectory for agent, stream in episode.per_agent.items()}
     assert views["planner"].meta["state_key"] == planner
     assert views["actor"].meta["state_key"] == info["agents"]["actor"]["state_key"]
 
@@ -130,13 +130,13 @@ def test_any_record_tells_it(tmp_path: Path) -> None:
     env.close()
     [record] = read_trajectories(tmp_path / "a.jsonl")
     own = keys_of(info["agents"])
-    assert {agent: view.meta["state_key"] for agent, view in split(record).items()} == own
+    assert {agent: view.meta["state_key"] for agent, view in per_agent_trajectories(record).items()} == own
 
 
 def test_of_one_that_never_wrote_no_state_is_told() -> None:
     engines = {"planner": says("go"), "actor": says("up")}
     episode = soon(play_team(counting(), engines, CODEC, EpisodeSpec("count/2"), limits=Limits(1)))
-    assert episode.streams["actor"].trajectory.meta["state_key"] is None
+    assert episode.per_agent["actor"].trajectory.meta["state_key"] is None
 
 
 class Breaking(PlannerActorEnv):
@@ -154,4 +154,4 @@ def test_a_reward_is_not_counted_again_when_the_machine_fails() -> None:
     engines = {"planner": says("go", "go", "go"), "actor": says("up", "up", "up")}
     episode = soon(play_team(env, engines, CODEC, EpisodeSpec("count/9"), limits=LIMITS))
     assert episode.trajectory.stop_reason == "env_error" and episode.trajectory.score == pytest.approx(2 / 9)
-    assert [s.trajectory.score for s in episode.streams.values()] == pytest.approx([2 / 9, 2 / 9])
+    assert [s.trajectory.score for s in episode.per_agent.values()] == pytest.approx([2 / 9, 2 / 9])

@@ -8,9 +8,24 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import UnknownTask, UsageError
-from agentgym_envs.multiagent.allocation import Deal, add_distractors, base_pieces, find_cuts, make_deal, max_agents
+from agentgym_envs.multiagent.allocation import (
+    Allocation,
+    add_distractors,
+    base_pieces,
+    find_blocking_sets,
+    make_allocation,
+    max_agents,
+)
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
-from agentgym_envs.multiagent.tasks import FROZEN, TeamGoals, TeamWorlds, deal_of, derive_tasks, hash_deal, team_tasks
+from agentgym_envs.multiagent.tasks import (
+    FROZEN,
+    TeamGoals,
+    TeamWorlds,
+    allocation_of,
+    derive_tasks,
+    hash_allocation,
+    team_tasks,
+)
 from agentgym_envs.task import SPLITS, Task, canonical_hash
 from agentgym_envs.textcraft.recipes import RecipeBook
 from agentgym_envs.textcraft.tasks import WORLDS_PER_SPLIT, goal_tasks, make_tasks
@@ -27,7 +42,7 @@ DEALS = "9ac74f44185f282e37ce9294b29ccc658432ee18ea1514c5676de6c94c477564"
 
 def tasks_of(book: RecipeBook, agents: int, worlds: Any = "real") -> list[Task]:
     tasks = team_tasks(book, worlds, agents)
-    return tasks.take() if worlds == "real" else tasks.take(200, seed=agents)
+    return tasks.sample() if worlds == "real" else tasks.sample(200, seed=agents)
 
 
 def goal_of(book: RecipeBook, task: Task) -> int:
@@ -47,7 +62,7 @@ def within_reach(book: RecipeBook, recipes: Any, bases: Any) -> set[str]:
     return names
 
 
-def prove(book: RecipeBook, goal: int, deal: Deal) -> None:
+def prove(book: RecipeBook, goal: int, deal: Allocation) -> None:
     """That a task can be solved, and not without telling, not without giving, and not without any of the agents."""
     name, agents = book.items[goal], range(len(deal.hands))
     recipes = [set(hand.recipes) for hand in deal.hands]
@@ -69,7 +84,7 @@ def each_on_one_card(cards: list[tuple[int, ...]], expected: set[int]) -> bool:
 
 
 def check_deal(book: RecipeBook, task: Task) -> None:
-    goal, deal = goal_of(book, task), deal_of(book, task)
+    goal, deal = goal_of(book, task), allocation_of(book, task)
     assert each_on_one_card([hand.recipes for hand in deal.hands], set(book.needed(goal)))
     assert each_on_one_card([hand.takes for hand in deal.hands], set(base_pieces(book, goal)))
     prove(book, goal, deal)
@@ -92,15 +107,15 @@ def test_none_of_all_tasks_can(book: RecipeBook, agents: int, worlds: Any) -> No
 
 def test_the_proof_can_fail(book: RecipeBook) -> None:
     goal = book.items.index("torch")
-    deal = make_deal(book, goal, 2, 0)
+    deal = make_allocation(book, goal, 2, 0)
     with pytest.raises(AssertionError, match="without being told"):
-        prove(book, goal, Deal(1 - deal.crafter, deal.hands))
+        prove(book, goal, Allocation(1 - deal.crafter, deal.hands))
     crafter, other = deal.hands[deal.crafter], deal.hands[1 - deal.crafter]
     greedy = crafter._replace(takes=crafter.takes + other.takes)
     hands = (greedy, other._replace(takes=())) if deal.crafter == 0 else (other._replace(takes=()), greedy)
     with pytest.raises(AssertionError, match="needs no gift"):
-        prove(book, goal, Deal(deal.crafter, hands))
-    three = make_deal(book, goal, 3, 0)
+        prove(book, goal, Allocation(deal.crafter, hands))
+    three = make_allocation(book, goal, 3, 0)
     helper = next(p for p in range(3) if p != three.crafter and book.ways[goal][0] not in three.hands[p].recipes)
     hands3 = list(three.hands)
     knower = three.knower(book.ways[goal][0])
@@ -109,14 +124,14 @@ def test_the_proof_can_fail(book: RecipeBook) -> None:
         takes=three.hands[knower].takes + three.hands[helper].takes,
     )
     with pytest.raises(AssertionError, match=f"does not need crafter_{helper}"):
-        prove(book, goal, Deal(three.crafter, tuple(hands3)))
+        prove(book, goal, Allocation(three.crafter, tuple(hands3)))
 
 
 @pytest.mark.parametrize("agents", TEAMS)
 def test_what_is_not_needed_is_dealt_out_and_does_not_help(book: RecipeBook, agents: int) -> None:
     tasks = tasks_of(book, agents)
     for task in tasks[:: len(tasks) // 25]:
-        goal, deal = goal_of(book, task), deal_of(book, task)
+        goal, deal = goal_of(book, task), allocation_of(book, task)
         shown = [*book.distractors(goal)[:10], *book.needed(goal)]
         dealt = add_distractors(book, deal, shown)
         assert each_on_one_card([hand.recipes for hand in dealt.hands], set(shown))
@@ -130,7 +145,7 @@ def test_what_is_not_needed_is_dealt_out_and_does_not_help(book: RecipeBook, age
 
 def test_cuts_are_disjoint_and_hold_no_piece_too_many(book: RecipeBook) -> None:
     for goal in book.goals[::20]:
-        cuts = find_cuts(book, goal)
+        cuts = find_blocking_sets(book, goal)
         assert cuts[0] == (goal,) and len(set(chain.from_iterable(cuts))) == sum(map(len, cuts))
         for cut in cuts:
             for spared in (None, *cut):
@@ -179,11 +194,15 @@ def test_cards_are_in_the_digests(book: RecipeBook, monkeypatch: pytest.MonkeyPa
     """Of real tasks by the hash of each deal in the frozen file, of other worlds by deals in each split."""
     for task in tasks_of(book, 2):
         assert len(task.data["deal"]) == 16
-    made = make_deal(book, book.goals[0], 3, 2 * WORLDS_PER_SPLIT)
-    other = Deal(made.crafter, made.hands[::-1])
+    made = make_allocation(book, book.goals[0], 3, 2 * WORLDS_PER_SPLIT)
+    other = Allocation(made.crafter, made.hands[::-1])
 
-    def deals(book: RecipeBook, goal: int, agents: int, world: int) -> Deal:
-        return other if (goal, world) == (book.goals[0], 2 * WORLDS_PER_SPLIT) else make_deal(book, goal, agents, world)
+    def deals(book: RecipeBook, goal: int, agents: int, world: int) -> Allocation:
+        return (
+            other
+            if (goal, world) == (book.goals[0], 2 * WORLDS_PER_SPLIT)
+            else make_allocation(book, goal, agents, world)
+        )
 
     monkeypatch.setattr("agentgym_envs.multiagent.tasks.make_deal", deals)
     tasks = TeamWorlds(TeamGoals(book, 3), "invented")
@@ -194,13 +213,13 @@ def test_cards_are_in_the_digests(book: RecipeBook, monkeypatch: pytest.MonkeyPa
 def test_the_frozen_deals_are_those_that_are_made(book: RecipeBook, agents: int) -> None:
     """Of every eighth task; the slow test of the whole file has all."""
     for task in tasks_of(book, agents)[::8]:
-        assert hash_deal(deal_of(book, task)) == task.data["deal"]
+        assert hash_allocation(allocation_of(book, task)) == task.data["deal"]
 
 
 @pytest.mark.slow
 def test_all_deals_are_frozen(book: RecipeBook) -> None:
     tasks = [task for agents in TEAMS for worlds in ("real", "invented") for task in tasks_of(book, agents, worlds)]
-    assert canonical_hash([[task.id, deal_of(book, task)] for task in tasks]) == DEALS
+    assert canonical_hash([[task.id, allocation_of(book, task)] for task in tasks]) == DEALS
 
 
 @pytest.mark.parametrize("agents", TEAMS)
@@ -233,7 +252,7 @@ def test_other_worlds(book: RecipeBook, worlds: Any) -> None:
             assert task.goal == f"craft {tasks.names(task).say(goal)}"
             assert task.data["item"] == task.goal.removeprefix("craft ").replace(" ", "_")
     one, other = (tasks.get(f"textcraft-coop-{worlds}/4/{world}/438") for world in (0, 1))
-    assert deal_of(book, one) != deal_of(book, other)
+    assert allocation_of(book, one) != allocation_of(book, other)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +296,7 @@ def test_tasks_are_pickled_by_name(book: RecipeBook) -> None:
 def test_a_goal_for_fewer_agents_than_asked(book: RecipeBook) -> None:
     goal = book.items.index("acacia_planks")
     with pytest.raises(UsageError, match="cannot be dealt to 4 agents, but to 2 to 3"):
-        make_deal(book, goal, 4, 0)
+        make_allocation(book, goal, 4, 0)
 
 
 def test_a_table_of_ones_own(tmp_path: Any) -> None:

@@ -68,7 +68,7 @@ def whole(stream: TokenTrajectory, codec: ChatCodec) -> list[int]:
 
 def check_streams(episode: TeamEpisode, codec: ChatCodec = CODEC) -> None:
     """What holds for the streams of every episode that writes text."""
-    for agent, stream in episode.streams.items():
+    for agent, stream in episode.per_agent.items():
         view = stream.trajectory
         ids = stream.prompt_ids + stream.ids
         assert ids == whole(stream, codec)[: len(ids)]
@@ -81,11 +81,11 @@ def check_streams(episode: TeamEpisode, codec: ChatCodec = CODEC) -> None:
         )
         assert again.rewards == stream.rewards
         assert sum(stream.rewards) == pytest.approx(view.score)
-        assert view.meta["agent"] == agent and view.meta["team"] == list(episode.streams)
+        assert view.meta["agent"] == agent and view.meta["team"] == list(episode.per_agent)
         if view.final_observation:
             assert stream.bootstrap_ids == again.bootstrap_ids
-    assert len({stream.trajectory.meta["episode"] for stream in episode.streams.values()}) == 1
-    scores = [stream.trajectory.score for stream in episode.streams.values()]
+    assert len({stream.trajectory.meta["episode"] for stream in episode.per_agent.values()}) == 1
+    scores = [stream.trajectory.score for stream in episode.per_agent.values()]
     assert sum(scores) / len(scores) == pytest.approx(episode.trajectory.score)
 
 
@@ -103,18 +103,18 @@ def _answers(stream: TokenTrajectory, codec: ChatCodec) -> list[str]:
 @pytest.mark.parametrize("count", [1, 2, *(pytest.param(count, marks=pytest.mark.slow) for count in (3, 4))])
 def test_engines_that_write_what_the_oracle_would_solve_the_task(count: int) -> None:
     env = coop(num_agents=count, individual=0.3, split=None)
-    task = env.tasks.take(1, seed=count)[0].id
+    task = env.tasks.sample(1, seed=count)[0].id
     episode = solve(env, task)
     joint = episode.trajectory
     assert joint.success and joint.stop_reason == "success"
-    assert list(episode.streams) == list(env.agents) == list(json.loads(joint.instructions))
+    assert list(episode.per_agent) == list(env.agents) == list(json.loads(joint.instructions))
     check_streams(episode)
-    for agent, stream in episode.streams.items():
+    for agent, stream in episode.per_agent.items():
         assert stream.trajectory.instructions == env.instructions_for(agent)
         assert stream.trajectory.score == pytest.approx(joint.turns[-1].info["agents"][agent]["score"])
         assert len(stream.trajectory.turns) == len(joint.turns)
         assert stream.bootstrap_ids == [] and stream.logprobs is not None
-    assert joint.turns[0].info["answers"].keys() == episode.streams.keys()
+    assert joint.turns[0].info["answers"].keys() == episode.per_agent.keys()
     assert joint.turns[0].info["tokens"] == sum(own["tokens"] for own in joint.turns[0].info["answers"].values())
 
 
@@ -124,7 +124,7 @@ def test_each_stream_is_what_the_template_renders(name: str) -> None:
     env = coop()
     episode = solve(env, "textcraft-coop/2/22", codec)
     assert episode.trajectory.success
-    for stream in episode.streams.values():
+    for stream in episode.per_agent.values():
         ids = stream.prompt_ids + stream.ids
         again = encode_trajectory(stream.trajectory, codec)
         assert (again.ids, again.assistant_mask, again.rewards) == (stream.ids, stream.assistant_mask, stream.rewards)
@@ -142,7 +142,7 @@ def test_whatever_is_written_the_streams_are_exact(
     limits = Limits(max_turns=turns, max_tokens=tokens, max_turn_tokens=turn_tokens)
     episode = soon(play_team(env, Chatter(WORDS, seed), CODEC, EpisodeSpec(seed=seed), limits=limits))
     check_streams(episode)
-    for stream in episode.streams.values():
+    for stream in episode.per_agent.values():
         assert len(stream.ids) <= tokens
         assert bool(stream.bootstrap_ids) == episode.trajectory.truncated
     played = episode.trajectory
@@ -170,10 +170,10 @@ def test_what_is_private_to_an_agent_is_in_no_other_stream(n: int) -> None:
     spec = EpisodeSpec(seed=4)
     episode = soon(play_team(env, Listener(answer), CODEC, spec, limits=Limits(max_turns=7, max_tokens=10**5)))
     assert not episode.trajectory.success
-    for agent, stream in episode.streams.items():
+    for agent, stream in episode.per_agent.items():
         text = CODEC.tokenizer.decode(stream.prompt_ids + stream.ids)
         assert text.count("Inventory:") == 2 and text.count(f"secret of {agent}") >= 1
-        for other in set(episode.streams) - {agent}:
+        for other in set(episode.per_agent) - {agent}:
             assert not [line for line in cards[other] - cards[agent] if line in text]
             assert f"secret of {other}" not in text
             assert f'{other} says: "hello from {other}"' in text
@@ -192,7 +192,7 @@ def test_one_whose_tokens_are_used_up_passes_and_the_others_play_on() -> None:
     assert episode.trajectory.stop_reason == "token_limit"
     assert silent == list(range(silent[0], len(rows))) and 0 < silent[0] < len(rows) - 1
     assert all(row["crafter_1"] is not None for row in rows)
-    one, other = episode.streams.values()
+    one, other = episode.per_agent.values()
     assert len(one.trajectory.turns) == silent[0] and len(other.trajectory.turns) == len(rows)
     assert one.trajectory.final_observation == json.loads(episode.trajectory.turns[silent[0]].observation)["crafter_0"]
     assert one.bootstrap_ids[
@@ -212,7 +212,7 @@ def test_what_a_silent_agent_still_earns_lies_on_its_last_answer() -> None:
     limits = Limits(40, max_tokens=2_600, max_turn_tokens=2_600)
     episode = soon(play_team(coop(), engines, CODEC, EpisodeSpec(task), limits=limits))
     assert episode.trajectory.success and json.loads(episode.trajectory.actions[-1])["crafter_0"] is None
-    stream = episode.streams["crafter_0"]
+    stream = episode.per_agent["crafter_0"]
     assert [turn.reward for turn in stream.trajectory.turns] == [0.0, 0.0, 1.0]
     assert (stream.rewards[-1], stream.trajectory.score) == (1.0, 1.0)
     assert stream.trajectory.turns[-1].info["score"] == 1.0 and stream.trajectory.success
@@ -232,7 +232,7 @@ def test_a_planner_without_tokens_is_silent_and_an_actor_without_ends_the_episod
     last = json.loads(episode.trajectory.actions[-2 if stop == "success" else -1])
     assert last == ({"planner": None} if stop == "success" else {"actor": None})
     check_streams(episode)
-    streams = episode.streams
+    streams = episode.per_agent
     assert streams["actor"].trajectory.score == streams["planner"].trajectory.score == episode.trajectory.score
     assert streams["planner"].rewards[-1] == pytest.approx(8 / 9 if stop == "success" else 0.0)
     assert episode.trajectory.turns[1].info["tokens"] > 0
@@ -241,7 +241,7 @@ def test_a_planner_without_tokens_is_silent_and_an_actor_without_ends_the_episod
 def test_of_a_planner_that_is_cut_before_its_next_turn_nothing_follows() -> None:
     engines = {"planner": says("go", "go"), "actor": says("up")}
     episode = soon(play_team(counting(), engines, CODEC, EpisodeSpec("count/9"), limits=Limits(3)))
-    planner, actor = episode.streams.values()
+    planner, actor = episode.per_agent.values()
     assert (planner.trajectory.final_observation, planner.bootstrap_ids) == ("", [])
     assert actor.trajectory.final_observation.endswith('planner says: "go"') and actor.bootstrap_ids
     assert [turn.observation for turn in planner.trajectory.turns][1] == 'actor says: "up"\n\n1'
@@ -254,7 +254,7 @@ def test_a_failing_machine_spoils_all_streams(task: str) -> None:
     engines = {"planner": says("go", "go"), "actor": says("up", "crash")}
     episode = soon(play_team(counting(), engines, CODEC, EpisodeSpec(task), limits=LIMITS))
     assert episode.trajectory.stop_reason == "env_error"
-    for stream in episode.streams.values():
+    for stream in episode.per_agent.values():
         assert not stream.trajectory.usable and stream.trajectory.error == episode.trajectory.error
         assert stream.prompt_ids and len(stream.trajectory.turns) == (0 if task == "count/0" else 2)
         assert sum(stream.rewards) == pytest.approx(episode.trajectory.score)
@@ -333,7 +333,7 @@ def test_the_result_does_not_depend_on_which_environment_answers_first() -> None
                 specs, lambda: counting(env_kwargs={}, env_id=env_id), engine, CODEC, limits=Limits(6), concurrency=3
             )
         )
-        return [[(s.ids, s.rewards) for s in episode.streams.values()] for episode in done]
+        return [[(s.ids, s.rewards) for s in episode.per_agent.values()] for episode in done]
 
     assert played("tests.toy_envs:Toy/Count-v0") == played("tests.toy_envs:Toy/Slow-v0")
 
@@ -449,7 +449,7 @@ def test_teams_behind_a_server_are_played_like_those_here() -> None:
 
         engine = Chatter(WORDS, 5)
         done = soon(play_many_teams(specs, make, engine, CODEC, limits=Limits(6, 900), concurrency=3))
-        return [(episode.trajectory, episode.streams) for episode in done]
+        return [(episode.trajectory, episode.per_agent) for episode in done]
 
     with background_server(["AgentGym/TextCraftCoop-v0"]) as url:
         assert played(base_url=url) == played()

@@ -268,7 +268,7 @@ def test_passages_are_read_back_from_every_form(told: list[tuple[str, str]]) -> 
     hits = [Hit(Passage(f"p{n}", f'"{title}"\n{text}'), 1.0) for n, (title, text) in enumerate(told)]
     ids = [hit.passage.id for hit in hits]
     for name, form in FORMATS.items():
-        found = read_passages(form.tell(hits, 8_000).text, ids)
+        found = read_passages(form.render(hits, 8_000).text, ids)
         assert [id for id, _, _ in found] == ids, name
         assert [(title, text) for _, title, text in found] == told, name
 

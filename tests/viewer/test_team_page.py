@@ -49,7 +49,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with TrajectoryWriter(file) as writer, TokenWriter(file) as tokens:
         for one in made:
             mark = writer.write(getattr(one, "trajectory", one))
-            if streams := getattr(one, "streams", None):
+            if streams := getattr(one, "per_agent", None):
                 tokens.write(mark, list(streams.values()), CODEC)
     return file
 

@@ -163,21 +163,21 @@ HOSTILE = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</scr
 def test_what_an_agent_writes_runs_nowhere(env: WebArenaEnv) -> None:
     """A post is read by everybody: in its board, on its page, in a profile, in what was found."""
     env.reset(options={"task": next(t for t in load() if t.data["sites"] == ["forum"]).id})
-    sight = PageReader()
+    page = PageReader()
 
     def do(command: str) -> None:
         assert env.step(command)[4]["invalid_action"] is None
-        sight.look(env.session.view.tree, env.session.view.url)
+        page.look(env.session.view.tree, env.session.view.url)
 
     do(f"goto [{ORIGINS['forum']}/submit]")
-    do(sight.choose("Board", sight.names("option")[1]))
-    do(sight.type("Title", HOSTILE))
-    do(sight.type("Text", HOSTILE))
-    do(sight.click("button", "Post"))
-    assert HOSTILE in sight.names("heading")
+    do(page.choose("Board", page.names("option")[1]))
+    do(page.type("Title", HOSTILE))
+    do(page.type("Text", HOSTILE))
+    do(page.click("button", "Post"))
+    assert HOSTILE in page.names("heading")
     for path in ("/all/new", "/search?q=onerror"):
         do(f"goto [{ORIGINS['forum']}{path}]")
-        assert HOSTILE in sight.texts()
+        assert HOSTILE in page.texts()
         assert loop.run(env.session.evaluate("'hacked' in window")) is False
     planted = "(s => { s.textContent = 'window.hacked = 1'; document.head.append(s); return 'hacked' in window; })"
     assert loop.run(env.session.evaluate(f"{planted}(document.createElement('script'))")) is False

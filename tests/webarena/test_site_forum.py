@@ -19,7 +19,7 @@ from agentgym_envs.webarena.sites.forum import seed_data
 from agentgym_envs.webarena.sites.forum.listing import SHOWN
 from agentgym_envs.webarena.sites.framework.site import PASSWORD
 from agentgym_envs.webarena.sites.people import make_people
-from agentgym_envs.webarena.sites.world import Seeds, World, connect
+from agentgym_envs.webarena.sites.world import SeedInputs, World, connect
 from tests.webarena.embedded import Visitor, visit
 
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(1)> {{ 7*7 }} {% raw %} ' " & é"""
@@ -413,7 +413,7 @@ def forum_of(seed: int) -> sqlite3.Connection:
     database.executescript(files(seed_data.__package__ or "").joinpath("schema.sql").read_text())
     country = make_country(random.Random(seed))
     people = make_people(random.Random(seed), country)
-    seed_data.fill(database, Seeds(country, people, random.Random(seed)))
+    seed_data.fill(database, SeedInputs(country, people, random.Random(seed)))
     return database
 
 

@@ -28,7 +28,7 @@ State = dict[str, Any]
 Pairs = Sequence[Sequence[int | None]]
 
 
-class Page(NamedTuple):
+class PageObservation(NamedTuple):
     """An observation in its parts; `tabs` and `note` may be empty."""
 
     tabs: str
@@ -102,7 +102,7 @@ class _Pages:
         return [self._places[plain], number]
 
 
-def split_page(text: str) -> Page | None:
+def split_page(text: str) -> PageObservation | None:
     """An observation in its parts; None if it is no page. WebArena's and AgentGym's own have the same form."""
     head, mark, body = text.partition("OBSERVATION:\n")
     body, url, rest = body.rpartition("\nURL: ")
@@ -111,7 +111,7 @@ def split_page(text: str) -> Page | None:
     tabs, empty, tree = body.partition("\n\n")
     if not empty or not tabs.startswith("Tab "):
         tabs, tree = "", body
-    return Page(
+    return PageObservation(
         tabs, tree.strip("\n"), rest.partition("\n")[0], rest.rpartition("\nNOTE: ")[2] if "\nNOTE: " in rest else ""
     )
 

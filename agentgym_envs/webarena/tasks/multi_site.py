@@ -21,18 +21,18 @@ _PLAIN = f"enabled = 1 AND {_ONCE} AND id NOT IN (SELECT product FROM shop_optio
 _TITLES = ("Worth a look?", "Has anybody tried this?", "Found this in the shop", "Is this any good?", "On my list now")
 
 
-def _a_product(sight: PageReader, name: str) -> Iterator[str]:
+def _a_product(page: PageReader, name: str) -> Iterator[str]:
     """From the shop's first page to a product's."""
-    yield sight.type("Search", name, enter=True)
-    yield sight.click("link", name)
+    yield page.type("Search", name, enter=True)
+    yield page.click("link", name)
 
 
-def _on_the_map(sight: PageReader, name: str) -> Iterator[str]:
+def _on_the_map(page: PageReader, name: str) -> Iterator[str]:
     """To the map's page of a town or place."""
-    yield sight.goto(f"{ORIGINS['maps']}/")
-    yield sight.type("Search the map", name, enter=True)
-    if not sight.has("heading", name):
-        yield sight.click("link", name)
+    yield page.goto(f"{ORIGINS['maps']}/")
+    yield page.type("Search the map", name, enter=True)
+    if not page.has("heading", name):
+        yield page.click("link", name)
 
 
 class ShareProduct(Template):
@@ -60,17 +60,17 @@ class ShareProduct(Template):
         url = f"{ORIGINS['shop']}/product/{slug}"
         return [changed(Added("forum_posts", {"author": 1, "board": board, "title": params["title"], "url": url}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The address is read off the page."""
-        yield from _a_product(sight, params["product"])
-        address = sight.url
-        yield sight.goto(f"{ORIGINS['forum']}/")
-        yield sight.click("link", "Submit")
-        yield sight.choose("Board", params["board"])
-        yield sight.type("Title", params["title"])
-        yield sight.type("URL", address)
-        yield sight.click("button", "Post")
-        yield sight.stop()
+        yield from _a_product(page, params["product"])
+        address = page.url
+        yield page.goto(f"{ORIGINS['forum']}/")
+        yield page.click("link", "Submit")
+        yield page.choose("Board", params["board"])
+        yield page.type("Title", params["title"])
+        yield page.type("URL", address)
+        yield page.click("button", "Post")
+        yield page.stop()
 
 
 class OrderTotalMessage(Template):
@@ -101,18 +101,18 @@ class OrderTotalMessage(Template):
         message = {"author": 1, "body": money(total)}
         return [changed(Added("forum_conversations", conversation), Added("forum_messages", message))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The total is in the list of orders."""
-        yield sight.click("link", "My Orders")
-        while not sight.says(params["number"]):
-            yield sight.click("link", "Next")
-        total = next(e.name for e in sight.line(params["number"]) if e.name.startswith("$"))
-        yield sight.goto(f"{ORIGINS['forum']}/messages/new")
-        yield sight.type("To", params["user"])
-        yield sight.type("Subject", f"Order {params['number']}")
-        yield sight.type("Message", total)
-        yield sight.click("button", "Send")
-        yield sight.stop()
+        yield page.click("link", "My Orders")
+        while not page.says(params["number"]):
+            yield page.click("link", "Next")
+        total = next(e.name for e in page.line(params["number"]) if e.name.startswith("$"))
+        yield page.goto(f"{ORIGINS['forum']}/messages/new")
+        yield page.type("To", params["user"])
+        yield page.type("Subject", f"Order {params['number']}")
+        yield page.type("Message", total)
+        yield page.click("button", "Send")
+        yield page.stop()
 
 
 class TownOfOrder(Template):
@@ -138,18 +138,18 @@ class TownOfOrder(Template):
         )
         return [says(f"{world.value(query, params['number']):,}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The town is in the order's address, behind its postcode."""
-        yield sight.type("Search", params["number"], enter=True)
-        yield sight.click("link", f"#{params['number']}")
-        lines = sight.texts(after="Shipping Address")
+        yield page.type("Search", params["number"], enter=True)
+        yield page.click("link", f"#{params['number']}")
+        lines = page.texts(after="Shipping Address")
         town = next(line.partition(" ")[2] for line in lines if line[:5].isdigit())
-        yield from _on_the_map(sight, town)
-        yield sight.stop(sight.value("Population"))
+        yield from _on_the_map(page, town)
+        yield page.stop(page.value("Population"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """A guess."""
-        yield sight.stop("12,345")
+        yield page.stop("12,345")
 
 
 class RestockAndBuy(Template):
@@ -182,17 +182,17 @@ class RestockAndBuy(Template):
             )
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the administration's search, then by the shop's."""
-        yield sight.type("Search", params["product"], enter=True)
-        yield sight.click("link", params["product"])
-        yield sight.type("Quantity", str(params["stock"]))
-        yield sight.click("button", "Save")
-        yield sight.goto(f"{ORIGINS['shop']}/")
-        yield from _a_product(sight, params["product"])
-        yield sight.type("Qty", str(params["quantity"]))
-        yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+        yield page.type("Search", params["product"], enter=True)
+        yield page.click("link", params["product"])
+        yield page.type("Quantity", str(params["stock"]))
+        yield page.click("button", "Save")
+        yield page.goto(f"{ORIGINS['shop']}/")
+        yield from _a_product(page, params["product"])
+        yield page.type("Qty", str(params["quantity"]))
+        yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
 class Hometown(Template):
@@ -218,16 +218,16 @@ class Hometown(Template):
             says(world.value(query, params["user"]), others=[r["zip"] for r in world.rows("SELECT * FROM map_towns")])
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the user's profile."""
-        yield sight.goto(f"{ORIGINS['forum']}/u/{params['user']}")
-        town = sight.value("Location")
-        yield from _on_the_map(sight, town)
-        yield sight.stop(sight.value("Postcode"))
+        yield page.goto(f"{ORIGINS['forum']}/u/{params['user']}")
+        town = page.value("Location")
+        yield from _on_the_map(page, town)
+        yield page.stop(page.value("Postcode"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """No postcode at all."""
-        yield sight.stop("00000")
+        yield page.stop("00000")
 
 
 class PhoneInComment(Template):
@@ -262,16 +262,16 @@ class PhoneInComment(Template):
         comment = {"post": post, "parent": None, "author": 1, "body": phone}
         return [changed(Added("forum_comments", comment), free=("forum_notifications",))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By both searches."""
-        yield from _on_the_map(sight, params["place"])
-        phone = sight.value("Phone")
-        yield sight.goto(f"{ORIGINS['forum']}/")
-        yield sight.type("Search the forum", params["title"], enter=True)
-        yield sight.click("link", params["title"])
-        yield sight.type("Your comment", phone)
-        yield sight.click("button", "Comment")
-        yield sight.stop()
+        yield from _on_the_map(page, params["place"])
+        phone = page.value("Phone")
+        yield page.goto(f"{ORIGINS['forum']}/")
+        yield page.type("Search the forum", params["title"], enter=True)
+        yield page.click("link", params["title"])
+        yield page.type("Your comment", phone)
+        yield page.click("button", "Comment")
+        yield page.stop()
 
 
 class IssueAboutProduct(Template):
@@ -311,18 +311,18 @@ class IssueAboutProduct(Template):
         plain = {"assignee": None, "milestone": None, "confidential": 0, "state": "open"}
         return [changed(Added("code_issues", {**issue, **plain}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the list of one's projects."""
-        yield from _a_product(sight, params["product"])
-        (sku,) = sight.search(r"SKU: (\S+)")
-        yield sight.goto(f"{ORIGINS['code']}/")
-        yield sight.click("link", re.compile(rf"[^/]+ / {re.escape(params['project'])}"))
-        yield sight.click("link", re.compile(r"Issues \(\d+\)"))
-        yield sight.click("link", "New issue")
-        yield sight.type("Title", params["title"])
-        yield sight.type("Description", sku)
-        yield sight.click("button", "Create issue")
-        yield sight.stop()
+        yield from _a_product(page, params["product"])
+        (sku,) = page.search(r"SKU: (\S+)")
+        yield page.goto(f"{ORIGINS['code']}/")
+        yield page.click("link", re.compile(rf"[^/]+ / {re.escape(params['project'])}"))
+        yield page.click("link", re.compile(r"Issues \(\d+\)"))
+        yield page.click("link", "New issue")
+        yield page.type("Title", params["title"])
+        yield page.type("Description", sku)
+        yield page.click("button", "Create issue")
+        yield page.stop()
 
 
 class DeveloperCustomer(Template):
@@ -352,21 +352,21 @@ class DeveloperCustomer(Template):
         )
         return [says(day(world.value(query, params["number"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the customer's name."""
-        yield sight.type("Search", params["number"], enter=True)
-        yield sight.click("link", f"#{params['number']}")
-        name = sight.value("Customer Name")
-        yield sight.goto(f"{ORIGINS['code']}/")
-        yield sight.type("Search Hammerfold", name, enter=True)
-        if not sight.has("link", name):
-            yield sight.click("link", re.compile(r"(People|Users)\b.*"))
-        yield sight.click("link", name)
-        yield sight.stop(sight.search(r"member since (.*)")[0])
+        yield page.type("Search", params["number"], enter=True)
+        yield page.click("link", f"#{params['number']}")
+        name = page.value("Customer Name")
+        yield page.goto(f"{ORIGINS['code']}/")
+        yield page.type("Search Hammerfold", name, enter=True)
+        if not page.has("link", name):
+            yield page.click("link", re.compile(r"(People|Users)\b.*"))
+        yield page.click("link", name)
+        yield page.stop(page.search(r"member since (.*)")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Today, which nobody joined on."""
-        yield sight.stop("Mar 16, 2026")
+        yield page.stop("Mar 16, 2026")
 
 
 TEMPLATES: tuple[Template, ...] = (

@@ -55,7 +55,7 @@ class PageReader:
         return format_command(Click(self._id(_first(_named(inside, "option", option), f"option {option} of {name}"))))
 
     def unfold(self, name: Name, *, after: Name | None = None) -> Iterator[str]:
-        """The command that opens a menu or part of a page, if it is shut: `yield from sight.unfold("Account")`."""
+        """The command that opens a menu or part of a page, if it is shut: `yield from page.unfold("Account")`."""
         part = self.find("DisclosureTriangle", name, after=after)
         if part.properties.get("expanded") != "True":
             yield format_command(Click(self._id(part)))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Expected, OnlyChanged
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
-from agentgym_envs.webarena.sites.world import FREE, World
+from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, World
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 
 Params: TypeAlias = Mapping[str, Any]
@@ -57,17 +57,17 @@ class Template(ABC):
         """What has to hold in the end, beside that nothing changed: see `evaluators_of`."""
 
     @abstractmethod
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Commands that solve an instance from its first page on; `sight` shows what came of each before the next."""
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Commands that solve an instance from its first page on; `page` shows what came of each before the next."""
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str] | None:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str] | None:
         """What a careless agent might do instead, which must not score; None if another instance's solution is that."""
         return None
 
 
 def changed(*expected: Expected, free: Sequence[str] = ()) -> OnlyChanged:
     """These rows of the database changed, and nothing else did but in `free` tables and columns ("table.column")."""
-    return OnlyChanged(expected, (*FREE, *free))
+    return OnlyChanged(expected, (*UNSCORED_TABLES, *free))
 
 
 def evaluators_of(template: Template, world: World, params: Params) -> list[Evaluator]:

@@ -54,12 +54,12 @@ def tokenizer() -> Any:
 
 
 @pytest.fixture(autouse=True)
-def forget_sessions() -> Iterator[None]:
+def forget_runners() -> Iterator[None]:
     """A process has one session in a run; here every test has its own."""
     yield
     if module := sys.modules.get("agentgym_verl.episode_runner"):
-        while module._sessions:
-            module._sessions.popitem()[1][1].close()
+        while module._runners:
+            module._runners.popitem()[1][1].close()
 
 
 @pytest.fixture(scope="session")

@@ -53,7 +53,7 @@ def test_answers_are_what_was_sampled(stub: Any) -> None:
     assert [asked["ids"] for asked in server.asked] == [[1, 2], [3], [4]]
     assert all(asked["max_tokens"] == 7 and asked["stop_token_ids"] == [9, 8] for asked in server.asked)
     assert all(asked["temperature"] == 0.5 for asked in server.asked) and sampling["max_tokens"] == 99
-    assert VerlEngine(server, {})._name != engine._name
+    assert VerlEngine(server, {})._request_id != engine._request_id
     assert 0.05 < engine.seconds < 5 and engine.preempted is None and engine.routed_experts is None
     assert 0 <= engine.other_seconds < 5
 

@@ -110,7 +110,7 @@ def test_the_ids_are_those_of_the_whole_conversation(family: str, make_worker: A
     thought = "" if family == "tiny" else FAMILIES[family].thought
     worker = make_worker([[0]], agentgym={"trajectories": str(tmp_path), "rounds": 4})
     worker.hf_model_type = None  # verl has a class for each family, which asks for its special tokens
-    worker.tokenizer, codec = tokenizer, stub.session_of(worker.config, tokenizer).codec
+    worker.tokenizer, codec = tokenizer, stub.runner_of(worker.config, tokenizer).codec
     script = [codec.encode_answer(thought + text) for text in ("up", "down the hill", "é", "up")]
     worker.server = worker.llm_client = stub.StubServer(script)
     (row,) = worker.play([stub.count()]).rows.values()

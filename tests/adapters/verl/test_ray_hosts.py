@@ -82,7 +82,7 @@ def test_whole_episodes_are_those_of_a_local_environment(
     nodes: TwoNodes, pool: RayPool, env_id: str, task: str | None
 ) -> None:
     with closing(gym.make(f"AgentGym/{env_id}-v0")) as local, closing(RemoteEnv(local.spec.id, pool, {})) as twin:  # type: ignore[union-attr]
-        task = task or local.unwrapped.tasks.take(1, split="test", seed=1)[0].id  # type: ignore[attr-defined]
+        task = task or local.unwrapped.tasks.sample(1, split="test", seed=1)[0].id  # type: ignore[attr-defined]
         ours, theirs = whole_episode(twin, task), whole_episode(local, task)
     assert json.dumps(ours) == json.dumps(theirs)
     assert [host.node for host in pool.hosts] == [nodes.second.node_id]
@@ -375,7 +375,7 @@ def test_an_episode_of_verls_agent_loop(nodes: TwoNodes, make_worker: Callable[.
         for column in ("input_ids", "response_mask", "rm_scores"):
             assert theirs.rows[name][column].tolist() == row[column].tolist()
         assert theirs.told(name) == row["extra_fields"]["reward_extra_info"]
-    pool = there.session._places._opener
+    pool = there.session._backends._pool
     os.kill(_some_worker(pool), signal.SIGKILL)
     assert there.play(rows[:1], step=2).status["0"] == ["running", "finished"], "it was not tried again"
     there.session.close()

@@ -63,57 +63,59 @@ class Listing:
     period: str = ""
 
 
-def posts(visit: RequestContext, where: str, *arguments: Any, sort: str = "new", pinned_first: bool = False) -> Listing:
+def posts(
+    context: RequestContext, where: str, *arguments: Any, sort: str = "new", pinned_first: bool = False
+) -> Listing:
     """Posts for which `where` holds; in it, ?1 is the account and the arguments count from ?2."""
-    period = visit.query.choice("t", list(PERIODS), "all") if sort == "top" else ""
+    period = context.query.choice("t", list(PERIODS), "all") if sort == "top" else ""
     if PERIODS.get(period):
         where += f" AND p.created >= '{stamp(NOW - datetime.timedelta(days=PERIODS[period]))}'"
-    given = (visit.account, *arguments)
-    count = visit.value(f"SELECT COUNT(*) FROM forum_posts p WHERE {where} AND ?1 = ?1", *given)
-    paging = Paging.of(visit.query, count, PER_PAGE)
+    given = (context.account, *arguments)
+    count = context.value(f"SELECT COUNT(*) FROM forum_posts p WHERE {where} AND ?1 = ?1", *given)
+    paging = Paging.of(context.query, count, PER_PAGE)
     order = ("p.pinned DESC, " if pinned_first else "") + _ORDERS[sort]
     chosen = f"SELECT p.id FROM forum_posts p WHERE {where} AND ?1 = ?1 ORDER BY {order} LIMIT {PER_PAGE}"
-    ids = [row[0] for row in visit.rows(f"{chosen} OFFSET {paging.skipped}", *given)]
-    return Listing(posts_of(visit, ids), paging, sort, period)
+    ids = [row[0] for row in context.rows(f"{chosen} OFFSET {paging.skipped}", *given)]
+    return Listing(posts_of(context, ids), paging, sort, period)
 
 
-def posts_of(visit: RequestContext, ids: list[int]) -> list[sqlite3.Row]:
+def posts_of(context: RequestContext, ids: list[int]) -> list[sqlite3.Row]:
     """These posts, in this order."""
     marks = ", ".join(f"?{place}" for place in range(2, len(ids) + 2))
-    rows = {row["id"]: row for row in visit.rows(f"{_POSTS} WHERE p.id IN ({marks})", visit.account, *ids)}
+    rows = {row["id"]: row for row in context.rows(f"{_POSTS} WHERE p.id IN ({marks})", context.account, *ids)}
     return [rows[number] for number in ids]
 
 
-def post_of(visit: RequestContext, board: str, number: int) -> sqlite3.Row:
+def post_of(context: RequestContext, board: str, number: int) -> sqlite3.Row:
     """A post of a board, whether or not it is still shown in lists. Raises Missing."""
-    return visit.one(f"{_POSTS} WHERE p.id = ?2 AND b.name = ?3", visit.account, number, board)
+    return context.one(f"{_POSTS} WHERE p.id = ?2 AND b.name = ?3", context.account, number, board)
 
 
-def comments(visit: RequestContext, where: str, *arguments: Any, sort: str = "new") -> Listing:
+def comments(context: RequestContext, where: str, *arguments: Any, sort: str = "new") -> Listing:
     """Comments for which `where` holds; in it, ?1 is the account and the arguments count from ?2."""
     where = f"{where} AND c.deleted = 0 AND c.removed = 0 AND p.removed = 0 AND p.deleted = 0 AND ?1 = ?1"
-    given = (visit.account, *arguments)
+    given = (context.account, *arguments)
     joined = "forum_comments c JOIN forum_posts p ON p.id = c.post"
-    count = visit.value(f"SELECT COUNT(*) FROM {joined} WHERE {where}", *given)
-    paging = Paging.of(visit.query, count, PER_PAGE)
+    count = context.value(f"SELECT COUNT(*) FROM {joined} WHERE {where}", *given)
+    paging = Paging.of(context.query, count, PER_PAGE)
     order = "c.score DESC, c.id DESC" if sort == "top" else "c.created DESC, c.id DESC"
     page = f"ORDER BY {order} LIMIT {PER_PAGE} OFFSET {paging.skipped}"
-    ids = [row[0] for row in visit.rows(f"SELECT c.id FROM {joined} WHERE {where} {page}", *given)]
-    return Listing(comments_of(visit, ids), paging, sort)
+    ids = [row[0] for row in context.rows(f"SELECT c.id FROM {joined} WHERE {where} {page}", *given)]
+    return Listing(comments_of(context, ids), paging, sort)
 
 
-def comments_of(visit: RequestContext, ids: list[int]) -> list[sqlite3.Row]:
+def comments_of(context: RequestContext, ids: list[int]) -> list[sqlite3.Row]:
     """These comments, in this order."""
     marks = ", ".join(f"?{place}" for place in range(2, len(ids) + 2))
-    rows = {row["id"]: row for row in visit.rows(f"{_COMMENTED} WHERE c.id IN ({marks})", visit.account, *ids)}
+    rows = {row["id"]: row for row in context.rows(f"{_COMMENTED} WHERE c.id IN ({marks})", context.account, *ids)}
     return [rows[number] for number in ids]
 
 
-def comment_of(visit: RequestContext, number: int) -> sqlite3.Row:
+def comment_of(context: RequestContext, number: int) -> sqlite3.Row:
     """A comment that has not been deleted. Raises Missing."""
-    return visit.one(f"{_COMMENTED} WHERE c.id = ?2 AND c.deleted = 0", visit.account, number)
+    return context.one(f"{_COMMENTED} WHERE c.id = ?2 AND c.deleted = 0", context.account, number)
 
 
-def thread(visit: RequestContext, post: int) -> list[sqlite3.Row]:
+def thread(context: RequestContext, post: int) -> list[sqlite3.Row]:
     """All comments below a post, in order of time."""
-    return visit.rows(f"{_COMMENTED} WHERE c.post = ?2 ORDER BY c.id", visit.account, post)
+    return context.rows(f"{_COMMENTED} WHERE c.post = ?2 ORDER BY c.id", context.account, post)

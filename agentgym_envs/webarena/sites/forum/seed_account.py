@@ -15,12 +15,12 @@ from agentgym_envs.webarena.sites.forum.tables import insert
 from agentgym_envs.webarena.sites.forum.talk import Comment
 from agentgym_envs.webarena.sites.forum.texts import Slots
 from agentgym_envs.webarena.sites.forum.wordlists import BANS, CONVERSATIONS, NOTES, REPORTS
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 _VOTES, _SAVED, _HIDDEN, _BLOCKED, _CONVERSATIONS, _UNREAD, _REPORTS, _BANS = 60, 9, 3, 2, 8, 3, 6, 3
 
 
-def write(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board], posts: Sequence[Post]) -> None:
+def write(database: sqlite3.Connection, seeds: SeedInputs, boards: Sequence[Board], posts: Sequence[Post]) -> None:
     """Write what concerns the agent's account."""
     rng = seeds.rng
     members = {member.id for board in boards for member in board.members}
@@ -68,7 +68,7 @@ def _saved(rng: random.Random, posts: Sequence[Post], comments: Sequence[Comment
     return sorted(rows, key=lambda row: str(row["created"]))
 
 
-def _converse(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board], others: Sequence[int]) -> None:
+def _converse(database: sqlite3.Connection, seeds: SeedInputs, boards: Sequence[Board], others: Sequence[int]) -> None:
     """Private messages, each with another person; in the latest, what they said last is unread."""
     rng = seeds.rng
     partners = rng.sample(others, _CONVERSATIONS)

@@ -17,12 +17,12 @@ from agentgym_envs.webarena.sites.forum.texts import Slots
 from agentgym_envs.webarena.sites.forum.titles import invented
 from agentgym_envs.webarena.sites.forum.wordlists import BIOS, COLOURS
 from agentgym_envs.webarena.sites.people import Person
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 MEMBERS, BOARDS = 140, 16
 
 
-def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
+def fill(database: sqlite3.Connection, seeds: SeedInputs) -> None:
     """Write the forum of a world. An account has the number of its person."""
     rng = seeds.rng
     boards = _boards(seeds)
@@ -34,7 +34,7 @@ def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
     seed_account.write(database, seeds, boards, posts)
 
 
-def _boards(seeds: Seeds) -> list[Board]:
+def _boards(seeds: SeedInputs) -> list[Board]:
     """Boards in the order in which they were opened; how lively one is does not depend on that."""
     rng = seeds.rng
     names = [*ALWAYS, *rng.sample(OTHERS, BOARDS - len(ALWAYS))]
@@ -45,7 +45,7 @@ def _boards(seeds: Seeds) -> list[Board]:
     return [_board(seeds, *given) for given in enumerate(zip(names, weights, opened, strict=True), 1)]
 
 
-def _board(seeds: Seeds, number: int, given: tuple[str, float, datetime.datetime]) -> Board:
+def _board(seeds: SeedInputs, number: int, given: tuple[str, float, datetime.datetime]) -> Board:
     name, weight, opened = given
     about = subject(name)
     things: Sequence[str] = about.things
@@ -55,7 +55,7 @@ def _board(seeds: Seeds, number: int, given: tuple[str, float, datetime.datetime
     return Board(number, shown, about, tuple(things), weight, opened)
 
 
-def _members(seeds: Seeds, boards: Sequence[Board]) -> list[Member]:
+def _members(seeds: SeedInputs, boards: Sequence[Board]) -> list[Member]:
     """The account that the agent has and those of others, most of them older than the oldest post."""
     rng = seeds.rng
     chosen = sorted([ME, *rng.sample(range(ME + 1, len(seeds.people) + 1), MEMBERS - 1)])
@@ -98,7 +98,7 @@ def _user_row(rng: random.Random, person: Person, member: Member) -> dict[str, A
     }
 
 
-def _write_boards(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board]) -> None:
+def _write_boards(database: sqlite3.Connection, seeds: SeedInputs, boards: Sequence[Board]) -> None:
     country = seeds.country.name
     insert(database, "forum_boards", (_board_row(board, country) for board in boards))
     insert(database, "forum_rules", [row for board in boards for row in _rule_rows(seeds, board)])
@@ -109,7 +109,7 @@ def _write_boards(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[B
     insert(database, "forum_moderators", [row for board in boards for row in _moderator_rows(board)])
 
 
-def _rule_rows(seeds: Seeds, board: Board) -> Iterator[dict[str, Any]]:
+def _rule_rows(seeds: SeedInputs, board: Board) -> Iterator[dict[str, Any]]:
     for place, (short, long) in enumerate(board.subject.rules, 1):
         text = Slots(seeds.rng, seeds.country, board.things, {}).fill(long)
         yield {"board": board.id, "position": place, "title": short, "text": text}

@@ -18,7 +18,7 @@ from agentgym_envs.webarena.sites.forum.talk import Comment, Talk
 from agentgym_envs.webarena.sites.forum.texts import Slots
 from agentgym_envs.webarena.sites.forum.wordlists import CLOSINGS, OPENINGS, PRODUCT_ANSWERS, PRODUCT_TITLES, TITLES
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 POSTS = 450
 _MINE = 12
@@ -48,7 +48,7 @@ class Post:
     comments: list[Comment] = field(default_factory=list)
 
 
-def write(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board]) -> list[Post]:
+def write(database: sqlite3.Connection, seeds: SeedInputs, boards: Sequence[Board]) -> list[Post]:
     """Write all posts and comments, numbered in order of time."""
     posts = _posts(seeds, boards, _about_products(database, seeds, boards))
     for number, post in enumerate(posts, 1):
@@ -64,7 +64,7 @@ def write(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board]) -
     return posts
 
 
-def _posts(seeds: Seeds, boards: Sequence[Board], given: Sequence[Post]) -> list[Post]:
+def _posts(seeds: SeedInputs, boards: Sequence[Board], given: Sequence[Post]) -> list[Post]:
     """The posts in order of time, each with a title of its own; some are given."""
     rng = seeds.rng
     titles: set[str] = set()
@@ -93,7 +93,7 @@ def _give_me_some(rng: random.Random, posts: Sequence[Post]) -> None:
         post.author = member
 
 
-def _about_products(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board]) -> list[Post]:
+def _about_products(database: sqlite3.Connection, seeds: SeedInputs, boards: Sequence[Board]) -> list[Post]:
     """Questions about products of the shop, with links to them, in the board where anything is asked."""
     rng = seeds.rng
     board = next(board for board in boards if board.subject.name == "ask")
@@ -123,7 +123,7 @@ def _topic(rng: random.Random, board: Board, used: dict[int, int]) -> Topic:
     return topic
 
 
-def _post(seeds: Seeds, board: Board, topic: Topic) -> Post:
+def _post(seeds: SeedInputs, board: Board, topic: Topic) -> Post:
     rng = seeds.rng
     day = NOW - datetime.timedelta(days=_DAYS * rng.random() ** 1.4)
     created = moment_of_day(rng, day)
@@ -162,7 +162,7 @@ def _body(rng: random.Random, board: Board, topic: Topic, slots: Slots) -> str:
     return "\n\n".join(parts)
 
 
-def _welcome(rng: random.Random, seeds: Seeds, board: Board) -> Post:
+def _welcome(rng: random.Random, seeds: SeedInputs, board: Board) -> Post:
     """The post that a board's first moderator has pinned on top of it."""
     created = NOW - datetime.timedelta(days=rng.uniform(_DAYS, _DAYS + 60), seconds=rng.randrange(20_000))
     created = moment_of_day(rng, created)

@@ -43,9 +43,9 @@ FROM forum_users u WHERE u.id = ?
 """
 
 
-def _layout(visit: RequestContext) -> Mapping[str, Any]:
+def _layout(context: RequestContext) -> Mapping[str, Any]:
     """Who is signed in, with what waits for them; None for a stranger."""
-    return {"me": visit.row(_LAYOUT, visit.account)}
+    return {"me": context.row(_LAYOUT, context.account)}
 
 
 def _account(database: sqlite3.Connection, name: str) -> int:
@@ -59,7 +59,7 @@ SITE = Site(
     title="Parley",
     routes=tuple(route for module in _MODULES for route in module.routes.all),
     layout=_layout,
-    account=_account,
-    owner=lambda database: ME,
+    find_account=_account,
+    default_account=lambda database: ME,
     filters={"avatar": avatar, "emblem": emblem},
 )

@@ -10,7 +10,7 @@ from agentgym_envs.webarena.sites.forum import listing
 from agentgym_envs.webarena.sites.forum.boards import board_of
 from agentgym_envs.webarena.sites.forum.wordlists import REPORTS
 from agentgym_envs.webarena.sites.framework.context import RequestContext
-from agentgym_envs.webarena.sites.framework.responses import Data, Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.responses import NotFound, RawResponse, Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
@@ -18,118 +18,120 @@ _TABLES = {"post": "forum_posts", "comment": "forum_comments"}
 
 
 @routes.post("/vote/{kind}/{number:int}")
-def vote(visit: RequestContext, kind: str, number: int) -> Response:
+def vote(context: RequestContext, kind: str, number: int) -> Response:
     """Vote for (1) or against (-1) something, or no longer (0). A page's script is told the score instead of a page."""
-    visit.must_be_signed_in()
-    found = _thing(visit, kind, number)
-    value = visit.form.number("value", 0, least=-1, most=1)
-    old = visit.row(f"SELECT id, value FROM forum_votes WHERE account = ? AND {kind} = ?", visit.account, number)
+    context.require_login()
+    found = _thing(context, kind, number)
+    value = context.form.number("value", 0, least=-1, most=1)
+    old = context.row(f"SELECT id, value FROM forum_votes WHERE account = ? AND {kind} = ?", context.account, number)
     before = old["value"] if old else 0
     if old and not value:
-        visit.write("DELETE FROM forum_votes WHERE id = ?", old["id"])
+        context.write("DELETE FROM forum_votes WHERE id = ?", old["id"])
     elif old:
-        visit.write("UPDATE forum_votes SET value = ? WHERE id = ?", value, old["id"])
+        context.write("UPDATE forum_votes SET value = ? WHERE id = ?", value, old["id"])
     elif value:
-        visit.write(f"INSERT INTO forum_votes (account, {kind}, value) VALUES (?, ?, ?)", visit.account, number, value)
+        context.write(
+            f"INSERT INTO forum_votes (account, {kind}, value) VALUES (?, ?, ?)", context.account, number, value
+        )
     score = found["score"] + value - before
-    visit.write(f"UPDATE {_TABLES[kind]} SET score = ? WHERE id = ?", score, number)
-    if visit.form.ticked("quiet"):
-        return Data(json.dumps({"score": score, "value": value}), "application/json")
-    return visit.back()
+    context.write(f"UPDATE {_TABLES[kind]} SET score = ? WHERE id = ?", score, number)
+    if context.form.is_checked("quiet"):
+        return RawResponse(json.dumps({"score": score, "value": value}), "application/json")
+    return context.redirect_back()
 
 
 @routes.post("/save/{kind}/{number:int}")
-def save(visit: RequestContext, kind: str, number: int) -> Response:
+def save(context: RequestContext, kind: str, number: int) -> Response:
     """Keep something for later, or no longer, if it was kept."""
-    visit.must_be_signed_in()
-    _thing(visit, kind, number)
-    old = visit.row(f"SELECT id FROM forum_saved WHERE account = ? AND {kind} = ?", visit.account, number)
+    context.require_login()
+    _thing(context, kind, number)
+    old = context.row(f"SELECT id FROM forum_saved WHERE account = ? AND {kind} = ?", context.account, number)
     if old:
-        visit.write("DELETE FROM forum_saved WHERE id = ?", old["id"])
-        visit.say(f"The {kind} is no longer saved.")
+        context.write("DELETE FROM forum_saved WHERE id = ?", old["id"])
+        context.flash(f"The {kind} is no longer saved.")
     else:
         query = f"INSERT INTO forum_saved (account, {kind}, created) VALUES (?, ?, ?)"
-        visit.write(query, visit.account, number, stamp())
-        visit.say(f"The {kind} has been saved.")
-    return visit.back()
+        context.write(query, context.account, number, stamp())
+        context.flash(f"The {kind} has been saved.")
+    return context.redirect_back()
 
 
 @routes.post("/hide/{number:int}")
-def hide(visit: RequestContext, number: int) -> Response:
+def hide(context: RequestContext, number: int) -> Response:
     """Have a post no longer listed, or listed again."""
-    visit.must_be_signed_in()
-    _thing(visit, "post", number)
-    if visit.row("SELECT 1 FROM forum_hidden WHERE account = ? AND post = ?", visit.account, number):
-        visit.write("DELETE FROM forum_hidden WHERE account = ? AND post = ?", visit.account, number)
-        visit.say("The post is listed again.")
+    context.require_login()
+    _thing(context, "post", number)
+    if context.row("SELECT 1 FROM forum_hidden WHERE account = ? AND post = ?", context.account, number):
+        context.write("DELETE FROM forum_hidden WHERE account = ? AND post = ?", context.account, number)
+        context.flash("The post is listed again.")
     else:
-        visit.write("INSERT INTO forum_hidden (account, post) VALUES (?, ?)", visit.account, number)
-        visit.say("The post has been hidden.")
-    return visit.back()
+        context.write("INSERT INTO forum_hidden (account, post) VALUES (?, ?)", context.account, number)
+        context.flash("The post has been hidden.")
+    return context.redirect_back()
 
 
 @routes.post("/b/{name}/subscribe")
-def subscribe(visit: RequestContext, name: str) -> Response:
+def subscribe(context: RequestContext, name: str) -> Response:
     """Subscribe to a board, or no longer."""
-    visit.must_be_signed_in()
-    board = board_of(visit, name)
+    context.require_login()
+    board = board_of(context, name)
     if board["subscribed"]:
-        visit.write("DELETE FROM forum_subscriptions WHERE account = ? AND board = ?", visit.account, board["id"])
-        visit.say(f"You no longer subscribe to {board['name']}.")
+        context.write("DELETE FROM forum_subscriptions WHERE account = ? AND board = ?", context.account, board["id"])
+        context.flash(f"You no longer subscribe to {board['name']}.")
     else:
-        visit.write("INSERT INTO forum_subscriptions (account, board) VALUES (?, ?)", visit.account, board["id"])
-        visit.say(f"You subscribe to {board['name']} now.")
-    return visit.back(f"/b/{board['name']}")
+        context.write("INSERT INTO forum_subscriptions (account, board) VALUES (?, ?)", context.account, board["id"])
+        context.flash(f"You subscribe to {board['name']} now.")
+    return context.redirect_back(f"/b/{board['name']}")
 
 
 @routes.get("/report/{kind}/{number:int}")
-def report(visit: RequestContext, kind: str, number: int) -> Response:
+def report(context: RequestContext, kind: str, number: int) -> Response:
     """The form in which something is reported to its moderators."""
-    visit.must_be_signed_in()
-    return visit.page("report.html", kind=kind, thing=_thing(visit, kind, number), reasons=REPORTS, wrong="")
+    context.require_login()
+    return context.page("report.html", kind=kind, thing=_thing(context, kind, number), reasons=REPORTS, error="")
 
 
 @routes.post("/report/{kind}/{number:int}")
-def reported(visit: RequestContext, kind: str, number: int) -> Response:
+def reported(context: RequestContext, kind: str, number: int) -> Response:
     """Report something."""
-    visit.must_be_signed_in()
-    thing = _thing(visit, kind, number)
-    reason = visit.form.choice("reason", REPORTS)
+    context.require_login()
+    thing = _thing(context, kind, number)
+    reason = context.form.choice("reason", REPORTS)
     if not reason:
-        values = {"kind": kind, "thing": thing, "reasons": REPORTS, "wrong": "Choose a reason."}
-        return visit.page("report.html", status=422, **values)
-    visit.write(
+        values = {"kind": kind, "thing": thing, "reasons": REPORTS, "error": "Choose a reason."}
+        return context.page("report.html", status=422, **values)
+    context.write(
         f"INSERT INTO forum_reports (reporter, {kind}, reason, created) VALUES (?, ?, ?, ?)",
-        *(visit.account, number, reason, stamp()),
+        *(context.account, number, reason, stamp()),
     )
-    visit.say("Thank you. The moderators will look at it.")
+    context.flash("Thank you. The moderators will look at it.")
     post = number if kind == "post" else thing["post"]
     return Redirect(f"/b/{thing['board_name']}/{post}")
 
 
 @routes.post("/u/{name}/block")
-def block(visit: RequestContext, name: str) -> Response:
+def block(context: RequestContext, name: str) -> Response:
     """See no more of somebody, or again."""
-    visit.must_be_signed_in()
-    person = visit.one("SELECT id, name FROM forum_users WHERE name = ?", name)
-    visit.must(person["id"] != visit.account, "You cannot block yourself.")
-    if visit.row("SELECT 1 FROM forum_blocks WHERE account = ? AND user = ?", visit.account, person["id"]):
-        visit.write("DELETE FROM forum_blocks WHERE account = ? AND user = ?", visit.account, person["id"])
-        visit.say(f"You no longer block {person['name']}.")
+    context.require_login()
+    person = context.one("SELECT id, name FROM forum_users WHERE name = ?", name)
+    context.require(person["id"] != context.account, "You cannot block yourself.")
+    if context.row("SELECT 1 FROM forum_blocks WHERE account = ? AND user = ?", context.account, person["id"]):
+        context.write("DELETE FROM forum_blocks WHERE account = ? AND user = ?", context.account, person["id"])
+        context.flash(f"You no longer block {person['name']}.")
     else:
         query = "INSERT INTO forum_blocks (account, user, created, note) VALUES (?, ?, ?, ?)"
-        visit.write(query, visit.account, person["id"], stamp(), visit.form.text("note", most=200))
-        visit.say(f"You have blocked {person['name']}.")
-    return visit.back(f"/u/{person['name']}")
+        context.write(query, context.account, person["id"], stamp(), context.form.text("note", most=200))
+        context.flash(f"You have blocked {person['name']}.")
+    return context.redirect_back(f"/u/{person['name']}")
 
 
-def _thing(visit: RequestContext, kind: str, number: int) -> sqlite3.Row:
+def _thing(context: RequestContext, kind: str, number: int) -> sqlite3.Row:
     """A post or a comment that is still there. Raises Missing."""
     if kind == "comment":
-        return listing.comment_of(visit, number)
+        return listing.comment_of(context, number)
     if kind != "post":
-        raise Missing
-    found = listing.posts_of(visit, [number]) if visit.row("SELECT 1 FROM forum_posts WHERE id = ?", number) else []
+        raise NotFound
+    found = listing.posts_of(context, [number]) if context.row("SELECT 1 FROM forum_posts WHERE id = ?", number) else []
     if not found or found[0]["deleted"]:
-        raise Missing
+        raise NotFound
     return found[0]

@@ -11,7 +11,7 @@ from agentgym_envs.webarena.sites.forum.boards import aside, board_of, flairs, m
 from agentgym_envs.webarena.sites.forum.views_board import wrong_with_post
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
-from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.responses import NotFound, Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
@@ -25,30 +25,30 @@ _COMMENTS_PER_PAGE = 14
 
 
 @routes.get("/b/{name}/{post:int}")
-def show(visit: RequestContext, name: str, post: int) -> Response:
+def show(context: RequestContext, name: str, post: int) -> Response:
     """A post and its comments."""
-    shown = listing.post_of(visit, name, post)
-    sort = visit.query.choice("sort", list(SORTS), "best")
-    tree = Tree(listing.thread(visit, post), sort)
+    shown = listing.post_of(context, name, post)
+    sort = context.query.choice("sort", list(SORTS), "best")
+    tree = Tree(listing.thread(context, post), sort)
     pages = tree.pages()
-    paging = Paging.of(visit.query, len(pages), 1)
+    paging = Paging.of(context.query, len(pages), 1)
     rows = pages[paging.page - 1] if pages else []
-    return _page(visit, shown, rows, tree, paging=paging, sort=sort)
+    return _page(context, shown, rows, tree, paging=paging, sort=sort)
 
 
 @routes.get("/b/{name}/{post:int}/comment/{comment:int}")
-def show_comment(visit: RequestContext, name: str, post: int, comment: int) -> Response:
+def show_comment(context: RequestContext, name: str, post: int, comment: int) -> Response:
     """One comment of a thread, with the replies to it."""
-    shown = listing.post_of(visit, name, post)
-    tree = Tree(listing.thread(visit, post), "best")
+    shown = listing.post_of(context, name, post)
+    tree = Tree(listing.thread(context, post), "best")
     rows = list(tree.below(comment))
     if not rows:
-        raise Missing
-    return _page(visit, shown, rows[:_COMMENTS_PER_PAGE], tree, paging=Paging(1, 1, 1), single=comment)
+        raise NotFound
+    return _page(context, shown, rows[:_COMMENTS_PER_PAGE], tree, paging=Paging(1, 1, 1), single=comment)
 
 
 def _page(
-    visit: RequestContext,
+    context: RequestContext,
     post: sqlite3.Row,
     rows: Sequence[tuple[int, sqlite3.Row]],
     tree: Tree,
@@ -57,9 +57,9 @@ def _page(
     sort: str = "best",
     single: int = 0,
 ) -> Response:
-    board = board_of(visit, post["board_name"])
-    choices = flairs(visit, board["id"]) if post["author"] == visit.account or board["moderated"] else []
-    return visit.page(
+    board = board_of(context, post["board_name"])
+    choices = flairs(context, board["id"]) if post["author"] == context.account or board["moderated"] else []
+    return context.page(
         "post.html",
         post=post,
         rows=rows,
@@ -67,16 +67,16 @@ def _page(
         paging=paging,
         sort=sort,
         single=single,
-        may_comment=_open_to(visit, post, board),
+        may_comment=_open_to(context, post, board),
         flairs=choices,
-        **aside(visit, board),
+        **aside(context, board),
     )
 
 
-def _open_to(visit: RequestContext, post: sqlite3.Row, board: sqlite3.Row) -> bool:
+def _open_to(context: RequestContext, post: sqlite3.Row, board: sqlite3.Row) -> bool:
     """Whether the account may comment on a post; the handler of comments decides for itself."""
     gone = post["deleted"] or post["removed"] or board["banned"]
-    return bool(visit.account and not gone and (not post["locked"] or board["moderated"]))
+    return bool(context.account and not gone and (not post["locked"] or board["moderated"]))
 
 
 class Tree:
@@ -115,52 +115,54 @@ class Tree:
 
 
 @routes.get("/b/{name}/{post:int}/edit")
-def edit(visit: RequestContext, name: str, post: int) -> Response:
+def edit(context: RequestContext, name: str, post: int) -> Response:
     """The form in which an author changes a post."""
-    own = _own(visit, name, post)
-    return visit.page("post_edit.html", post=own, values=dict(own), wrong="")
+    own = _own(context, name, post)
+    return context.page("post_edit.html", post=own, values=dict(own), error="")
 
 
 @routes.post("/b/{name}/{post:int}/edit")
-def edited(visit: RequestContext, name: str, post: int) -> Response:
+def edited(context: RequestContext, name: str, post: int) -> Response:
     """Change the title and the text."""
-    own = _own(visit, name, post)
-    values = {"title": visit.form.text("title"), "body": visit.form.text("body")}
-    wrong = wrong_with_post(values)
-    if wrong:
-        return visit.page("post_edit.html", post=own, values=values, wrong=wrong, status=422)
-    visit.write("UPDATE forum_posts SET title = ?, body = ?, edited = ? WHERE id = ?", *values.values(), stamp(), post)
-    visit.say("Your post has been changed.")
+    own = _own(context, name, post)
+    values = {"title": context.form.text("title"), "body": context.form.text("body")}
+    error = wrong_with_post(values)
+    if error:
+        return context.page("post_edit.html", post=own, values=values, error=error, status=422)
+    context.write(
+        "UPDATE forum_posts SET title = ?, body = ?, edited = ? WHERE id = ?", *values.values(), stamp(), post
+    )
+    context.flash("Your post has been changed.")
     return Redirect(f"/b/{own['board_name']}/{post}")
 
 
 @routes.post("/b/{name}/{post:int}/delete")
-def delete(visit: RequestContext, name: str, post: int) -> Response:
+def delete(context: RequestContext, name: str, post: int) -> Response:
     """Take one's own post away."""
-    own = _own(visit, name, post)
-    visit.write("UPDATE forum_posts SET deleted = 1 WHERE id = ?", post)
-    visit.say("Your post has been deleted.")
+    own = _own(context, name, post)
+    context.write("UPDATE forum_posts SET deleted = 1 WHERE id = ?", post)
+    context.flash("Your post has been deleted.")
     return Redirect(f"/b/{own['board_name']}")
 
 
 @routes.post("/b/{name}/{post:int}/flair")
-def set_flair(visit: RequestContext, name: str, post: int) -> Response:
+def set_flair(context: RequestContext, name: str, post: int) -> Response:
     """Give a post one of the board's flairs, or none."""
-    visit.must_be_signed_in()
-    found = listing.post_of(visit, name, post)
-    visit.must(found["author"] == visit.account or moderates(visit, found["board"]))
+    context.require_login()
+    found = listing.post_of(context, name, post)
+    context.require(found["author"] == context.account or moderates(context, found["board"]))
     query = "SELECT id FROM forum_flairs WHERE id = ? AND board = ?"
-    flair = visit.value(query, visit.form.number("flair"), found["board"])
-    visit.write("UPDATE forum_posts SET flair = ? WHERE id = ?", flair, post)
-    visit.say("The flair has been set." if flair else "The flair has been taken off.")
+    flair = context.value(query, context.form.number("flair"), found["board"])
+    context.write("UPDATE forum_posts SET flair = ? WHERE id = ?", flair, post)
+    context.flash("The flair has been set." if flair else "The flair has been taken off.")
     return Redirect(f"/b/{found['board_name']}/{post}")
 
 
-def _own(visit: RequestContext, name: str, number: int) -> sqlite3.Row:
+def _own(context: RequestContext, name: str, number: int) -> sqlite3.Row:
     """A post that the account wrote and that is still there. Raises Forbidden for those of others."""
-    visit.must_be_signed_in()
-    found = listing.post_of(visit, name, number)
-    visit.must(found["author"] == visit.account, "Only who wrote a post may change it.")
+    context.require_login()
+    found = listing.post_of(context, name, number)
+    context.require(found["author"] == context.account, "Only who wrote a post may change it.")
     if found["deleted"]:
-        raise Missing
+        raise NotFound
     return found

@@ -74,19 +74,19 @@ class Cart:
         return ""
 
 
-def cart_of(visit: RequestContext) -> Cart:
+def cart_of(context: RequestContext) -> Cart:
     """The cart of who is signed in. Raises SignInFirst."""
-    account = visit.must_be_signed_in()
-    kept = visit.row("SELECT id, coupon FROM shop_carts WHERE customer = ?", account)
+    account = context.require_login()
+    kept = context.row("SELECT id, coupon FROM shop_carts WHERE customer = ?", account)
     number, coupon = (kept["id"], kept["coupon"]) if kept else (0, "")
-    lines = _lines(visit, number)
+    lines = _lines(context, number)
     subtotal = sum(line.total for line in lines)
-    rules = [rule for rule in rules_for(visit, account, coupon) if discount_of(rule, subtotal)]
-    return Cart(number, coupon, lines, rules, settings(visit))
+    rules = [rule for rule in rules_for(context, account, coupon) if discount_of(rule, subtotal)]
+    return Cart(number, coupon, lines, rules, settings(context))
 
 
-def _lines(visit: RequestContext, cart: int) -> list[Line]:
-    rows = visit.rows(
+def _lines(context: RequestContext, cart: int) -> list[Line]:
+    rows = context.rows(
         "SELECT l.id AS line, l.options, l.quantity, p.id, p.sku, p.name, p.slug, p.stock, c.slug AS shelf, "
         f"COALESCE(p.special_price, p.price) AS final, ({FOUND}) AS sold FROM {PRODUCTS} "
         "JOIN shop_cart_lines l ON l.product = p.id WHERE l.cart = ? ORDER BY l.id",
@@ -94,24 +94,28 @@ def _lines(visit: RequestContext, cart: int) -> list[Line]:
     )
     return [
         Line(
-            row["line"], row, row["options"], row["quantity"], row["final"] + extra_of(visit, row["id"], row["options"])
+            row["line"],
+            row,
+            row["options"],
+            row["quantity"],
+            row["final"] + extra_of(context, row["id"], row["options"]),
         )
         for row in rows
     ]
 
 
-def extra_of(visit: RequestContext, product: int, options: str) -> int:
+def extra_of(context: RequestContext, product: int, options: str) -> int:
     """What the options of a line ("Colour: Blue, Size: M") add to the price."""
     if not options:
         return 0
     named = "instr(?, ', ' || name || ': ' || value || ',') > 0"
     query = f"SELECT SUM(extra) FROM shop_options WHERE product = ? AND {named}"
-    return visit.value(query, product, f", {options},") or 0
+    return context.value(query, product, f", {options},") or 0
 
 
-def rules_for(visit: RequestContext, account: int, coupon: str) -> list[dict[str, Any]]:
+def rules_for(context: RequestContext, account: int, coupon: str) -> list[dict[str, Any]]:
     """The price rules that hold today for a customer, with or without that coupon."""
-    rows = visit.rows(
+    rows = context.rows(
         "SELECT r.* FROM shop_rules r JOIN shop_customers k ON k.id = ? WHERE r.active = 1 "
         "AND (r.coupon = '' OR lower(r.coupon) = lower(?)) AND r.customer_group IN ('', k.customer_group) "
         "AND COALESCE(r.starts, '') <= ? AND COALESCE(r.ends, '9999') >= ? ORDER BY r.id",
@@ -123,20 +127,20 @@ def rules_for(visit: RequestContext, account: int, coupon: str) -> list[dict[str
     return [dict(row) for row in rows]
 
 
-def put_in(visit: RequestContext, product: sqlite3.Row, options: str, quantity: int) -> str:
+def put_in(context: RequestContext, product: sqlite3.Row, options: str, quantity: int) -> str:
     """Put some of a product into the cart; returns why that cannot be, or ""."""
-    account = visit.must_be_signed_in()
-    kept: Any = visit.value("SELECT id FROM shop_carts WHERE customer = ?", account)
+    account = context.require_login()
+    kept: Any = context.value("SELECT id FROM shop_carts WHERE customer = ?", account)
     query = "SELECT id, quantity FROM shop_cart_lines WHERE cart = ? AND product = ? AND options = ?"
-    line = visit.row(query, kept or 0, product["id"], options)
+    line = context.row(query, kept or 0, product["id"], options)
     wanted = quantity + (line["quantity"] if line else 0)
     if product["stock"] < wanted or wanted > MOST:
         return _short(min(product["stock"], MOST))
-    cart = kept or visit.write("INSERT INTO shop_carts (customer) VALUES (?)", account)
+    cart = kept or context.write("INSERT INTO shop_carts (customer) VALUES (?)", account)
     if line:
-        visit.write("UPDATE shop_cart_lines SET quantity = ? WHERE id = ?", wanted, line["id"])
+        context.write("UPDATE shop_cart_lines SET quantity = ? WHERE id = ?", wanted, line["id"])
     else:
-        visit.write(
+        context.write(
             "INSERT INTO shop_cart_lines (cart, product, options, quantity) VALUES (?, ?, ?, ?)",
             cart,
             product["id"],

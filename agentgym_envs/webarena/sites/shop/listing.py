@@ -53,33 +53,33 @@ class Listing:
 
 
 def listing(
-    visit: RequestContext, where: str, arguments: list[Any], *, sort: str = "position", attributes: bool = False
+    context: RequestContext, where: str, arguments: list[Any], *, sort: str = "position", attributes: bool = False
 ) -> Listing:
     """The products that fit, as the query's filters and order want them.
 
     `sort` is the order where the query names none; with `attributes`, filters by colour, material and so on are
     offered.
     """
-    names = _names(visit, where, arguments) if attributes else []
-    conditions = _conditions(visit.query, names)
+    names = _names(context, where, arguments) if attributes else []
+    conditions = _conditions(context.query, names)
     clause = " AND ".join([FOUND, f"({where})", *(text for _, _, text, _ in conditions)])
     values = [*arguments, *(value for _, _, _, some in conditions for value in some)]
-    count = visit.value(f"SELECT COUNT(*) FROM {PRODUCTS} WHERE {clause}", *values)
-    paging = Paging.of(visit.query, count, SIZE)
-    sort = visit.query.choice("sort", tuple(SORTS), sort)
+    count = context.value(f"SELECT COUNT(*) FROM {PRODUCTS} WHERE {clause}", *values)
+    paging = Paging.of(context.query, count, SIZE)
+    sort = context.query.choice("sort", tuple(SORTS), sort)
     order = f"ORDER BY {SORTS[sort][1]}, p.id LIMIT {SIZE} OFFSET {paging.skipped}"
-    products = visit.rows(f"SELECT {CARD} FROM {PRODUCTS} WHERE {clause} {order}", *values)
+    products = context.rows(f"SELECT {CARD} FROM {PRODUCTS} WHERE {clause} {order}", *values)
     chosen = {name for name, *_ in conditions}
-    filters = {name: rows for name, rows in _filters(visit, clause, values, names).items() if name not in chosen}
-    active = [(name, Choice(text, _changed(visit.query, name, None))) for name, text, _, _ in conditions]
+    filters = {name: rows for name, rows in _filters(context, clause, values, names).items() if name not in chosen}
+    active = [(name, Choice(text, _changed(context.query, name, None))) for name, text, _, _ in conditions]
     return Listing(products, paging, sort, filters, active)
 
 
-def _names(visit: RequestContext, where: str, arguments: list[Any]) -> list[str]:
+def _names(context: RequestContext, where: str, arguments: list[Any]) -> list[str]:
     """The attributes that products of a list have."""
     products = f"SELECT p.id FROM {PRODUCTS} WHERE {FOUND} AND ({where})"
     query = f"SELECT DISTINCT name FROM {_ATTRIBUTES} WHERE product IN ({products}) ORDER BY name"
-    return [row["name"] for row in visit.rows(query, *arguments)]
+    return [row["name"] for row in context.rows(query, *arguments)]
 
 
 def _conditions(query: Fields, names: list[str]) -> list[tuple[str, str, str, list[Any]]]:
@@ -99,26 +99,28 @@ def _conditions(query: Fields, names: list[str]) -> list[tuple[str, str, str, li
     return found
 
 
-def _filters(visit: RequestContext, clause: str, values: list[Any], names: list[str]) -> dict[str, list[Choice]]:
+def _filters(context: RequestContext, clause: str, values: list[Any], names: list[str]) -> dict[str, list[Choice]]:
     """What the products found can be narrowed down by, with how many would be left."""
     bands = ", ".join(
         f"SUM(final >= {100 * low} AND final < {100 * high or 10**12}) AS band{place}"
         for place, (low, high) in enumerate(PRICES)
     )
     found = f"SELECT p.id, p.brand, COALESCE(p.special_price, p.price) AS final FROM {PRODUCTS} WHERE {clause}"
-    counts = visit.one(f"SELECT {bands} FROM ({found})", *values)
+    counts = context.one(f"SELECT {bands} FROM ({found})", *values)
     filters = {
-        "Price": [_price_choice(visit.query, *band, count) for band, count in zip(PRICES, counts, strict=True) if count]
+        "Price": [
+            _price_choice(context.query, *band, count) for band, count in zip(PRICES, counts, strict=True) if count
+        ]
     }
-    brands = visit.rows(f"SELECT brand, COUNT(*) AS n FROM ({found}) GROUP BY brand ORDER BY brand", *values)
+    brands = context.rows(f"SELECT brand, COUNT(*) AS n FROM ({found}) GROUP BY brand ORDER BY brand", *values)
     filters["Brand"] = [
-        Choice(row["brand"], _changed(visit.query, "Brand", row["brand"]), row["n"]) for row in brands[:30]
+        Choice(row["brand"], _changed(context.query, "Brand", row["brand"]), row["n"]) for row in brands[:30]
     ]
     if names:
         query = f"SELECT name, value, COUNT(DISTINCT product) AS n FROM {_ATTRIBUTES}"
         within = f"WHERE product IN (SELECT id FROM ({found}))"
-        for row in visit.rows(f"{query} {within} GROUP BY name, value ORDER BY name, MIN(product), value", *values):
-            choice = Choice(row["value"], _changed(visit.query, row["name"], row["value"]), row["n"])
+        for row in context.rows(f"{query} {within} GROUP BY name, value ORDER BY name, MIN(product), value", *values):
+            choice = Choice(row["value"], _changed(context.query, row["name"], row["value"]), row["n"])
             filters.setdefault(row["name"], []).append(choice)
     return {name: choices for name, choices in filters.items() if len(choices) > 1}
 

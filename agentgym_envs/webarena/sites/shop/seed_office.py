@@ -15,7 +15,7 @@ from agentgym_envs.webarena.sites.shop.seed_orders import Order
 from agentgym_envs.webarena.sites.shop.seed_people import Customer
 from agentgym_envs.webarena.sites.shop.seed_products import Item
 from agentgym_envs.webarena.sites.words import lines, words
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 _FOR = lines("""
     For the new flat
@@ -41,7 +41,7 @@ _SUBJECTS = {
 }
 
 
-def make_settings(seeds: Seeds) -> dict[str, str]:
+def make_settings(seeds: SeedInputs) -> dict[str, str]:
     """The shop's settings. Amounts are in cents."""
     rng, town = seeds.rng, seeds.country.towns[0]
     return {
@@ -60,7 +60,7 @@ def make_settings(seeds: Seeds) -> dict[str, str]:
     }
 
 
-def write_office(database: sqlite3.Connection, seeds: Seeds, settings: Mapping[str, str]) -> None:
+def write_office(database: sqlite3.Connection, seeds: SeedInputs, settings: Mapping[str, str]) -> None:
     """Put settings and pages into the database."""
     database.executemany("INSERT INTO shop_settings (name, value) VALUES (?, ?)", settings.items())
     values = {**settings, "country": seeds.country.name}

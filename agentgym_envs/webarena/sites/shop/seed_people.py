@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agentgym_envs.webarena.sites.clock import later, some_time_ago
 from agentgym_envs.webarena.sites.people import Person
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 CUSTOMERS = 150
 
@@ -33,7 +33,7 @@ class Customer:
     weight: float
 
 
-def make_customers(seeds: Seeds) -> list[Customer]:
+def make_customers(seeds: SeedInputs) -> list[Customer]:
     """The customers of a world. The first is who the agent acts for."""
     rng = seeds.rng
     persons = rng.sample(seeds.people[1:], CUSTOMERS - 1)
@@ -52,7 +52,7 @@ def make_customers(seeds: Seeds) -> list[Customer]:
     return customers
 
 
-def _address(seeds: Seeds, person: Person, place: int) -> tuple[str, str, str, str, str, str]:
+def _address(seeds: SeedInputs, person: Person, place: int) -> tuple[str, str, str, str, str, str]:
     """Where a person lives, or, after that, another place in the same town or elsewhere."""
     if place == 0:
         town = person.town
@@ -61,7 +61,7 @@ def _address(seeds: Seeds, person: Person, place: int) -> tuple[str, str, str, s
     return person.name, town.address(seeds.rng), town.name, town.region, town.zip, person.phone
 
 
-def write_customers(database: sqlite3.Connection, seeds: Seeds, customers: Sequence[Customer]) -> None:
+def write_customers(database: sqlite3.Connection, seeds: SeedInputs, customers: Sequence[Customer]) -> None:
     """Put the customers and the readers of the newsletter into the database."""
     database.executemany(
         "INSERT INTO shop_addresses VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -80,7 +80,7 @@ def write_customers(database: sqlite3.Connection, seeds: Seeds, customers: Seque
     )
 
 
-def _subscribers(seeds: Seeds, customers: Sequence[Customer]) -> list[tuple[str, int | None, str, str]]:
+def _subscribers(seeds: SeedInputs, customers: Sequence[Customer]) -> list[tuple[str, int | None, str, str]]:
     """Some of the customers, though not the agent's own, and some who are none."""
     rng = seeds.rng
     known = {customer.person.number for customer in customers}

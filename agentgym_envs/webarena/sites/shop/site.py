@@ -31,7 +31,7 @@ SITE = Site(
     title="One Roof Market",
     routes=tuple(route for views in _VIEWS for route in views.routes.all),
     layout=store.layout,
-    account=store.account,
-    owner=lambda database: 1,
+    find_account=store.account,
+    default_account=lambda database: 1,
     filters={"picture": picture},
 )

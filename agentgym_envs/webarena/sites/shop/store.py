@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentgym_envs.webarena.sites.framework.context import RequestContext
-from agentgym_envs.webarena.sites.framework.responses import Missing
+from agentgym_envs.webarena.sites.framework.responses import NotFound
 from agentgym_envs.webarena.sites.shop.searching import FOUND
 
 _IN_FOOT = "about-us", "customer-service", "shipping", "returns", "privacy"
@@ -23,23 +23,25 @@ CARD = f"""
 PRODUCTS = "shop_products p JOIN shop_categories c ON c.id = p.category"
 
 
-def settings(visit: RequestContext) -> dict[str, str]:
+def settings(context: RequestContext) -> dict[str, str]:
     """The shop's settings by name."""
-    return {row["name"]: row["value"] for row in visit.rows("SELECT name, value FROM shop_settings")}
+    return {row["name"]: row["value"] for row in context.rows("SELECT name, value FROM shop_settings")}
 
 
-def layout(visit: RequestContext) -> Mapping[str, Any]:
+def layout(context: RequestContext) -> Mapping[str, Any]:
     """What the frame of every page needs."""
-    customer = visit.row("SELECT * FROM shop_customers WHERE id = ?", visit.account)
-    count = visit.value(
+    customer = context.row("SELECT * FROM shop_customers WHERE id = ?", context.account)
+    count = context.value(
         "SELECT SUM(l.quantity) FROM shop_cart_lines l JOIN shop_carts t ON t.id = l.cart WHERE t.customer = ?",
-        visit.account,
+        context.account,
     )
-    pages = visit.rows("SELECT url_key, title FROM shop_pages WHERE enabled = 1 AND url_key <> 'no-route' ORDER BY id")
-    compared = visit.value("SELECT COUNT(*) FROM shop_compares WHERE customer = ?", visit.account)
+    pages = context.rows(
+        "SELECT url_key, title FROM shop_pages WHERE enabled = 1 AND url_key <> 'no-route' ORDER BY id"
+    )
+    compared = context.value("SELECT COUNT(*) FROM shop_compares WHERE customer = ?", context.account)
     return {
-        "store": settings(visit),
-        "menu": menu(visit),
+        "store": settings(context),
+        "menu": menu(context),
         "in_foot": [row for row in pages if row["url_key"] in _IN_FOOT],
         "other_pages": [row for row in pages if row["url_key"] not in _IN_FOOT],
         "customer": customer,
@@ -48,37 +50,37 @@ def layout(visit: RequestContext) -> Mapping[str, Any]:
     }
 
 
-def menu(visit: RequestContext) -> list[tuple[sqlite3.Row, list[sqlite3.Row]]]:
+def menu(context: RequestContext) -> list[tuple[sqlite3.Row, list[sqlite3.Row]]]:
     """The departments with their shelves."""
-    rows = visit.rows("SELECT * FROM shop_categories WHERE enabled = 1 ORDER BY position, id")
+    rows = context.rows("SELECT * FROM shop_categories WHERE enabled = 1 ORDER BY position, id")
     below: dict[int, list[sqlite3.Row]] = {}
     for row in rows:
         below.setdefault(row["parent"] or 0, []).append(row)
     return [(row, below.get(row["id"], [])) for row in below.get(0, [])]
 
 
-def cards(visit: RequestContext, where: str, *arguments: Any) -> list[sqlite3.Row]:
+def cards(context: RequestContext, where: str, *arguments: Any) -> list[sqlite3.Row]:
     """Products that the shop shows, as lists tell them; `where` may go on with an order and a limit."""
-    return visit.rows(f"SELECT {CARD} FROM {PRODUCTS} WHERE {FOUND} AND {where}", *arguments)
+    return context.rows(f"SELECT {CARD} FROM {PRODUCTS} WHERE {FOUND} AND {where}", *arguments)
 
 
-def shown_product(visit: RequestContext, number: int) -> sqlite3.Row:
+def shown_product(context: RequestContext, number: int) -> sqlite3.Row:
     """A product that a form names. Raises Missing for one that the shop does not show."""
-    found = cards(visit, "p.id = ?", number)
+    found = cards(context, "p.id = ?", number)
     if not found:
-        raise Missing("This product is no longer sold here.")
+        raise NotFound("This product is no longer sold here.")
     return found[0]
 
 
-def customer_of(visit: RequestContext) -> sqlite3.Row:
+def customer_of(context: RequestContext) -> sqlite3.Row:
     """Who is signed in. Raises SignInFirst."""
-    return visit.one("SELECT * FROM shop_customers WHERE id = ?", visit.must_be_signed_in())
+    return context.one("SELECT * FROM shop_customers WHERE id = ?", context.require_login())
 
 
-def options_of(visit: RequestContext, product: int) -> dict[str, list[sqlite3.Row]]:
+def options_of(context: RequestContext, product: int) -> dict[str, list[sqlite3.Row]]:
     """What has to be chosen of a product: the values by the option's name."""
     found: dict[str, list[sqlite3.Row]] = {}
-    for row in visit.rows("SELECT * FROM shop_options WHERE product = ? ORDER BY id", product):
+    for row in context.rows("SELECT * FROM shop_options WHERE product = ? ORDER BY id", product):
         found.setdefault(row["name"], []).append(row)
     return {name: sorted(rows, key=lambda row: (row["position"], row["id"])) for name, rows in found.items()}
 

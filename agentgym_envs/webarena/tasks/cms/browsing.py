@@ -43,11 +43,11 @@ class ShowOrders(OfAdmin):
         wanted = EndsOn(OR.join(page + amount for amount in amounts(params["least"])))
         return [wanted, PageHolds("last", _OTHER_FILTERS, exact="none")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter the grid."""
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, {"Grand total from": params["least"]}, Status=params["status"].capitalize())
-        yield sight.stop()
+        yield from go(page, "Sales", "Orders")
+        yield from filtered(page, {"Grand total from": params["least"]}, Status=params["status"].capitalize())
+        yield page.stop()
 
 
 def amounts(whole: int) -> tuple[str, ...]:
@@ -78,12 +78,12 @@ class NewestOrder(OfAdmin):
             WHERE c.first || ' ' || c.last = ? AND o.status = ? ORDER BY o.moment DESC LIMIT 1"""
         return [EndsOn(f"{ADMIN}/orders/{world.value(query, params['customer'], params['status'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid has the newest first."""
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, {"Customer": params["customer"]}, Status=params["status"].capitalize())
-        yield sight.click("link", ORDER_LINK)
-        yield sight.stop()
+        yield from go(page, "Sales", "Orders")
+        yield from filtered(page, {"Customer": params["customer"]}, Status=params["status"].capitalize())
+        yield page.click("link", ORDER_LINK)
+        yield page.stop()
 
 
 class OrderCustomer(OfAdmin):
@@ -106,12 +106,12 @@ class OrderCustomer(OfAdmin):
         customer = world.value("SELECT customer FROM shop_orders WHERE number = ?", params["number"])
         return [EndsOn(f"{ADMIN}/customers/{customer}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The order's page has a link."""
-        yield from open_order(sight, params["number"])
-        customer = sight.line("Customer Name")[2].name
-        yield sight.click("link", customer)
-        yield sight.stop()
+        yield from open_order(page, params["number"])
+        customer = page.line("Customer Name")[2].name
+        yield page.click("link", customer)
+        yield page.stop()
 
 
 TEMPLATES = (

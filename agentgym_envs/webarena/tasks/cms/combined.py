@@ -55,16 +55,16 @@ class FulfilOrder(OfAdmin):
         done = Updated("shop_orders", {"id": row["id"]}, {"status": "complete"})
         return [changed(invoice, Added("shop_shipments", {"order_id": row["id"]}), track, done)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """One form after the other."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("link", "Invoice")
-        yield sight.click("button", "Submit Invoice")
-        yield sight.click("link", "Ship")
-        yield sight.choose("Carrier", params["carrier"])
-        yield sight.type("Tracking Number", params["track"])
-        yield sight.click("button", "Submit Shipment")
-        yield sight.stop()
+        yield from open_order(page, params["number"])
+        yield page.click("link", "Invoice")
+        yield page.click("button", "Submit Invoice")
+        yield page.click("link", "Ship")
+        yield page.choose("Carrier", params["carrier"])
+        yield page.type("Tracking Number", params["track"])
+        yield page.click("button", "Submit Shipment")
+        yield page.stop()
 
 
 class PromoteCustomer(OfAdmin):
@@ -99,26 +99,26 @@ class PromoteCustomer(OfAdmin):
         id = self._ranked(world, params)[0]["id"]
         return [changed(Updated("shop_customers", {"id": id}, {"customer_group": params["target"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort the orders of that time, then find the customer."""
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
-        yield sight.click("link", "Grand Total")
-        yield sight.click("link", "Grand Total")
-        yield from open_customer(sight, sight.table()[0]["Customer"])
-        yield sight.choose("Group", params["target"])
-        yield sight.click("button", "Save Customer")
-        yield sight.stop()
+        yield from go(page, "Sales", "Orders")
+        yield from filtered(page, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
+        yield page.click("link", "Grand Total")
+        yield page.click("link", "Grand Total")
+        yield from open_customer(page, page.table()[0]["Customer"])
+        yield page.choose("Group", params["target"])
+        yield page.click("button", "Save Customer")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Take who placed the smallest."""
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
-        yield sight.click("link", "Grand Total")
-        yield from open_customer(sight, sight.table()[0]["Customer"])
-        yield sight.choose("Group", params["target"])
-        yield sight.click("button", "Save Customer")
-        yield sight.stop()
+        yield from go(page, "Sales", "Orders")
+        yield from filtered(page, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
+        yield page.click("link", "Grand Total")
+        yield from open_customer(page, page.table()[0]["Customer"])
+        yield page.choose("Group", params["target"])
+        yield page.click("button", "Save Customer")
+        yield page.stop()
 
 
 class MoveHouse(OfAdmin):
@@ -145,14 +145,14 @@ class MoveHouse(OfAdmin):
         id = world.value("SELECT id FROM shop_orders WHERE number = ?", params["number"])
         return [changed(Updated("shop_order_addresses", {"order_id": id}, {"street": params["street"]}, 2))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """One form after the other."""
-        yield from open_order(sight, params["number"])
+        yield from open_order(page, params["number"])
         for kind in ("shipping", "billing"):
-            yield sight.click("link", f"Edit {kind} address")
-            yield sight.type("Street Address", params["street"])
-            yield sight.click("button", "Save Address")
-        yield sight.stop()
+            yield page.click("link", f"Edit {kind} address")
+            yield page.type("Street Address", params["street"])
+            yield page.click("button", "Save Address")
+        yield page.stop()
 
 
 class DisableLow(OfAdmin):
@@ -184,12 +184,12 @@ class DisableLow(OfAdmin):
         rows = world.rows(query, params["category"], params["most"])
         return [changed(*(Updated("shop_products", {"id": row["id"]}, {"enabled": 0}) for row in rows))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter, tick all, disable."""
-        yield from go(sight, "Catalog", "Products")
-        yield from filtered(sight, {"Quantity to": params["most"]}, Category=params["category"])
-        yield from ticked(sight, "Disable", [SELECT_ALL])
-        yield sight.stop()
+        yield from go(page, "Catalog", "Products")
+        yield from filtered(page, {"Quantity to": params["most"]}, Category=params["category"])
+        yield from ticked(page, "Disable", [SELECT_ALL])
+        yield page.stop()
 
 
 class GroupRule(OfAdmin):
@@ -221,16 +221,16 @@ class GroupRule(OfAdmin):
         values |= {"customer_group": params["target"], "active": 1, "minimum": 0, "starts": None, "ends": None}
         return [changed(Added("shop_rules", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
-        yield from go(sight, "Marketing", "Cart Price Rules")
-        yield sight.click("link", "Add New Rule")
-        yield from fill_in(sight, {"Rule Name": params["rule"], "Coupon Code": params["coupon"]})
-        yield sight.choose("Customer Group", params["target"])
-        yield sight.choose("Apply", "Fixed amount for the whole cart")
-        yield sight.type("Discount Amount", str(params["amount"]))
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from go(page, "Marketing", "Cart Price Rules")
+        yield page.click("link", "Add New Rule")
+        yield from fill_in(page, {"Rule Name": params["rule"], "Coupon Code": params["coupon"]})
+        yield page.choose("Customer Group", params["target"])
+        yield page.choose("Apply", "Fixed amount for the whole cart")
+        yield page.type("Discount Amount", str(params["amount"]))
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class DearestOfCategory(OfAdmin):
@@ -260,13 +260,13 @@ class DearestOfCategory(OfAdmin):
         first, *others = [str(row["name"]) for row in self._ranked(world, params["category"])]
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter and sort; the first click has the cheapest first."""
-        yield from go(sight, "Catalog", "Products")
-        yield from filtered(sight, {}, Category=params["category"])
-        yield sight.click("link", "Price")
-        yield sight.click("link", "Price")
-        yield sight.stop(sight.table()[0]["Name"])
+        yield from go(page, "Catalog", "Products")
+        yield from filtered(page, {}, Category=params["category"])
+        yield page.click("link", "Price")
+        yield page.click("link", "Price")
+        yield page.stop(page.table()[0]["Name"])
 
 
 class MessageBuyer(OfAdmin):
@@ -303,22 +303,22 @@ class MessageBuyer(OfAdmin):
         values = {"order_id": order["id"], "status": order["status"], "text": params["message"], "notified": 1}
         return [changed(Added("shop_order_comments", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report tells who, the customer's page which order."""
-        yield from go(sight, "Reports", "Order Count Report")
-        yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
-        yield from open_customer(sight, sight.table()[0]["Customer"])
-        yield sight.click("link", ORDER_LINK)
-        yield from comment(sight, params["message"])
-        yield sight.stop()
+        yield from go(page, "Reports", "Order Count Report")
+        yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
+        yield from open_customer(page, page.table()[0]["Customer"])
+        yield page.click("link", ORDER_LINK)
+        yield from comment(page, params["message"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Comment on the newest order of all customers."""
-        yield from go(sight, "Sales", "Orders")
-        yield sight.click("link", ORDER_LINK)
-        yield sight.type("Comment", params["message"])
-        yield sight.click("button", "Submit Comment")
-        yield sight.stop()
+        yield from go(page, "Sales", "Orders")
+        yield page.click("link", ORDER_LINK)
+        yield page.type("Comment", params["message"])
+        yield page.click("button", "Submit Comment")
+        yield page.stop()
 
 
 TEMPLATES = (

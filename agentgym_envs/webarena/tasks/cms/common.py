@@ -54,55 +54,55 @@ def some(found: Iterable[_T], rng: Random, most: int = MANY) -> list[_T]:
     return rng.sample(chosen, min(most, len(chosen)))
 
 
-def go(sight: PageReader, section: str, entry: str) -> Iterator[str]:
+def go(page: PageReader, section: str, entry: str) -> Iterator[str]:
     """Open a page by the menu at the left."""
-    yield from sight.unfold(section)
-    yield sight.click("link", entry, after=section)
+    yield from page.unfold(section)
+    yield page.click("link", entry, after=section)
 
 
-def search(sight: PageReader, text: str, result: Name) -> Iterator[str]:
+def search(page: PageReader, text: str, result: Name) -> Iterator[str]:
     """Open one of what the search in the header finds."""
-    yield sight.type("Search", text, enter=True)
-    yield sight.click("link", result)
+    yield page.type("Search", text, enter=True)
+    yield page.click("link", result)
 
 
-def open_order(sight: PageReader, number: str) -> Iterator[str]:
+def open_order(page: PageReader, number: str) -> Iterator[str]:
     """Open an order by its number."""
-    yield from search(sight, number, f"#{number}")
+    yield from search(page, number, f"#{number}")
 
 
-def open_customer(sight: PageReader, name: str) -> Iterator[str]:
+def open_customer(page: PageReader, name: str) -> Iterator[str]:
     """Open a customer by name."""
-    yield from search(sight, name, name)
+    yield from search(page, name, name)
 
 
-def open_product(sight: PageReader, name: str) -> Iterator[str]:
+def open_product(page: PageReader, name: str) -> Iterator[str]:
     """Open a product by name."""
-    yield from search(sight, name, name)
+    yield from search(page, name, name)
 
 
-def fill_in(sight: PageReader, values: Mapping[str, object], *, enter: bool = False) -> Iterator[str]:
+def fill_in(page: PageReader, values: Mapping[str, object], *, enter: bool = False) -> Iterator[str]:
     """Type into fields by their labels; with Enter in the last, the form is sent."""
     for place, (label, value) in enumerate(values.items(), 1):
-        yield sight.type(label, str(value), enter=enter and place == len(values))
+        yield page.type(label, str(value), enter=enter and place == len(values))
 
 
-def filtered(sight: PageReader, values: Mapping[str, object], **choices: str) -> Iterator[str]:
+def filtered(page: PageReader, values: Mapping[str, object], **choices: str) -> Iterator[str]:
     """Filter a grid: choose from lists (by labels in which "_" stands for a space), type, and send it."""
-    yield from sight.unfold("Filters")
+    yield from page.unfold("Filters")
     for label, option in choices.items():
-        yield sight.choose(label.replace("_", " "), option, after="Filters")
-    yield from fill_in(sight, values, enter=True)
+        yield page.choose(label.replace("_", " "), option, after="Filters")
+    yield from fill_in(page, values, enter=True)
     if not values:
-        yield sight.click("button", "Apply Filters")
+        yield page.click("button", "Apply Filters")
 
 
-def ticked(sight: PageReader, action: str, names: Sequence[Name]) -> Iterator[str]:
+def ticked(page: PageReader, action: str, names: Sequence[Name]) -> Iterator[str]:
     """Tick rows of a grid and do something with them."""
     for name in names:
-        yield sight.click("checkbox", name)
-    yield sight.choose("Actions", action)
-    yield sight.click("button", "Submit")
+        yield page.click("checkbox", name)
+    yield page.choose("Actions", action)
+    yield page.click("button", "Submit")
 
 
 def days_of(month: str) -> dict[str, str]:
@@ -119,30 +119,30 @@ def spans(rng: Random, count: int, *, least: int, most: int, days: int = 420) ->
         yield f"{first:%Y-%m-%d}", f"{first + datetime.timedelta(days=length):%Y-%m-%d}"
 
 
-def comment(sight: PageReader, text: str) -> Iterator[str]:
+def comment(page: PageReader, text: str) -> Iterator[str]:
     """Comment on the order that is open, with a notification."""
-    yield sight.type("Comment", text)
-    yield sight.click("checkbox", "Notify Customer by E-mail")
-    yield sight.click("button", "Submit Comment")
+    yield page.type("Comment", text)
+    yield page.click("checkbox", "Notify Customer by E-mail")
+    yield page.click("button", "Submit Comment")
 
 
-def table_with(sight: PageReader, column: str) -> list[dict[str, str]]:
+def table_with(page: PageReader, column: str) -> list[dict[str, str]]:
     """The rows of the first table that has a column of that name."""
     for nth in range(_MOST_TABLES):
-        rows = sight.table(nth=nth)
+        rows = page.table(nth=nth)
         if rows and column in rows[0]:
             return rows
     raise NoOracle(f"there is no table with a column {column} to be seen")
 
 
-def held(sight: PageReader, label: str) -> str:
+def held(page: PageReader, label: str) -> str:
     """What a field holds."""
-    return sight.find("textbox", label).properties.get("value", "")
+    return page.find("textbox", label).properties.get("value", "")
 
 
-def count_found(sight: PageReader) -> int:
+def count_found(page: PageReader) -> int:
     """How many records a grid says it has found."""
-    return int(sight.search(r"^([\d,]+) records? found$")[0].replace(",", ""))
+    return int(page.search(r"^([\d,]+) records? found$")[0].replace(",", ""))
 
 
 def cents(told: object) -> int:

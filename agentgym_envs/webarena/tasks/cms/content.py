@@ -75,13 +75,13 @@ class PageTitle(OfAdmin):
         shown = PageHolds(f"{SHOP}/page/{key}", "document.querySelector('h1').innerText", exact=params["new"])
         return [changed(renamed, free=("shop_pages.updated",)), shown]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Its form."""
-        yield from go(sight, "Content", "Pages")
-        yield sight.click("link", params["old"], after="Filters")
-        yield sight.type("Page Title", params["new"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from go(page, "Content", "Pages")
+        yield page.click("link", params["old"], after="Filters")
+        yield page.type("Page Title", params["new"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class OpenPage(OfAdmin):
@@ -102,12 +102,12 @@ class OpenPage(OfAdmin):
         """Its form."""
         return [EndsOn(f"{ADMIN}/pages/{world.value('SELECT id FROM shop_pages WHERE url_key = ?', params['key'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid tells the keys."""
-        yield from go(sight, "Content", "Pages")
-        title = next(row["Title"] for row in sight.table() if row["URL Key"] == params["key"])
-        yield sight.click_in(params["key"], "link", title)
-        yield sight.stop()
+        yield from go(page, "Content", "Pages")
+        title = next(row["Title"] for row in page.table() if row["URL Key"] == params["key"])
+        yield page.click_in(params["key"], "link", title)
+        yield page.stop()
 
 
 class SwitchPage(OfAdmin):
@@ -130,13 +130,13 @@ class SwitchPage(OfAdmin):
         values = {"enabled": int(params["switch"] == "Enable")}
         return [changed(Updated("shop_pages", {"title": params["page"]}, values), free=("shop_pages.updated",))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A checkbox of its form."""
-        yield from go(sight, "Content", "Pages")
-        yield sight.click("link", params["page"], after="Filters")
-        yield sight.click("checkbox", "Enable Page")
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from go(page, "Content", "Pages")
+        yield page.click("link", params["page"], after="Filters")
+        yield page.click("checkbox", "Enable Page")
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class NewPage(OfAdmin):
@@ -165,14 +165,14 @@ class NewPage(OfAdmin):
         page = PageHolds(f"{SHOP}/page/{params['key']}", "document.body.innerText", [params["content"]])
         return [changed(Added("shop_pages", values)), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
-        yield from go(sight, "Content", "Pages")
-        yield sight.click("link", "Add New Page")
+        yield from go(page, "Content", "Pages")
+        yield page.click("link", "Add New Page")
         fields = {"Page Title": params["title"], "URL Key": params["key"], "Content": params["content"]}
-        yield from fill_in(sight, fields)
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from fill_in(page, fields)
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class RenameCategory(OfAdmin):
@@ -200,14 +200,14 @@ class RenameCategory(OfAdmin):
         id = world.value(query, params["category"], params["department"])
         return [changed(Updated("shop_categories", {"id": id}, {"name": params["new"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By its department to its form."""
-        yield from go(sight, "Catalog", "Categories")
-        yield sight.click("link", params["department"], after="Departments")
-        yield sight.click("link", params["category"], after="Category")
-        yield sight.type("Category Name", params["new"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from go(page, "Catalog", "Categories")
+        yield page.click("link", params["department"], after="Departments")
+        yield page.click("link", params["category"], after="Category")
+        yield page.type("Category Name", params["new"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class ChangeSetting(OfAdmin):
@@ -241,12 +241,12 @@ class ChangeSetting(OfAdmin):
         name = next(name for name, label, _ in self._SETTINGS if label == params["label"])
         return [changed(Updated("shop_settings", {"name": name}, {"value": params["value"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """One form has them all."""
-        yield from go(sight, "Stores", "Settings")
-        yield sight.type(params["label"], params["value"])
-        yield sight.click("button", "Save Config")
-        yield sight.stop()
+        yield from go(page, "Stores", "Settings")
+        yield page.type(params["label"], params["value"])
+        yield page.click("button", "Save Config")
+        yield page.stop()
 
 
 TEMPLATES = (

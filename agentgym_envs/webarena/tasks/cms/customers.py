@@ -51,10 +51,10 @@ class CustomerEmail(OfAdmin):
         others = world.rows("SELECT email FROM shop_customers WHERE email <> ? ORDER BY id", email)
         return [says(email, others=[row[0] for row in others])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The customer's page."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.stop(held(sight, "E-mail"))
+        yield from open_customer(page, params["customer"])
+        yield page.stop(held(page, "E-mail"))
 
 
 class WhoseNumber(OfAdmin):
@@ -81,11 +81,11 @@ class WhoseNumber(OfAdmin):
         others = [row[0] for row in world.rows("SELECT first || ' ' || last FROM shop_customers")]
         return [says(name, others=[other for other in others if other != name])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Customers can be filtered by it."""
-        yield from go(sight, "Customers", "All Customers")
-        yield from filtered(sight, {"Phone": params["phone"]})
-        yield sight.stop(sight.table()[0]["Name"])
+        yield from go(page, "Customers", "All Customers")
+        yield from filtered(page, {"Phone": params["phone"]})
+        yield page.stop(page.table()[0]["Name"])
 
 
 class LifetimeSales(OfAdmin):
@@ -111,10 +111,10 @@ class LifetimeSales(OfAdmin):
             WHERE o.status <> 'canceled' AND {_NAMED}"""
         return [says(money(world.value(query, params["customer"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The customer's page."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.stop(sight.value("Lifetime Sales"))
+        yield from open_customer(page, params["customer"])
+        yield page.stop(page.value("Lifetime Sales"))
 
 
 class EnquiryOrder(OfAdmin):
@@ -140,12 +140,12 @@ class EnquiryOrder(OfAdmin):
             WHERE e.name = ? AND e.subject = ?"""
         return [says(money(world.value(query, params["customer"], params["subject"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The enquiry tells the order's number."""
-        yield from go(sight, "Customers", "Enquiries")
-        yield sight.click_in(params["customer"], "link", params["subject"])
-        yield from open_order(sight, sight.search(r"\b(\d{9})\b")[0])
-        yield sight.stop(sight.value("Grand Total"))
+        yield from go(page, "Customers", "Enquiries")
+        yield page.click_in(params["customer"], "link", params["subject"])
+        yield from open_order(page, page.search(r"\b(\d{9})\b")[0])
+        yield page.stop(page.value("Grand Total"))
 
 
 class ChangeGroup(OfAdmin):
@@ -170,12 +170,12 @@ class ChangeGroup(OfAdmin):
         id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
         return [changed(Updated("shop_customers", {"id": id}, {"customer_group": params["target"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The customer's form."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.choose("Group", params["target"])
-        yield sight.click("button", "Save Customer")
-        yield sight.stop()
+        yield from open_customer(page, params["customer"])
+        yield page.choose("Group", params["target"])
+        yield page.click("button", "Save Customer")
+        yield page.stop()
 
 
 class ChangeEmail(OfAdmin):
@@ -200,12 +200,12 @@ class ChangeEmail(OfAdmin):
         id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
         return [changed(Updated("shop_customers", {"id": id}, {"email": params["email"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The customer's form."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.type("E-mail", params["email"])
-        yield sight.click("button", "Save Customer")
-        yield sight.stop()
+        yield from open_customer(page, params["customer"])
+        yield page.type("E-mail", params["email"])
+        yield page.click("button", "Save Customer")
+        yield page.stop()
 
 
 class Unsubscribe(OfAdmin):
@@ -230,11 +230,11 @@ class Unsubscribe(OfAdmin):
         id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
         return [changed(Updated("shop_subscribers", {"customer": id}, {"status": "unsubscribed"}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A button on the customer's page."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.click("button", "Unsubscribe from Newsletter")
-        yield sight.stop()
+        yield from open_customer(page, params["customer"])
+        yield page.click("button", "Unsubscribe from Newsletter")
+        yield page.stop()
 
 
 class CustomerSince(OfAdmin):
@@ -256,10 +256,10 @@ class CustomerSince(OfAdmin):
         """The day."""
         return [says(day(world.value(f"SELECT joined FROM shop_customers WHERE {_NAMED}", params["customer"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The customer's page."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.stop(sight.value("Customer Since"))
+        yield from open_customer(page, params["customer"])
+        yield page.stop(page.value("Customer Since"))
 
 
 class LastReview(OfAdmin):
@@ -293,10 +293,10 @@ class LastReview(OfAdmin):
             WHERE p.name <> ? ORDER BY p.id LIMIT 150"""
         return [says(first, others=[*others, *(row["name"] for row in world.rows(query, first))])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The customer's page lists the newest first."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.stop(table_with(sight, "Rating")[0]["Product"])
+        yield from open_customer(page, params["customer"])
+        yield page.stop(table_with(page, "Rating")[0]["Product"])
 
 
 class UnknownCustomer(OfAdmin):
@@ -316,15 +316,15 @@ class UnknownCustomer(OfAdmin):
         """It cannot be told."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search."""
-        yield sight.type("Search", params["customer"], enter=True)
-        known = sight.has("link", params["customer"])
-        yield sight.stop("See above") if known else sight.not_achievable()
+        yield page.type("Search", params["customer"], enter=True)
+        known = page.has("link", params["customer"])
+        yield page.stop("See above") if known else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Make one up."""
-        yield sight.stop(f"{params['customer'].replace(' ', '.').lower()}@mail.test")
+        yield page.stop(f"{params['customer'].replace(' ', '.').lower()}@mail.test")
 
 
 class Subscribe(OfAdmin):
@@ -352,11 +352,11 @@ class Subscribe(OfAdmin):
             return [changed(again, free=("shop_subscribers.moment",))]
         return [changed(Added("shop_subscribers", {"customer": id, "status": "subscribed"}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A button on the customer's page."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.click("button", "Subscribe to Newsletter")
-        yield sight.stop()
+        yield from open_customer(page, params["customer"])
+        yield page.click("button", "Subscribe to Newsletter")
+        yield page.stop()
 
 
 TEMPLATES = (

@@ -59,12 +59,12 @@ class CancelOrder(OfAdmin):
         """The status; what was ordered is in stock again."""
         return [changed(_status(params, "canceled"), *_restocked(world, params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A button on the order's page, and a question."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("button", "Cancel")
-        yield sight.click("button", "OK")
-        yield sight.stop()
+        yield from open_order(page, params["number"])
+        yield page.click("button", "Cancel")
+        yield page.click("button", "OK")
+        yield page.stop()
 
 
 class HoldOrder(OfAdmin):
@@ -85,11 +85,11 @@ class HoldOrder(OfAdmin):
         """Only the status."""
         return [changed(_status(params, "on hold"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A button on the order's page."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("button", "Hold")
-        yield sight.stop()
+        yield from open_order(page, params["number"])
+        yield page.click("button", "Hold")
+        yield page.stop()
 
 
 class ReleaseOrder(OfAdmin):
@@ -112,11 +112,11 @@ class ReleaseOrder(OfAdmin):
         begun = world.value(f"SELECT 1 FROM shop_orders o WHERE {where}", params["number"])
         return [changed(_status(params, "processing" if begun else "pending"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A button on the order's page."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("button", "Unhold")
-        yield sight.stop()
+        yield from open_order(page, params["number"])
+        yield page.click("button", "Unhold")
+        yield page.stop()
 
 
 class InvoiceOrder(OfAdmin):
@@ -140,12 +140,12 @@ class InvoiceOrder(OfAdmin):
         added = Added("shop_invoices", {"order_id": id, "total": total})
         return [changed(added, *_moved(world, id, "complete" if sent else "processing"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A page of its own, to be submitted."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("link", "Invoice")
-        yield sight.click("button", "Submit Invoice")
-        yield sight.stop()
+        yield from open_order(page, params["number"])
+        yield page.click("link", "Invoice")
+        yield page.click("button", "Submit Invoice")
+        yield page.stop()
 
 
 def _moved(world: World, id: int, status: str) -> list[Expected]:
@@ -181,14 +181,14 @@ class ShipOrder(OfAdmin):
         moved = _moved(world, id, "complete" if paid else "processing")
         return [changed(Added("shop_shipments", {"order_id": id}), track, *moved)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("link", "Ship")
-        yield sight.choose("Carrier", params["carrier"])
-        yield sight.type("Tracking Number", params["track"])
-        yield sight.click("button", "Submit Shipment")
-        yield sight.stop()
+        yield from open_order(page, params["number"])
+        yield page.click("link", "Ship")
+        yield page.choose("Carrier", params["carrier"])
+        yield page.type("Tracking Number", params["track"])
+        yield page.click("button", "Submit Shipment")
+        yield page.stop()
 
 
 class AddTrack(OfAdmin):
@@ -218,15 +218,15 @@ class AddTrack(OfAdmin):
         values = {"shipment": shipment, "carrier": params["carrier"], "number": params["track"]}
         return [changed(Added("shop_tracks", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Shipments can be found by the order's number."""
-        yield from go(sight, "Sales", "Shipments")
-        yield from filtered(sight, {"Order number": params["number"]})
-        yield sight.click("link", ORDER_LINK)
-        yield sight.choose("Carrier", params["carrier"])
-        yield sight.type("Tracking Number", params["track"])
-        yield sight.click("button", "Add Tracking Number")
-        yield sight.stop()
+        yield from go(page, "Sales", "Shipments")
+        yield from filtered(page, {"Order number": params["number"]})
+        yield page.click("link", ORDER_LINK)
+        yield page.choose("Carrier", params["carrier"])
+        yield page.type("Tracking Number", params["track"])
+        yield page.click("button", "Add Tracking Number")
+        yield page.stop()
 
 
 class RefundOrder(OfAdmin):
@@ -255,13 +255,13 @@ class RefundOrder(OfAdmin):
         memo = {"order_id": id, "total": total - 100 * params["fee"], "shipping": shipping}
         return [changed(Added("shop_refunds", memo), _status(params, "closed"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The form has the shipping filled in."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("link", "Credit Memo")
-        yield sight.type("Adjustment Fee", str(params["fee"]))
-        yield sight.click("button", "Refund Offline")
-        yield sight.stop()
+        yield from open_order(page, params["number"])
+        yield page.click("link", "Credit Memo")
+        yield page.type("Adjustment Fee", str(params["fee"]))
+        yield page.click("button", "Refund Offline")
+        yield page.stop()
 
 
 class NotifyCustomer(OfAdmin):
@@ -298,13 +298,13 @@ class NotifyCustomer(OfAdmin):
         values = {"order_id": order, "status": params["status"], "text": params["message"], "notified": 1}
         return [changed(Added("shop_order_comments", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter the orders; the newest is the first."""
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, {"Customer": params["customer"]}, Status=params["status"].capitalize())
-        yield sight.click("link", ORDER_LINK)
-        yield from comment(sight, params["message"])
-        yield sight.stop()
+        yield from go(page, "Sales", "Orders")
+        yield from filtered(page, {"Customer": params["customer"]}, Status=params["status"].capitalize())
+        yield page.click("link", ORDER_LINK)
+        yield from comment(page, params["message"])
+        yield page.stop()
 
 
 class CorrectAddress(OfAdmin):
@@ -334,14 +334,14 @@ class CorrectAddress(OfAdmin):
         values = {"street": params["street"], "phone": params["phone"]}
         return [changed(Updated("shop_order_addresses", {"order_id": id, "kind": "shipping"}, values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("link", "Edit shipping address")
-        yield sight.type("Street Address", params["street"])
-        yield sight.type("Phone Number", params["phone"])
-        yield sight.click("button", "Save Address")
-        yield sight.stop()
+        yield from open_order(page, params["number"])
+        yield page.click("link", "Edit shipping address")
+        yield page.type("Street Address", params["street"])
+        yield page.type("Phone Number", params["phone"])
+        yield page.click("button", "Save Address")
+        yield page.stop()
 
 
 class CancelComplete(OfAdmin):
@@ -362,15 +362,15 @@ class CancelComplete(OfAdmin):
         """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look for the button."""
-        yield from open_order(sight, params["number"])
-        yield sight.stop() if sight.has("button", "Cancel") else sight.not_achievable()
+        yield from open_order(page, params["number"])
+        yield page.stop() if page.has("button", "Cancel") else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Say that it is done."""
-        yield from open_order(sight, params["number"])
-        yield sight.stop("Done")
+        yield from open_order(page, params["number"])
+        yield page.stop("Done")
 
 
 TEMPLATES = (

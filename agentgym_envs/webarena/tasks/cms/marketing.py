@@ -57,10 +57,10 @@ class CouponUses(OfAdmin):
         """What its rule says."""
         return [says(world.value("SELECT used FROM shop_rules WHERE coupon = ?", params["coupon"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid of rules has a column for it."""
-        yield from _find(sight, params["coupon"])
-        yield sight.stop(_row(sight, params["coupon"])["Uses"])
+        yield from _find(page, params["coupon"])
+        yield page.stop(_row(page, params["coupon"])["Uses"])
 
 
 class CouponUnknown(OfAdmin):
@@ -84,15 +84,15 @@ class CouponUnknown(OfAdmin):
         """It cannot be told."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look for it among the rules."""
-        yield from _find(sight, params["coupon"])
-        yield sight.stop(_row(sight, params["coupon"])["Uses"]) if count_found(sight) else sight.not_achievable()
+        yield from _find(page, params["coupon"])
+        yield page.stop(_row(page, params["coupon"])["Uses"]) if count_found(page) else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Take the first rule's number."""
-        yield from go(sight, "Marketing", "Cart Price Rules")
-        yield sight.stop(sight.table()[0]["Uses"])
+        yield from go(page, "Marketing", "Cart Price Rules")
+        yield page.stop(page.table()[0]["Uses"])
 
 
 class OpenRule(OfAdmin):
@@ -113,27 +113,27 @@ class OpenRule(OfAdmin):
         """Its page."""
         return [EndsOn(f"{ADMIN}/rules/{world.value('SELECT id FROM shop_rules WHERE coupon = ?', params['coupon'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The filtered grid has a link."""
-        yield from _open(sight, params["coupon"])
-        yield sight.stop()
+        yield from _open(page, params["coupon"])
+        yield page.stop()
 
 
-def _find(sight: PageReader, coupon: str) -> Iterator[str]:
+def _find(page: PageReader, coupon: str) -> Iterator[str]:
     """Filter the rules by a coupon."""
-    yield from go(sight, "Marketing", "Cart Price Rules")
-    yield from filtered(sight, {"Coupon code": coupon})
+    yield from go(page, "Marketing", "Cart Price Rules")
+    yield from filtered(page, {"Coupon code": coupon})
 
 
-def _row(sight: PageReader, coupon: str) -> dict[str, str]:
+def _row(page: PageReader, coupon: str) -> dict[str, str]:
     """The row of the rule of a coupon."""
-    return next(row for row in sight.table() if row["Coupon Code"] == coupon)
+    return next(row for row in page.table() if row["Coupon Code"] == coupon)
 
 
-def _open(sight: PageReader, coupon: str) -> Iterator[str]:
+def _open(page: PageReader, coupon: str) -> Iterator[str]:
     """Open the rule of a coupon."""
-    yield from _find(sight, coupon)
-    yield sight.click_in(coupon, "link", _row(sight, coupon)["Rule"])
+    yield from _find(page, coupon)
+    yield page.click_in(coupon, "link", _row(page, coupon)["Rule"])
 
 
 class SwitchRule(OfAdmin):
@@ -156,12 +156,12 @@ class SwitchRule(OfAdmin):
         values = {"active": int(params["switch"] == "Activate")}
         return [changed(Updated("shop_rules", {"coupon": params["coupon"]}, values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A checkbox in its form."""
-        yield from _open(sight, params["coupon"])
-        yield sight.click("checkbox", "Active")
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from _open(page, params["coupon"])
+        yield page.click("checkbox", "Active")
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class ExtendRule(OfAdmin):
@@ -185,12 +185,12 @@ class ExtendRule(OfAdmin):
         """Only the end."""
         return [changed(Updated("shop_rules", {"coupon": params["coupon"]}, {"ends": params["end"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A field of its form."""
-        yield from _open(sight, params["coupon"])
-        yield sight.type("To", params["end"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from _open(page, params["coupon"])
+        yield page.type("To", params["end"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class NewCoupon(OfAdmin):
@@ -223,15 +223,15 @@ class NewCoupon(OfAdmin):
         values |= {"minimum": 100 * params["least"], "starts": params["start"], "ends": params["end"]}
         return [changed(Added("shop_rules", {**values, "active": 1, "customer_group": ""}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form of its own, in which percent is chosen already."""
-        yield from go(sight, "Marketing", "Cart Price Rules")
-        yield sight.click("link", "Add New Rule")
+        yield from go(page, "Marketing", "Cart Price Rules")
+        yield page.click("link", "Add New Rule")
         labels = {"Rule Name": "rule", "Coupon Code": "coupon", "From": "start", "To": "end"}
         labels |= {"Minimum Subtotal": "least", "Discount Amount": "percent"}
-        yield from fill_in(sight, {label: params[key] for label, key in labels.items()})
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from fill_in(page, {label: params[key] for label, key in labels.items()})
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class TermUses(OfAdmin):
@@ -252,11 +252,11 @@ class TermUses(OfAdmin):
         """That many."""
         return [says(world.value("SELECT uses FROM shop_searches WHERE term = ?", params["term"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid can be filtered, and may find longer terms, too."""
-        yield from go(sight, "Marketing", "Search Terms")
-        yield from filtered(sight, {"Search query": params["term"]})
-        yield sight.stop(next(row["Uses"] for row in sight.table() if row["Search Query"] == params["term"]))
+        yield from go(page, "Marketing", "Search Terms")
+        yield from filtered(page, {"Search query": params["term"]})
+        yield page.stop(next(row["Uses"] for row in page.table() if row["Search Query"] == params["term"]))
 
 
 class TopTerms(OfAdmin):
@@ -278,10 +278,10 @@ class TopTerms(OfAdmin):
         terms = [row["term"] for row in world.rows(_TERMS)]
         return [says(*terms[: params["count"]], others=terms[params["count"] :])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid has the most used first."""
-        yield from go(sight, "Marketing", "Search Terms")
-        yield sight.stop("; ".join(row["Search Query"] for row in sight.table()[: params["count"]]))
+        yield from go(page, "Marketing", "Search Terms")
+        yield page.stop("; ".join(row["Search Query"] for row in page.table()[: params["count"]]))
 
 
 class VainTerms(OfAdmin):
@@ -307,11 +307,11 @@ class VainTerms(OfAdmin):
         vain = [row["term"] for row in rows if not row["results"] and row["uses"] >= params["least"]]
         return [says(*vain, others=[row["term"] for row in rows if row["term"] not in vain])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter by results and uses."""
-        yield from go(sight, "Marketing", "Search Terms")
-        yield from filtered(sight, {"Results to": 0, "Uses from": params["least"]})
-        yield sight.stop("; ".join(row["Search Query"] for row in sight.table()))
+        yield from go(page, "Marketing", "Search Terms")
+        yield from filtered(page, {"Results to": 0, "Uses from": params["least"]})
+        yield page.stop("; ".join(row["Search Query"] for row in page.table()))
 
 
 TEMPLATES = (

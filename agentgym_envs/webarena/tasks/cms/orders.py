@@ -52,10 +52,10 @@ class OrderTotal(OfAdmin):
         """The total."""
         return [says(money(world.value("SELECT total FROM shop_orders WHERE number = ?", params["number"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, read."""
-        yield from open_order(sight, params["number"])
-        yield sight.stop(sight.value("Grand Total"))
+        yield from open_order(page, params["number"])
+        yield page.stop(page.value("Grand Total"))
 
 
 class OrderStreet(OfAdmin):
@@ -82,10 +82,10 @@ class OrderStreet(OfAdmin):
         others = world.rows("SELECT street FROM shop_order_addresses UNION SELECT street FROM shop_addresses")
         return [says(street, others=[row[0] for row in others if row[0] != street])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The address has the name first, and then the street."""
-        yield from open_order(sight, params["number"])
-        yield sight.stop(sight.texts(after="Shipping Address")[2])
+        yield from open_order(page, params["number"])
+        yield page.stop(page.texts(after="Shipping Address")[2])
 
 
 class InvoiceTotal(OfAdmin):
@@ -107,11 +107,11 @@ class InvoiceTotal(OfAdmin):
         """The invoice's own total."""
         return [says(money(world.value("SELECT total FROM shop_invoices WHERE number = ?", params["number"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid of invoices tells it, filtered by number."""
-        yield from go(sight, "Sales", "Invoices")
-        yield from filtered(sight, {"Invoice number": params["number"]})
-        yield sight.stop(sight.table()[0]["Amount"])
+        yield from go(page, "Sales", "Invoices")
+        yield from filtered(page, {"Invoice number": params["number"]})
+        yield page.stop(page.table()[0]["Amount"])
 
 
 class Tracking(OfAdmin):
@@ -138,10 +138,10 @@ class Tracking(OfAdmin):
         others = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks WHERE carrier <> ?", carrier)]
         return [says(carrier, number, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The order's page lists its shipments."""
-        yield from open_order(sight, params["number"])
-        yield sight.stop(sight.search(r"([A-Z][A-Za-z ]+ \d{8,})")[0])
+        yield from open_order(page, params["number"])
+        yield page.stop(page.search(r"([A-Z][A-Za-z ]+ \d{8,})")[0])
 
 
 class Refunded(OfAdmin):
@@ -165,11 +165,11 @@ class Refunded(OfAdmin):
         query = "SELECT r.total FROM shop_refunds r JOIN shop_orders o ON o.id = r.order_id WHERE o.number = ?"
         return [says(money(world.value(query, params["number"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid of credit memos can be searched by the order's number."""
-        yield from go(sight, "Sales", "Credit Memos")
-        yield from filtered(sight, {"Order number": params["number"]})
-        yield sight.stop(sight.table()[0]["Amount"])
+        yield from go(page, "Sales", "Credit Memos")
+        yield from filtered(page, {"Order number": params["number"]})
+        yield page.stop(page.table()[0]["Amount"])
 
 
 class CountOrders(OfAdmin):
@@ -198,12 +198,12 @@ class CountOrders(OfAdmin):
         query = "SELECT COUNT(*) FROM shop_orders WHERE status = ? AND substr(moment, 1, 10) BETWEEN ? AND ?"
         return int(world.value(query, params["status"], params["start"], params["end"]))
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The filtered grid says how many it found."""
-        yield from go(sight, "Sales", "Orders")
+        yield from go(page, "Sales", "Orders")
         values = {"Purchase date from": params["start"], "Purchase date to": params["end"]}
-        yield from filtered(sight, values, Status=params["status"].capitalize())
-        yield sight.stop(count_found(sight))
+        yield from filtered(page, values, Status=params["status"].capitalize())
+        yield page.stop(count_found(page))
 
 
 class LastOrders(OfAdmin):
@@ -231,14 +231,14 @@ class LastOrders(OfAdmin):
             ORDER BY moment DESC LIMIT ?)"""
         return int(world.value(query, params["status"], MONTHS[params["month"]], params["count"]))
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid has the newest first."""
         first, last = days_of(params["month"]).values()
         values = {"Purchase date from": first, "Purchase date to": last}
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, values, Status=params["status"].capitalize())
-        totals = [cents(row["Grand Total"]) for row in sight.table()[: params["count"]]]
-        yield sight.stop(money(sum(totals)))
+        yield from go(page, "Sales", "Orders")
+        yield from filtered(page, values, Status=params["status"].capitalize())
+        totals = [cents(row["Grand Total"]) for row in page.table()[: params["count"]]]
+        yield page.stop(money(sum(totals)))
 
 
 class DearestItem(OfAdmin):
@@ -267,11 +267,11 @@ class DearestItem(OfAdmin):
         first, *others = [str(item["name"]) for item in self._items(world, order["id"])]
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The customer's page lists the newest order first."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.click("link", ORDER_LINK)
-        yield sight.stop(max(table_with(sight, "Product"), key=lambda row: cents(row["Price"]))["Product"])
+        yield from open_customer(page, params["customer"])
+        yield page.click("link", ORDER_LINK)
+        yield page.stop(max(table_with(page, "Product"), key=lambda row: cents(row["Price"]))["Product"])
 
 
 class BiggestOrder(OfAdmin):
@@ -301,14 +301,14 @@ class BiggestOrder(OfAdmin):
         first, *others = [str(row["name"]) for row in self._ranked(world, params)]
         return [says(first, others=sorted({*others} - {first}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter by date, sort by total twice: the first click has the smallest first."""
-        yield from go(sight, "Sales", "Orders")
+        yield from go(page, "Sales", "Orders")
         values = {"Purchase date from": params["start"], "Purchase date to": params["end"]}
-        yield from filtered(sight, values)
-        yield sight.click("link", "Grand Total")
-        yield sight.click("link", "Grand Total")
-        yield sight.stop(sight.table()[0]["Customer"])
+        yield from filtered(page, values)
+        yield page.click("link", "Grand Total")
+        yield page.click("link", "Grand Total")
+        yield page.stop(page.table()[0]["Customer"])
 
 
 TEMPLATES = (

@@ -52,10 +52,10 @@ class StockLeft(OfAdmin):
         """That many."""
         return [says(world.value("SELECT stock FROM shop_products WHERE name = ?", params["product"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """It is in the product's form."""
-        yield from open_product(sight, params["product"])
-        yield sight.stop(held(sight, "Quantity"))
+        yield from open_product(page, params["product"])
+        yield page.stop(held(page, "Quantity"))
 
 
 class LowStock(OfAdmin):
@@ -86,11 +86,11 @@ class LowStock(OfAdmin):
         low = [row["name"] for row in rows if row["stock"] <= params["most"]]
         return [says(*low, others=[row["name"] for row in rows if row["name"] not in low])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter by category and quantity."""
-        yield from go(sight, "Catalog", "Products")
-        yield from filtered(sight, {"Quantity to": params["most"]}, Category=params["category"])
-        yield sight.stop("; ".join(row["Name"] for row in sight.table()))
+        yield from go(page, "Catalog", "Products")
+        yield from filtered(page, {"Quantity to": params["most"]}, Category=params["category"])
+        yield page.stop("; ".join(row["Name"] for row in page.table()))
 
 
 class Margin(OfAdmin):
@@ -112,11 +112,11 @@ class Margin(OfAdmin):
         """The difference."""
         return [says(money(world.value("SELECT price - cost FROM shop_products WHERE name = ?", params["product"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Both are on the product's page."""
-        yield from open_product(sight, params["product"])
-        price, cost = (cents(held(sight, label)) for label in ("Price", "Cost"))
-        yield sight.stop(money(price - cost))
+        yield from open_product(page, params["product"])
+        price, cost = (cents(held(page, label)) for label in ("Price", "Cost"))
+        yield page.stop(money(price - cost))
 
 
 class OpenProduct(OfAdmin):
@@ -137,11 +137,11 @@ class OpenProduct(OfAdmin):
         """Its page."""
         return [EndsOn(f"{ADMIN}/products/{world.value('SELECT id FROM shop_products WHERE sku = ?', params['sku'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The search in the header finds it by its SKU."""
-        yield sight.type("Search", params["sku"], enter=True)
-        yield sight.click("link", re.compile(".+"), after="Products")
-        yield sight.stop()
+        yield page.type("Search", params["sku"], enter=True)
+        yield page.click("link", re.compile(".+"), after="Products")
+        yield page.stop()
 
 
 class SetPrice(OfAdmin):
@@ -165,12 +165,12 @@ class SetPrice(OfAdmin):
         """Only the price."""
         return [changed(Updated("shop_products", {"name": params["product"]}, {"price": cents(params["price"])}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Its form."""
-        yield from open_product(sight, params["product"])
-        yield sight.type("Price", params["price"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from open_product(page, params["product"])
+        yield page.type("Price", params["price"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class CutPrice(OfAdmin):
@@ -196,13 +196,13 @@ class CutPrice(OfAdmin):
         new = price * (100 - params["percent"]) // 100
         return [changed(Updated("shop_products", {"name": params["product"]}, {"price": new}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Its form tells the old price."""
-        yield from open_product(sight, params["product"])
-        price = cents(held(sight, "Price"))
-        yield sight.type("Price", dollars(price * (100 - params["percent"]) // 100))
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from open_product(page, params["product"])
+        price = cents(held(page, "Price"))
+        yield page.type("Price", dollars(price * (100 - params["percent"]) // 100))
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class EndSale(OfAdmin):
@@ -224,12 +224,12 @@ class EndSale(OfAdmin):
         """It has none."""
         return [changed(Updated("shop_products", {"name": params["product"]}, {"special_price": None}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Its form."""
-        yield from open_product(sight, params["product"])
-        yield sight.type("Special Price", "")
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from open_product(page, params["product"])
+        yield page.type("Special Price", "")
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class TakeDelivery(OfAdmin):
@@ -252,13 +252,13 @@ class TakeDelivery(OfAdmin):
         stock = world.value("SELECT stock FROM shop_products WHERE name = ?", params["product"])
         return [changed(Updated("shop_products", {"name": params["product"]}, {"stock": stock + params["count"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Its form tells the old number."""
-        yield from open_product(sight, params["product"])
-        stock = int(held(sight, "Quantity"))
-        yield sight.type("Quantity", str(stock + params["count"]))
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from open_product(page, params["product"])
+        stock = int(held(page, "Quantity"))
+        yield page.type("Quantity", str(stock + params["count"]))
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class DisableBrand(OfAdmin):
@@ -283,12 +283,12 @@ class DisableBrand(OfAdmin):
         where = {"brand": params["brand"], "enabled": 1}
         return [changed(Updated("shop_products", where, {"enabled": 0}, count))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Tick all that the grid finds."""
-        yield from go(sight, "Catalog", "Products")
-        yield from filtered(sight, {"Brand": params["brand"]})
-        yield from ticked(sight, "Disable", [SELECT_ALL])
-        yield sight.stop()
+        yield from go(page, "Catalog", "Products")
+        yield from filtered(page, {"Brand": params["brand"]})
+        yield from ticked(page, "Disable", [SELECT_ALL])
+        yield page.stop()
 
 
 class AddProduct(OfAdmin):
@@ -327,15 +327,15 @@ class AddProduct(OfAdmin):
         values |= {"category": world.value(query, params["category"]), "price": cents(params["price"])}
         return [changed(Added("shop_products", {**values, "enabled": 1, "special_price": None}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
-        yield from go(sight, "Catalog", "Products")
-        yield sight.click("link", "Add Product")
+        yield from go(page, "Catalog", "Products")
+        yield page.click("link", "Add Product")
         labels = {"Product Name": "product", "SKU": "sku", "Price": "price", "Quantity": "stock", "Brand": "brand"}
-        yield from fill_in(sight, {label: params[key] for label, key in labels.items()})
-        yield sight.choose("Category", params["category"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from fill_in(page, {label: params[key] for label, key in labels.items()})
+        yield page.choose("Category", params["category"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class Supplier(OfAdmin):
@@ -356,15 +356,15 @@ class Supplier(OfAdmin):
         """It cannot be told."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The product's page says nothing of suppliers."""
-        yield from open_product(sight, params["product"])
-        yield sight.stop("See above") if any("upplier" in text for text in sight.texts()) else sight.not_achievable()
+        yield from open_product(page, params["product"])
+        yield page.stop("See above") if any("upplier" in text for text in page.texts()) else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The shop's own number."""
-        yield from go(sight, "Stores", "Settings")
-        yield sight.stop(held(sight, "Store Phone Number"))
+        yield from go(page, "Stores", "Settings")
+        yield page.stop(held(page, "Store Phone Number"))
 
 
 class Material(OfAdmin):
@@ -393,10 +393,10 @@ class Material(OfAdmin):
         others = world.rows("SELECT DISTINCT value FROM shop_attributes WHERE name = 'Material' ORDER BY value")
         return [says(material, others=[row[0] for row in others if row[0] not in f"{material} {params['product']}"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The product's form has a field for it."""
-        yield from open_product(sight, params["product"])
-        yield sight.stop(held(sight, "Material"))
+        yield from open_product(page, params["product"])
+        yield page.stop(held(page, "Material"))
 
 
 class AddOptions(OfAdmin):
@@ -425,13 +425,13 @@ class AddOptions(OfAdmin):
         rows = [{"product": product, "name": "Colour", "value": params[key], "extra": 0} for key in ("one", "other")]
         return [changed(*(Added("shop_options", row) for row in rows))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form below the product's."""
-        yield from open_product(sight, params["product"])
+        yield from open_product(page, params["product"])
         for key in ("one", "other"):
-            yield from fill_in(sight, {"Option": "Colour", "Option Value": params[key]})
-            yield sight.click("button", "Add Option")
-        yield sight.stop()
+            yield from fill_in(page, {"Option": "Colour", "Option Value": params[key]})
+            yield page.click("button", "Add Option")
+        yield page.stop()
 
 
 class SetTwoPrices(OfAdmin):
@@ -456,20 +456,20 @@ class SetTwoPrices(OfAdmin):
         pairs = ((params["product"], params["price"]), (params["other"], params["second"]))
         return [changed(*(Updated("shop_products", {"name": name}, {"price": cents(price)}) for name, price in pairs))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """One form after the other."""
         for name, price in ((params["product"], params["price"]), (params["other"], params["second"])):
-            yield from open_product(sight, name)
-            yield sight.type("Price", price)
-            yield sight.click("button", "Save")
-        yield sight.stop()
+            yield from open_product(page, name)
+            yield page.type("Price", price)
+            yield page.click("button", "Save")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Only the first."""
-        yield from open_product(sight, params["product"])
-        yield sight.type("Price", params["price"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from open_product(page, params["product"])
+        yield page.type("Price", params["price"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 TEMPLATES = (

@@ -58,12 +58,12 @@ class MonthFigure(OfAdmin):
         """The figure."""
         return [says(self._told(world, params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report shows the last months by itself."""
-        yield from go(sight, "Reports", "Orders Report")
+        yield from go(page, "Reports", "Orders Report")
         word, year = params["month"].split(" ")
-        row = next(row for row in sight.table() if row["Interval"] == f"{word[:3]} {year}")
-        yield sight.stop(row[_LABELS[params["figure"]]])
+        row = next(row for row in page.table() if row["Interval"] == f"{word[:3]} {year}")
+        yield page.stop(row[_LABELS[params["figure"]]])
 
 
 class CouponDiscount(OfAdmin):
@@ -90,12 +90,12 @@ class CouponDiscount(OfAdmin):
             AND substr(moment, 1, 7) = ?"""
         return [says(money(world.value(query, params["coupon"], MONTHS[params["month"]])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report of one month has a row for each coupon."""
-        yield from go(sight, "Reports", "Coupons Report")
-        yield from fill_in(sight, days_of(params["month"]), enter=True)
-        rows = sight.table()
-        yield sight.stop(next(row["Sales Discount"] for row in rows if row["Coupon Code"] == params["coupon"]))
+        yield from go(page, "Reports", "Coupons Report")
+        yield from fill_in(page, days_of(params["month"]), enter=True)
+        rows = page.table()
+        yield page.stop(next(row["Sales Discount"] for row in rows if row["Coupon Code"] == params["coupon"]))
 
 
 class Bestseller(OfAdmin):
@@ -126,11 +126,11 @@ class Bestseller(OfAdmin):
         first, *others = [str(row["name"]) for row in self._ranked(world, params)]
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report has the most first."""
-        yield from go(sight, "Reports", "Ordered Products Report")
-        yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
-        yield sight.stop(sight.table()[0]["Product"])
+        yield from go(page, "Reports", "Ordered Products Report")
+        yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
+        yield page.stop(page.table()[0]["Product"])
 
 
 class BestCustomer(OfAdmin):
@@ -161,11 +161,11 @@ class BestCustomer(OfAdmin):
         first, *others = [str(row["email"]) for row in self._ranked(world, params)]
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report has the most first."""
-        yield from go(sight, "Reports", "Order Count Report")
-        yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
-        yield sight.stop(sight.table()[0]["E-mail"])
+        yield from go(page, "Reports", "Order Count Report")
+        yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
+        yield page.stop(page.table()[0]["E-mail"])
 
 
 class ShowReport(OfAdmin):
@@ -191,13 +191,13 @@ class ShowReport(OfAdmin):
         page = f"{ADMIN}/reports/{params['report']}?{query}"
         return [Requested(page, method="GET", status=200), EndsOn(page)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form above the report."""
-        yield from go(sight, "Reports", _REPORTS[params["report"]])
-        yield sight.choose("Period", params["period"].capitalize())
-        yield sight.choose("Order Status", params["status"].capitalize())
-        yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
-        yield sight.stop()
+        yield from go(page, "Reports", _REPORTS[params["report"]])
+        yield page.choose("Period", params["period"].capitalize())
+        yield page.choose("Order Status", params["status"].capitalize())
+        yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
+        yield page.stop()
 
 
 TEMPLATES = (

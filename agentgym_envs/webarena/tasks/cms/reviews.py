@@ -69,11 +69,11 @@ class Unhappiest(OfAdmin):
         first, *others = [str(row["nickname"]) for row in self._ranked(world, product)]
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter by product."""
-        yield from go(sight, "Marketing", "All Reviews")
-        yield from filtered(sight, {"Product": params["product"]})
-        yield sight.stop(min(sight.table(), key=lambda row: int(row["Rating"]))["Nickname"])
+        yield from go(page, "Marketing", "All Reviews")
+        yield from filtered(page, {"Product": params["product"]})
+        yield page.stop(min(page.table(), key=lambda row: int(row["Rating"]))["Nickname"])
 
 
 class Mentions(OfAdmin):
@@ -100,11 +100,11 @@ class Mentions(OfAdmin):
         query = f"SELECT COUNT(*) FROM shop_reviews WHERE instr(lower({_SAID}), ?)"
         return [says(world.value(query, params["word"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The filtered grid says how many it found."""
-        yield from go(sight, "Marketing", "All Reviews")
-        yield from filtered(sight, {"Text": params["word"]})
-        yield sight.stop(count_found(sight))
+        yield from go(page, "Marketing", "All Reviews")
+        yield from filtered(page, {"Text": params["word"]})
+        yield page.stop(count_found(page))
 
 
 class AverageRating(OfAdmin):
@@ -131,11 +131,11 @@ class AverageRating(OfAdmin):
             WHERE p.name = ?"""
         return [says(world.value(query, params["product"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report can be filtered."""
-        yield from go(sight, "Reports", "Product Reviews Report")
-        yield from filtered(sight, {"Product": params["product"]})
-        yield sight.stop(sight.table()[0]["Average Rating"])
+        yield from go(page, "Reports", "Product Reviews Report")
+        yield from filtered(page, {"Product": params["product"]})
+        yield page.stop(page.table()[0]["Average Rating"])
 
 
 class Moderate(OfAdmin):
@@ -165,15 +165,15 @@ class Moderate(OfAdmin):
         id = world.value(query, params["product"], params["nickname"])
         return [changed(Updated("shop_reviews", {"id": id}, {"status": params["status"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open it from the grid, and choose the status."""
-        yield from go(sight, "Marketing", "Pending Reviews")
-        yield from filtered(sight, {"Product": params["product"]})
-        title = next(row["Title"] for row in sight.table() if row["Nickname"] == params["nickname"])
-        yield sight.click_in(params["nickname"], "link", title)
-        yield sight.choose("Status", params["status"].capitalize())
-        yield sight.click("button", "Save Review")
-        yield sight.stop()
+        yield from go(page, "Marketing", "Pending Reviews")
+        yield from filtered(page, {"Product": params["product"]})
+        title = next(row["Title"] for row in page.table() if row["Nickname"] == params["nickname"])
+        yield page.click_in(params["nickname"], "link", title)
+        yield page.choose("Status", params["status"].capitalize())
+        yield page.click("button", "Save Review")
+        yield page.stop()
 
 
 class DeletePending(OfAdmin):
@@ -199,12 +199,12 @@ class DeletePending(OfAdmin):
         query = "SELECT COUNT(*) FROM shop_reviews WHERE nickname = ? AND status = 'pending'"
         return [changed(Removed("shop_reviews", where, world.value(query, params["nickname"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter, tick all, delete."""
-        yield from go(sight, "Marketing", "Pending Reviews")
-        yield from filtered(sight, {"Nickname": params["nickname"]})
-        yield from ticked(sight, "Delete", [SELECT_ALL])
-        yield sight.stop()
+        yield from go(page, "Marketing", "Pending Reviews")
+        yield from filtered(page, {"Nickname": params["nickname"]})
+        yield from ticked(page, "Delete", [SELECT_ALL])
+        yield page.stop()
 
 
 class ModerateMany(OfAdmin):
@@ -236,19 +236,19 @@ class ModerateMany(OfAdmin):
         rows = world.rows(query, params["rating"], params["start"])
         return [changed(*(Updated("shop_reviews", {"id": row["id"]}, {"status": params["status"]}) for row in rows))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter, tick all, set."""
         stars = f"{params['rating']} star{'s' if params['rating'] > 1 else ''}"
-        yield from go(sight, "Marketing", "Pending Reviews")
-        yield from filtered(sight, {"Created from": params["start"]}, Rating=stars)
-        yield from ticked(sight, f"Set to {params['status']}", [SELECT_ALL])
-        yield sight.stop()
+        yield from go(page, "Marketing", "Pending Reviews")
+        yield from filtered(page, {"Created from": params["start"]}, Rating=stars)
+        yield from ticked(page, f"Set to {params['status']}", [SELECT_ALL])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """All on the first page, whatever their rating."""
-        yield from go(sight, "Marketing", "Pending Reviews")
-        yield from ticked(sight, f"Set to {params['status']}", [SELECT_ALL])
-        yield sight.stop()
+        yield from go(page, "Marketing", "Pending Reviews")
+        yield from ticked(page, f"Set to {params['status']}", [SELECT_ALL])
+        yield page.stop()
 
 
 TEMPLATES = (

@@ -57,10 +57,10 @@ class Star(CodeTemplate):
         star = Requested(address(world, params["project"], "star"), method="POST")
         return [changed(Added("code_stars", {"account": 1, "project": number})), star]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield sight.click("button", "Star")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield page.click("button", "Star")
+        yield page.stop()
 
 
 class FollowContributor(CodeTemplate):
@@ -81,19 +81,19 @@ class FollowContributor(CodeTemplate):
         best = self._best(world, params["project"])
         return [changed(Added("code_follows", {"account": 1, "follows": best}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._follow(sight, params, 0)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._follow(page, params, 0)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._follow(sight, params, 1)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._follow(page, params, 1)
 
-    def _follow(self, sight: PageReader, params: Params, place: int) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Contributors")
-        yield sight.click("link", sight.table()[place]["Name"])
-        if sight.has("button", "Follow"):
-            yield sight.click("button", "Follow")
-        yield sight.stop()
+    def _follow(self, page: PageReader, params: Params, place: int) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Contributors")
+        yield page.click("link", page.table()[place]["Name"])
+        if page.has("button", "Follow"):
+            yield page.click("button", "Follow")
+        yield page.stop()
 
     def _best(self, world: World, path: str) -> int | None:
         """Who has made more commits than anybody else, unless the agent follows them or is it."""
@@ -123,11 +123,11 @@ class SetStatus(CodeTemplate):
         shown = PageHolds(f"{ORIGIN}/{user}", "document.querySelector('main').innerText", (params["status"],))
         return [changed(Updated("code_accounts", {"id": 1}, {"status": params["status"]})), shown]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from sight.unfold(re.compile(r"Account of .+"))
-        yield sight.click("link", "Set status")
-        yield sight.type("What is your status?", params["status"], enter=True)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from page.unfold(re.compile(r"Account of .+"))
+        yield page.click("link", "Set status")
+        yield page.type("What is your status?", params["status"], enter=True)
+        yield page.stop()
 
 
 class EditProfile(CodeTemplate):
@@ -147,13 +147,13 @@ class EditProfile(CodeTemplate):
         values = {"job": params["job"], "organisation": params["company"]}
         return [changed(Updated("code_accounts", {"id": 1}, values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from sight.unfold(re.compile(r"Account of .+"))
-        yield sight.click("link", "Edit profile")
-        yield sight.type("Job title", params["job"])
-        yield sight.type("Organisation", params["company"])
-        yield sight.click("button", "Update profile settings")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from page.unfold(re.compile(r"Account of .+"))
+        yield page.click("link", "Edit profile")
+        yield page.type("Job title", params["job"])
+        yield page.type("Organisation", params["company"])
+        yield page.click("button", "Update profile settings")
+        yield page.stop()
 
 
 class TickTodo(CodeTemplate):
@@ -173,12 +173,12 @@ class TickTodo(CodeTemplate):
         number = column(world, f"{_TODOS} SELECT id FROM todos WHERE NOT done AND title = ?", params["title"])[0]
         return [changed(Updated("code_todos", {"id": number}, {"done": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.click("link", "To-do list")
-        while not sight.has("link", params["title"]):
-            yield sight.click("link", "Next")
-        yield sight.click("button", "Mark as done", after=params["title"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "To-do list")
+        while not page.has("link", params["title"]):
+            yield page.click("link", "Next")
+        yield page.click("button", "Mark as done", after=params["title"])
+        yield page.stop()
 
 
 class ForkMissing(CodeTemplate):
@@ -198,13 +198,13 @@ class ForkMissing(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.search(sight, params["name"])
-        there = sight.has("link", f"{params['space']} / {params['name']}")
-        yield sight.stop("It is there.") if there else sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.search(page, params["name"])
+        there = page.has("link", f"{params['space']} / {params['name']}")
+        yield page.stop("It is there.") if there else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.stop("Done")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop("Done")
 
 
 TEMPLATES: Sequence[CodeTemplate] = (

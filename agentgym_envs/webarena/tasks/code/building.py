@@ -57,12 +57,12 @@ class Fork(CodeTemplate):
             )
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield sight.click("link", "Fork")
-        yield sight.click("radio", re.compile(rf"{params['visibility']}:.*", re.IGNORECASE))
-        yield sight.click("button", "Fork project")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield page.click("link", "Fork")
+        yield page.click("radio", re.compile(rf"{params['visibility']}:.*", re.IGNORECASE))
+        yield page.click("button", "Fork project")
+        yield page.stop()
 
 
 class NewProject(CodeTemplate):
@@ -84,9 +84,9 @@ class NewProject(CodeTemplate):
         made = _started(world, params["name"], params["visibility"])
         return [changed(*made), Requested(f"{ORIGIN}/projects", method="POST", posted={"name": params["name"]})]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.create_project(sight, params["name"], params["visibility"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.create_project(page, params["name"], params["visibility"])
+        yield page.stop()
 
 
 class NewTeam(CodeTemplate):
@@ -110,14 +110,14 @@ class NewTeam(CodeTemplate):
         made = _started(world, params["name"], "private")
         return [changed(*made, Added("code_members", {**member, "role": params["role"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.create_project(sight, params["name"], "private")
-        yield from steps.invite(sight, params["person"], params["role"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.create_project(page, params["name"], "private")
+        yield from steps.invite(page, params["person"], params["role"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.create_project(sight, params["name"], "private")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.create_project(page, params["name"], "private")
+        yield page.stop()
 
 
 class Invite(CodeTemplate):
@@ -143,10 +143,10 @@ class Invite(CodeTemplate):
         member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
         return [changed(Added("code_members", {**member, "role": params["role"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.invite(sight, params["person"], params["role"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.invite(page, params["person"], params["role"])
+        yield page.stop()
 
 
 class Dismiss(CodeTemplate):
@@ -170,12 +170,12 @@ class Dismiss(CodeTemplate):
         member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
         return [changed(Removed("code_members", member))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_member(sight, params["person"])
-        yield sight.click("button", f"Remove {params['person']}")
-        yield sight.click("button", "Remove")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_member(page, params["person"])
+        yield page.click("button", f"Remove {params['person']}")
+        yield page.click("button", "Remove")
+        yield page.stop()
 
 
 class Describe(CodeTemplate):
@@ -199,12 +199,12 @@ class Describe(CodeTemplate):
         )
         return [changed(Updated("code_projects", {"id": number}, {"description": params["text"]})), shown]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Settings")
-        yield sight.type("Project description", params["text"])
-        yield sight.click("button", "Save changes")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Settings")
+        yield page.type("Project description", params["text"])
+        yield page.click("button", "Save changes")
+        yield page.stop()
 
 
 def _started(world: World, name: str, visibility: str) -> list[Expected]:

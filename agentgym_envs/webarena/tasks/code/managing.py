@@ -50,11 +50,11 @@ class Comment(CodeTemplate):
         comment = {"issue": number, "merge_request": None, "author": 1, "text": params["text"]}
         return [changed(Added("code_comments", comment))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_issue(page, params["title"])
+        yield from steps.comment(page, params["text"])
+        yield page.stop()
 
 
 class CloseIssue(CodeTemplate):
@@ -74,11 +74,11 @@ class CloseIssue(CodeTemplate):
         number = issue(world, params["project"], params["title"])["id"]
         return [changed(_closed(number))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield sight.click("button", "Close issue")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_issue(page, params["title"])
+        yield page.click("button", "Close issue")
+        yield page.stop()
 
 
 class CloseAll(CodeTemplate):
@@ -105,27 +105,27 @@ class CloseAll(CodeTemplate):
         query = "SELECT id FROM issues WHERE path = ? AND author_name = ? AND state = 'open'"
         return [changed(*map(_closed, column(world, query, params["project"], params["author"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        titles = self._titles(sight, params)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Issues")
+        titles = self._titles(page, params)
         for title in titles:
-            yield sight.click("link", title)
-            yield sight.click("button", "Close issue")
+            yield page.click("link", title)
+            yield page.click("button", "Close issue")
             if title != titles[-1]:
-                yield from steps.to_section(sight, "Issues")
-        yield sight.stop()
+                yield from steps.to_section(page, "Issues")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield sight.click("link", self._titles(sight, params)[0])
-        yield sight.click("button", "Close issue")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Issues")
+        yield page.click("link", self._titles(page, params)[0])
+        yield page.click("button", "Close issue")
+        yield page.stop()
 
-    def _titles(self, sight: PageReader, params: Params) -> list[str]:
+    def _titles(self, page: PageReader, params: Params) -> list[str]:
         by = re.compile(rf".* by {re.escape(params['author'])}(?: ·.*)?")
-        return [title for title, told in parsing.items(sight).items() if by.fullmatch(told[0])]
+        return [title for title, told in parsing.items(page).items() if by.fullmatch(told[0])]
 
 
 class NewIssue(CodeTemplate):
@@ -145,14 +145,14 @@ class NewIssue(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [changed(_opened(world, params, body=params["text"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield sight.click("link", "New issue")
-        yield sight.type("Title", params["title"])
-        yield sight.type("Description", params["text"])
-        yield sight.click("button", "Create issue")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Issues")
+        yield page.click("link", "New issue")
+        yield page.type("Title", params["title"])
+        yield page.type("Description", params["text"])
+        yield page.click("button", "Create issue")
+        yield page.stop()
 
 
 class NewFullIssue(CodeTemplate):
@@ -185,16 +185,16 @@ class NewFullIssue(CodeTemplate):
         opened = _opened(world, params, body="", assignee=account(world, params["person"]), milestone=milestone)
         return [changed(opened, Added("code_issue_labels", {"label": label}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield sight.click("link", "New issue")
-        yield sight.type("Title", params["title"])
-        yield sight.choose("Assignee", params["person"])
-        yield sight.choose("Milestone", params["milestone"])
-        yield sight.click("checkbox", params["label"])
-        yield sight.click("button", "Create issue")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Issues")
+        yield page.click("link", "New issue")
+        yield page.type("Title", params["title"])
+        yield page.choose("Assignee", params["person"])
+        yield page.choose("Milestone", params["milestone"])
+        yield page.click("checkbox", params["label"])
+        yield page.click("button", "Create issue")
+        yield page.stop()
 
 
 class Label(CodeTemplate):
@@ -222,14 +222,14 @@ class Label(CodeTemplate):
         labels = (world.value(_LABEL, found["project"], params[name]) for name in ("label", "other"))
         return [changed(*(Added("code_issue_labels", {"issue": found["id"], "label": label}) for label in labels))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield from sight.unfold("Edit labels")
-        yield sight.click("checkbox", params["label"])
-        yield sight.click("checkbox", params["other"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_issue(page, params["title"])
+        yield from page.unfold("Edit labels")
+        yield page.click("checkbox", params["label"])
+        yield page.click("checkbox", params["other"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class Assign(CodeTemplate):
@@ -255,11 +255,11 @@ class Assign(CodeTemplate):
         number = issue(world, params["project"], params["title"])["id"]
         return [changed(Updated("code_issues", {"id": number}, {"assignee": account(world, params["person"])}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield from steps.set_choice(sight, "Assignee", params["person"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_issue(page, params["title"])
+        yield from steps.set_choice(page, "Assignee", params["person"])
+        yield page.stop()
 
 
 class AssignStranger(CodeTemplate):
@@ -275,15 +275,15 @@ class AssignStranger(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield from sight.unfold("Edit assignee")
-        there = sight.has("option", params["person"])
-        yield sight.stop("They are there.") if there else sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_issue(page, params["title"])
+        yield from page.unfold("Edit assignee")
+        there = page.has("option", params["person"])
+        yield page.stop("They are there.") if there else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.stop("Done")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop("Done")
 
 
 class Plan(CodeTemplate):
@@ -312,13 +312,13 @@ class Plan(CodeTemplate):
             changed(Updated("code_issues", {"id": found["id"]}, {"milestone": milestone, "due": stored(params["day"])}))
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield from steps.set_choice(sight, "Milestone", params["milestone"])
-        yield from sight.unfold("Edit due")
-        yield sight.type(re.compile(r"Due date .+"), stored(params["day"]), enter=True)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_issue(page, params["title"])
+        yield from steps.set_choice(page, "Milestone", params["milestone"])
+        yield from page.unfold("Edit due")
+        yield page.type(re.compile(r"Due date .+"), stored(params["day"]), enter=True)
+        yield page.stop()
 
 
 class NewMilestone(CodeTemplate):
@@ -340,10 +340,10 @@ class NewMilestone(CodeTemplate):
         values = {"project": number, "title": params["milestone"], "due": stored(params["day"]), "start": None}
         return [changed(Added("code_milestones", {**values, "description": "", "state": "open"}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.create_milestone(sight, params["milestone"], stored(params["day"]))
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.create_milestone(page, params["milestone"], stored(params["day"]))
+        yield page.stop()
 
 
 _LABEL = "SELECT id FROM code_labels WHERE project = ? AND name = ?"

@@ -55,12 +55,12 @@ class Sprint(CodeTemplate):
         planned = Updated("code_issues", {"id": found["id"]}, {"milestone": number})
         return [changed(Added("code_milestones", values), planned)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.create_milestone(sight, params["milestone"], stored(params["day"]))
-        yield from steps.to_issue(sight, params["title"])
-        yield from steps.set_choice(sight, "Milestone", params["milestone"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.create_milestone(page, params["milestone"], stored(params["day"]))
+        yield from steps.to_issue(page, params["title"])
+        yield from steps.set_choice(page, "Milestone", params["milestone"])
+        yield page.stop()
 
 
 class InviteTwo(CodeTemplate):
@@ -90,11 +90,11 @@ class InviteTwo(CodeTemplate):
         other = {"project": number, "account": account(world, params["other"]), "role": params["other_role"]}
         return [changed(Added("code_members", one), Added("code_members", other))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.invite(sight, params["person"], params["role"])
-        yield from steps.invite(sight, params["other"], params["other_role"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.invite(page, params["person"], params["role"])
+        yield from steps.invite(page, params["other"], params["other_role"])
+        yield page.stop()
 
 
 class HandOver(CodeTemplate):
@@ -124,16 +124,16 @@ class HandOver(CodeTemplate):
         numbers = column(world, query, params["project"], params["person"])
         return [changed(*(Updated("code_issues", {"id": number}, other) for number in numbers))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        titles = [title for title, told in parsing.items(sight).items() if self._is_theirs(told[-1], params)]
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Issues")
+        titles = [title for title, told in parsing.items(page).items() if self._is_theirs(told[-1], params)]
         for title in titles:
-            yield sight.click("link", title)
-            yield from steps.set_choice(sight, "Assignee", params["other"])
+            yield page.click("link", title)
+            yield from steps.set_choice(page, "Assignee", params["other"])
             if title != titles[-1]:
-                yield from steps.to_section(sight, "Issues")
-        yield sight.stop()
+                yield from steps.to_section(page, "Issues")
+        yield page.stop()
 
     def _is_theirs(self, told: str, params: Params) -> bool:
         return told.startswith(f"Assigned to {params['person']} ·")
@@ -171,22 +171,22 @@ class SettleOldest(CodeTemplate):
         comment = {"issue": oldest, "merge_request": None, "author": 1, "text": params["text"]}
         return [changed(closed, Added("code_comments", comment))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", label=params["label"])
-        yield from steps.in_order(sight, "Oldest first")
-        yield from self._settle(sight, params)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.filtered(page, "Issues", label=params["label"])
+        yield from steps.in_order(page, "Oldest first")
+        yield from self._settle(page, params)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", label=params["label"])
-        yield from self._settle(sight, params)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.filtered(page, "Issues", label=params["label"])
+        yield from self._settle(page, params)
 
-    def _settle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.click("link", parsing.titles(sight)[0])
-        yield from steps.comment(sight, params["text"])
-        yield sight.click("button", "Close issue")
-        yield sight.stop()
+    def _settle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", parsing.titles(page)[0])
+        yield from steps.comment(page, params["text"])
+        yield page.click("button", "Close issue")
+        yield page.stop()
 
 
 class Busiest(CodeTemplate):
@@ -214,20 +214,20 @@ class Busiest(CodeTemplate):
         most, *others = sorted(params.values(), key=lambda path: -counts[path])
         return [says(most, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        counts = yield from self._count(sight, params)
-        yield sight.stop(max(counts, key=lambda path: counts[path]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        counts = yield from self._count(page, params)
+        yield page.stop(max(counts, key=lambda path: counts[path]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        counts = yield from self._count(sight, params)
-        yield sight.stop(min(counts, key=lambda path: counts[path]))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        counts = yield from self._count(page, params)
+        yield page.stop(min(counts, key=lambda path: counts[path]))
 
-    def _count(self, sight: PageReader, params: Params) -> steps.Way[dict[str, int]]:
+    def _count(self, page: PageReader, params: Params) -> steps.Way[dict[str, int]]:
         counts = {}
         for path in (params["one"], params["two"], params["three"]):
-            yield from steps.to_project(sight, path)
-            yield from steps.to_section(sight, "Merge requests")
-            counts[path] = parsing.count(sight)
+            yield from steps.to_project(page, path)
+            yield from steps.to_section(page, "Merge requests")
+            counts[path] = parsing.count(page)
         return counts
 
     def _counts(self, world: World) -> dict[str, int]:
@@ -263,22 +263,22 @@ class MostDiscussed(CodeTemplate):
         best = self._ranked(world, params)[0]
         return [says(best["last"], others=people_but(world, params, best["last"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._find(sight, params)
-        yield sight.stop(parsing.commenters(sight)[-1])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._find(page, params)
+        yield page.stop(parsing.commenters(page)[-1])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._find(sight, params)
-        yield sight.stop(parsing.author(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._find(page, params)
+        yield page.stop(parsing.author(page))
 
-    def _find(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield sight.click("link", re.compile(r"All \(\d+\)"))
-        yield sight.choose("Label", params["label"])
-        yield sight.choose("Sort by", "Most comments")
-        yield sight.click("button", "Apply")
-        yield sight.click("link", parsing.titles(sight)[0])
+    def _find(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Issues")
+        yield page.click("link", re.compile(r"All \(\d+\)"))
+        yield page.choose("Label", params["label"])
+        yield page.choose("Sort by", "Most comments")
+        yield page.click("button", "Apply")
+        yield page.click("link", parsing.titles(page)[0])
 
     def _is_clear(self, ranked: list[dict[str, Any]]) -> bool:
         """Whether one issue has the most comments, two or more, and somebody else than its author the last word."""
@@ -327,22 +327,22 @@ class Replace(CodeTemplate):
         new = {"project": number, "account": account(world, params["other"]), "role": role}
         return [changed(Removed("code_members", gone), Added("code_members", new))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        role = yield from self._remove(sight, params)
-        yield from steps.invite(sight, params["other"], role)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        role = yield from self._remove(page, params)
+        yield from steps.invite(page, params["other"], role)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._remove(sight, params)
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._remove(page, params)
+        yield page.stop()
 
-    def _remove(self, sight: PageReader, params: Params) -> steps.Way[str]:
+    def _remove(self, page: PageReader, params: Params) -> steps.Way[str]:
         """Remove the member, whose role it was."""
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_member(sight, params["person"])
-        role = parsing.role(sight, params["person"]) or ""
-        yield sight.click("button", f"Remove {params['person']}")
-        yield sight.click("button", "Remove")
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_member(page, params["person"])
+        role = parsing.role(page, params["person"]) or ""
+        yield page.click("button", f"Remove {params['person']}")
+        yield page.click("button", "Remove")
         return role
 
 

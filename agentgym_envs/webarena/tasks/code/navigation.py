@@ -49,10 +49,10 @@ class OpenLabelled(CodeTemplate):
         shown = PageHolds("last", _FILTERS, exact=f"label={params['label']}")
         return [EndsOn(f"{address(world, params['project'], 'issues')}?{query}"), shown]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", label=params["label"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.filtered(page, "Issues", label=params["label"])
+        yield page.stop()
 
 
 class OpenDashboard(CodeTemplate):
@@ -91,13 +91,13 @@ class OpenDashboard(CodeTemplate):
         page = self.lists[params["what"]][0]
         return [EndsOn(f"{ORIGIN}/{page}"), PageHolds("last", _FILTERS, exact=page.partition("?")[2] or "none")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         for name in filter(None, self.lists[params["what"]][1:]):
             if name.startswith("Account"):
-                yield from sight.unfold(re.compile(name))
+                yield from page.unfold(re.compile(name))
             else:
-                yield sight.click("link", re.compile(name))
-        yield sight.stop()
+                yield page.click("link", re.compile(name))
+        yield page.stop()
 
 
 class OpenFile(CodeTemplate):
@@ -122,14 +122,14 @@ class OpenFile(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [EndsOn(address(world, params["project"], "blob", params["branch"], params["file"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Branches")
-        while not sight.has("link", params["branch"]):
-            yield sight.click("link", "Next")
-        yield sight.click("link", params["branch"])
-        yield from steps.to_file(sight, params["file"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Branches")
+        while not page.has("link", params["branch"]):
+            yield page.click("link", "Next")
+        yield page.click("link", params["branch"])
+        yield from steps.to_file(page, params["file"])
+        yield page.stop()
 
 
 class OpenNewest(CodeTemplate):
@@ -158,11 +158,11 @@ class OpenNewest(CodeTemplate):
             EndsOn(address(world, params["project"], "merge_requests", *column(world, query, params["project"])[:1]))
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Merge requests")
-        yield sight.click("link", parsing.titles(sight)[0])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Merge requests")
+        yield page.click("link", parsing.titles(page)[0])
+        yield page.stop()
 
 
 class OpenUrgent(CodeTemplate):
@@ -192,19 +192,19 @@ class OpenUrgent(CodeTemplate):
         """
         return [EndsOn(address(world, params["project"], "issues", *column(world, query, params["project"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield from steps.in_order(sight, "Due date")
-        yield sight.click("link", parsing.titles(sight)[0])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Issues")
+        yield from steps.in_order(page, "Due date")
+        yield page.click("link", parsing.titles(page)[0])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield from steps.in_order(sight, "Due date")
-        yield sight.click("link", parsing.titles(sight)[1])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Issues")
+        yield from steps.in_order(page, "Due date")
+        yield page.click("link", parsing.titles(page)[1])
+        yield page.stop()
 
 
 class OpenTagged(CodeTemplate):
@@ -225,11 +225,11 @@ class OpenTagged(CodeTemplate):
         query = "SELECT t.sha FROM projects p JOIN code_tags t ON t.project = p.id WHERE p.path = ? AND t.name = ?"
         return [_on_commit(world, params["project"], column(world, query, params["project"], params["tag"])[0])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Tags")
-        yield sight.click("link", re.compile(r"[0-9a-f]{8}"), after=params["tag"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Tags")
+        yield page.click("link", re.compile(r"[0-9a-f]{8}"), after=params["tag"])
+        yield page.stop()
 
 
 class OpenCommit(CodeTemplate):
@@ -254,11 +254,11 @@ class OpenCommit(CodeTemplate):
         sha = column(world, self._last("?", "?"), params["project"], params["author"])[0]
         return [_on_commit(world, params["project"], sha)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Commits", author=params["author"])
-        yield sight.click("link", parsing.commits(sight)[0][1])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.filtered(page, "Commits", author=params["author"])
+        yield page.click("link", parsing.commits(page)[0][1])
+        yield page.stop()
 
     def _last(self, path: str, author: str) -> str:
         return f"""
@@ -285,11 +285,11 @@ class OpenChanges(CodeTemplate):
         number = request(world, params["project"], params["title"])["number"]
         return [EndsOn(address(world, params["project"], "merge_requests", number, "diffs"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_request(sight, params["title"])
-        yield sight.click("link", "Changes")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_request(page, params["title"])
+        yield page.click("link", "Changes")
+        yield page.stop()
 
 
 class OpenContributor(CodeTemplate):
@@ -310,17 +310,17 @@ class OpenContributor(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [EndsOn(f"{ORIGIN}/{self._ranked(world, params['project'])[0]['user']}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Contributors")
-        yield sight.click("link", sight.table()[0]["Name"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Contributors")
+        yield page.click("link", page.table()[0]["Name"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Contributors")
-        yield sight.click("link", sight.table()[1]["Name"])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Contributors")
+        yield page.click("link", page.table()[1]["Name"])
+        yield page.stop()
 
     def _is_clear(self, world: World, path: str) -> bool:
         ranked = self._ranked(world, path)

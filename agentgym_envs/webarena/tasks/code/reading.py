@@ -49,12 +49,12 @@ class Licence(CodeTemplate):
         every = column(world, "SELECT DISTINCT licence FROM projects WHERE licence != '' ORDER BY licence")
         return [says(_called(project(world, params["project"])["licence"]), others=[_called(one) for one in every])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield sight.stop(parsing.licence(sight))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield page.stop(parsing.licence(page))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.stop("Either MIT or Apache-2.0 or BSD-3-Clause")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop("Either MIT or Apache-2.0 or BSD-3-Clause")
 
 
 class MostStarred(CodeTemplate):
@@ -76,20 +76,20 @@ class MostStarred(CodeTemplate):
         names = [row["name"] for row in others if row["name"] != best["name"]]
         return [says(best["name"], best["stars"], others=names)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        stars = yield from self._stars(sight, params["topic"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        stars = yield from self._stars(page, params["topic"])
         best = max(stars, key=lambda name: stars[name])
-        yield sight.stop(f"{best}, with {stars[best]} stars")
+        yield page.stop(f"{best}, with {stars[best]} stars")
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        stars = yield from self._stars(sight, params["topic"])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        stars = yield from self._stars(page, params["topic"])
         least = min(stars, key=lambda name: stars[name])
-        yield sight.stop(f"{least}, with {stars[least]} stars")
+        yield page.stop(f"{least}, with {stars[least]} stars")
 
-    def _stars(self, sight: PageReader, topic: str) -> steps.Way[dict[str, int]]:
-        yield sight.click("link", "Explore")
-        yield sight.type("Topic", topic, enter=True)
-        return parsing.starred(sight)
+    def _stars(self, page: PageReader, topic: str) -> steps.Way[dict[str, int]]:
+        yield page.click("link", "Explore")
+        yield page.type("Topic", topic, enter=True)
+        return parsing.starred(page)
 
     def _is_clear(self, world: World, topic: str) -> bool:
         ranked = self._ranked(world, topic)
@@ -128,22 +128,22 @@ class CommitsBy(CodeTemplate):
         """
         return [says(*column(world, query, params["project"], params["author"], month_of(params["month"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        commits = yield from self._count(sight, params)
-        yield sight.stop(commits)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        commits = yield from self._count(page, params)
+        yield page.stop(commits)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        commits = yield from self._count(sight, params)
-        yield sight.stop(commits + 1)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        commits = yield from self._count(page, params)
+        yield page.stop(commits + 1)
 
-    def _count(self, sight: PageReader, params: Params) -> steps.Way[int]:
+    def _count(self, page: PageReader, params: Params) -> steps.Way[int]:
         """Read the author's commits, newest first, until they are older."""
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Commits", author=params["author"])
-        days = [day for day, _ in parsing.commits(sight)]
-        while month_of(params["month"]) <= stored(days[-1]) and sight.has("link", "Next"):
-            yield sight.click("link", "Next")
-            days += [day for day, _ in parsing.commits(sight)]
+        yield from steps.to_project(page, params["project"])
+        yield from steps.filtered(page, "Commits", author=params["author"])
+        days = [day for day, _ in parsing.commits(page)]
+        while month_of(params["month"]) <= stored(days[-1]) and page.has("link", "Next"):
+            yield page.click("link", "Next")
+            days += [day for day, _ in parsing.commits(page)]
         return sum(stored(day).startswith(month_of(params["month"])) for day in days)
 
 
@@ -174,15 +174,15 @@ class CommitLines(CodeTemplate):
         """
         return [says(*column(world, query, params["project"], params["message"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_commit(sight, params["message"])
-        yield sight.stop(parsing.lines_changed(sight)[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_commit(page, params["message"])
+        yield page.stop(parsing.lines_changed(page)[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_commit(sight, params["message"])
-        yield sight.stop(parsing.lines_changed(sight)[1])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_commit(page, params["message"])
+        yield page.stop(parsing.lines_changed(page)[1])
 
 
 class LatestRelease(CodeTemplate):
@@ -210,15 +210,15 @@ class LatestRelease(CodeTemplate):
         newest, *others = (f"{tag}{OR}{tag.removeprefix('v')}" for tag in column(world, query, params["project"]))
         return [says(newest, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Releases")
-        yield sight.stop(next(iter(parsing.tags(sight))))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Releases")
+        yield page.stop(next(iter(parsing.tags(page))))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Releases")
-        yield sight.stop(list(parsing.tags(sight))[1])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Releases")
+        yield page.stop(list(parsing.tags(page))[1])
 
 
 class ReleaseDay(CodeTemplate):
@@ -247,12 +247,12 @@ class ReleaseDay(CodeTemplate):
         others = column(world, query.format("!="), params["project"], params["tag"])
         return [says(*column(world, query.format("="), params["project"], params["tag"]), others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Releases")
-        while params["tag"] not in parsing.tags(sight):
-            yield sight.click("link", "Next")
-        yield sight.stop(parsing.tags(sight)[params["tag"]])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Releases")
+        while params["tag"] not in parsing.tags(page):
+            yield page.click("link", "Next")
+        yield page.stop(parsing.tags(page)[params["tag"]])
 
 
 class Setting(CodeTemplate):
@@ -277,17 +277,17 @@ class Setting(CodeTemplate):
         right, name = settings[params["setting"]], settings.pop("name", "")
         return [says(right, others=[value for value in (*settings.values(), *_VALUES) if value not in (right, name)])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_file(sight, _SETTINGS)
-        yield sight.stop(parsing.settings(sight)[params["setting"]])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_file(page, _SETTINGS)
+        yield page.stop(parsing.settings(page)[params["setting"]])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_file(sight, _SETTINGS)
-        settings = parsing.settings(sight)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_file(page, _SETTINGS)
+        settings = parsing.settings(page)
         right = settings[params["setting"]]
-        yield sight.stop(next(value for value in settings.values() if right not in value))
+        yield page.stop(next(value for value in settings.values() if right not in value))
 
     def _files(self, world: World) -> dict[str, str]:
         query = """
@@ -322,13 +322,13 @@ class RoleOf(CodeTemplate):
         """
         return [says(*column(world, query, params["project"], params["member"]), others=_ROLES)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_member(sight, params["member"])
-        yield sight.stop(parsing.role(sight, params["member"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_member(page, params["member"])
+        yield page.stop(parsing.role(page, params["member"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.stop("Developer or Maintainer")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop("Developer or Maintainer")
 
 
 class Website(CodeTemplate):
@@ -349,9 +349,9 @@ class Website(CodeTemplate):
         others = column(world, "SELECT website FROM code_accounts WHERE website NOT IN ('', ?) ORDER BY id", website)
         return [says(website.partition("://")[2], others=[other.partition("://")[2] for other in others])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_profile(sight, params["person"])
-        yield sight.stop(sight.find("link", re.compile(r"https?://.+")).name)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_profile(page, params["person"])
+        yield page.stop(page.find("link", re.compile(r"https?://.+")).name)
 
 
 class Followers(CodeTemplate):
@@ -376,13 +376,13 @@ class Followers(CodeTemplate):
         query = "SELECT COUNT(*) FROM code_follows f JOIN code_accounts a ON a.id = f.follows WHERE a.name = ?"
         return [says(world.value(query, params["person"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_profile(sight, params["person"])
-        yield sight.stop(parsing.count(sight, "Followers"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_profile(page, params["person"])
+        yield page.stop(parsing.count(page, "Followers"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_profile(sight, params["person"])
-        yield sight.stop(parsing.count(sight, "Following"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_profile(page, params["person"])
+        yield page.stop(parsing.count(page, "Following"))
 
 
 class CloneAddress(CodeTemplate):
@@ -403,17 +403,17 @@ class CloneAddress(CodeTemplate):
         addresses = {"SSH": f"git@code.test:{place}.git", "HTTP": f"http://code.test/{place}.git"}
         return [says(addresses[params["way"]], others=list(addresses.values()))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._open(sight, params)
-        yield sight.stop(sight.value(f"Clone with {params['way']}:"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._open(page, params)
+        yield page.stop(page.value(f"Clone with {params['way']}:"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._open(sight, params)
-        yield sight.stop(sight.value(f"Clone with {'HTTP' if params['way'] == 'SSH' else 'SSH'}:"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._open(page, params)
+        yield page.stop(page.value(f"Clone with {'HTTP' if params['way'] == 'SSH' else 'SSH'}:"))
 
-    def _open(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from sight.unfold("Clone")
+    def _open(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from page.unfold("Clone")
 
 
 def _called(licence: str) -> str:

@@ -47,13 +47,13 @@ class IssueAuthor(CodeTemplate):
         found = issue(world, params["project"], params["title"])
         return [says(found["author_name"], others=people_but(world, params, found["author_name"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(parsing.author(sight))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.find(page, "Issues", params["title"])
+        yield page.stop(parsing.author(page))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(parsing.people(sight, "Assignee")[0])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.find(page, "Issues", params["title"])
+        yield page.stop(parsing.people(page, "Assignee")[0])
 
 
 class IssueCloser(CodeTemplate):
@@ -75,13 +75,13 @@ class IssueCloser(CodeTemplate):
         closer = world.value("SELECT name FROM code_accounts WHERE id = ?", found["closed_by"])
         return [says(closer, others=people_but(world, params, closer))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(sight.search(r"closed .+ by (.+)")[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.find(page, "Issues", params["title"])
+        yield page.stop(page.search(r"closed .+ by (.+)")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(parsing.author(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.find(page, "Issues", params["title"])
+        yield page.stop(parsing.author(page))
 
 
 class IssueDue(CodeTemplate):
@@ -101,13 +101,13 @@ class IssueDue(CodeTemplate):
         found = issue(world, params["project"], params["title"])
         return [says(found["due"], others=[found["created"][:10]])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(next(text for text in sight.texts(after="Due date") if re.fullmatch(r"\w+ \d+, \d+", text)))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.find(page, "Issues", params["title"])
+        yield page.stop(next(text for text in page.texts(after="Due date") if re.fullmatch(r"\w+ \d+, \d+", text)))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(sight.search(r"created (\w+ \d+, \d+)")[0])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.find(page, "Issues", params["title"])
+        yield page.stop(page.search(r"created (\w+ \d+, \d+)")[0])
 
 
 class LabelCount(CodeTemplate):
@@ -131,16 +131,16 @@ class LabelCount(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [says(*column(world, _COUNT.format("?", "?"), params["project"], params["label"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Labels")
-        while not sight.has("cell", params["label"]):
-            yield sight.click("link", "Next")
-        yield sight.stop(next(row["Open issues"] for row in sight.table() if row["Label"] == params["label"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Labels")
+        while not page.has("cell", params["label"]):
+            yield page.click("link", "Next")
+        yield page.stop(next(row["Open issues"] for row in page.table() if row["Label"] == params["label"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield sight.stop(parsing.count(sight, "Issues"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield page.stop(parsing.count(page, "Issues"))
 
 
 class OldestLabelled(CodeTemplate):
@@ -162,16 +162,16 @@ class OldestLabelled(CodeTemplate):
         oldest, *others = column(world, query, params["project"], params["label"])
         return [says(oldest, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", label=params["label"])
-        yield from steps.in_order(sight, "Oldest first")
-        yield sight.stop(parsing.titles(sight)[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.filtered(page, "Issues", label=params["label"])
+        yield from steps.in_order(page, "Oldest first")
+        yield page.stop(parsing.titles(page)[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", label=params["label"])
-        yield sight.stop(parsing.titles(sight)[0])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.filtered(page, "Issues", label=params["label"])
+        yield page.stop(parsing.titles(page)[0])
 
 
 class AssignedTo(CodeTemplate):
@@ -198,10 +198,10 @@ class AssignedTo(CodeTemplate):
         others = column(world, query.format("NOT"), params["project"], params["person"])
         return [says(*column(world, query.format(""), params["project"], params["person"]), others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", assignee=params["person"])
-        yield sight.stop("; ".join(parsing.titles(sight)))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.filtered(page, "Issues", assignee=params["person"])
+        yield page.stop("; ".join(parsing.titles(page)))
 
 
 class MilestoneDue(CodeTemplate):
@@ -229,10 +229,10 @@ class MilestoneDue(CodeTemplate):
         others = column(world, query.format("!="), params["project"], params["milestone"])
         return [says(*column(world, query.format("="), params["project"], params["milestone"]), others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_milestone(sight, params["milestone"])
-        yield sight.stop(parsing.milestones(sight)[params["milestone"]])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_milestone(page, params["milestone"])
+        yield page.stop(parsing.milestones(page)[params["milestone"]])
 
 
 class Unreviewed(CodeTemplate):
@@ -262,13 +262,13 @@ class Unreviewed(CodeTemplate):
         names = column(world, query, found["id"])
         return [says(*names, others=people_but(world, params, *names))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Merge requests", params["title"])
-        yield sight.stop(", ".join(name for name, approved in parsing.reviewers(sight).items() if not approved))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.find(page, "Merge requests", params["title"])
+        yield page.stop(", ".join(name for name, approved in parsing.reviewers(page).items() if not approved))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Merge requests", params["title"])
-        yield sight.stop(parsing.author(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.find(page, "Merge requests", params["title"])
+        yield page.stop(parsing.author(page))
 
 
 class LastWord(CodeTemplate):
@@ -294,13 +294,13 @@ class LastWord(CodeTemplate):
         last = column(world, self._last("?"), found["id"])[0]
         return [says(last, others=people_but(world, params, last))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(parsing.commenters(sight)[-1])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.find(page, "Issues", params["title"])
+        yield page.stop(parsing.commenters(page)[-1])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(parsing.author(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.find(page, "Issues", params["title"])
+        yield page.stop(parsing.author(page))
 
     def _last(self, number: str) -> str:
         return f"""
@@ -332,14 +332,14 @@ class MissingMilestone(CodeTemplate):
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_milestone(sight, params["milestone"])
-        there = params["milestone"] in parsing.milestones(sight)
-        yield sight.stop("It is there.") if there else sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_milestone(page, params["milestone"])
+        there = params["milestone"] in parsing.milestones(page)
+        yield page.stop("It is there.") if there else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.stop("April 1, 2026")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop("April 1, 2026")
 
 
 TEMPLATES: Sequence[CodeTemplate] = (

@@ -48,13 +48,13 @@ class NewBranch(CodeTemplate):
         branch = {"id": number, "project": found["id"], "name": params["branch"], "origin": found["head"]}
         return [changed(Added("code_branches", branch), Added("code_files", {"branch": number}, files))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Branches")
-        yield sight.click("link", "New branch")
-        yield sight.type("Branch name", params["branch"])
-        yield sight.click("button", "Create branch")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Branches")
+        yield page.click("link", "New branch")
+        yield page.type("Branch name", params["branch"])
+        yield page.click("button", "Create branch")
+        yield page.stop()
 
 
 class EditFile(CodeTemplate):
@@ -88,14 +88,14 @@ class EditFile(CodeTemplate):
         )
         return [changed(*made)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_file(sight, params["file"])
-        yield sight.click("link", "Edit")
-        yield sight.type("Content of the file", params["line"])
-        yield sight.type("Commit message", params["message"])
-        yield sight.click("button", "Commit changes")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_file(page, params["file"])
+        yield page.click("link", "Edit")
+        yield page.type("Content of the file", params["line"])
+        yield page.type("Commit message", params["message"])
+        yield page.click("button", "Commit changes")
+        yield page.stop()
 
 
 class NewRequest(CodeTemplate):
@@ -121,15 +121,15 @@ class NewRequest(CodeTemplate):
         values = {"project": found["id"], "title": params["title"], "source": params["branch"], "author": 1, "draft": 0}
         return [changed(Added("code_merge_requests", {**values, "target": found["default_branch"], "state": "open"}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Merge requests")
-        yield sight.click("link", "New merge request")
-        yield sight.choose("Source branch", params["branch"])
-        yield sight.click("button", "Compare branches and continue")
-        yield sight.type("Title", params["title"])
-        yield sight.click("button", "Create merge request")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_section(page, "Merge requests")
+        yield page.click("link", "New merge request")
+        yield page.choose("Source branch", params["branch"])
+        yield page.click("button", "Compare branches and continue")
+        yield page.type("Title", params["title"])
+        yield page.click("button", "Create merge request")
+        yield page.stop()
 
 
 class Approve(CodeTemplate):
@@ -156,11 +156,11 @@ class Approve(CodeTemplate):
             return [changed(Updated("code_reviewers", row, {"approved": 1}))]
         return [changed(Added("code_reviewers", {**row, "approved": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_request(sight, params["title"])
-        yield sight.click("button", "Approve")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_request(page, params["title"])
+        yield page.click("button", "Approve")
+        yield page.stop()
 
 
 class Merge(CodeTemplate):
@@ -198,11 +198,11 @@ class Merge(CodeTemplate):
             expected.append(Updated("code_issues", {"id": found["closes"]}, closed))
         return [changed(*expected, free=("code_branches", "code_files"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_request(sight, params["title"])
-        yield sight.click("button", "Merge")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.to_project(page, params["project"])
+        yield from steps.to_request(page, params["title"])
+        yield page.click("button", "Merge")
+        yield page.stop()
 
 
 TEMPLATES: Sequence[CodeTemplate] = (

@@ -48,19 +48,19 @@ class EditPost(ForumTemplate):
         number = queries.post(world, params["title"])["id"]
         return [changed(Updated("forum_posts", {"id": number}, {"body": params["text"], **_EDITED}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Edit it."""
-        yield from _edit(sight, params["title"])
-        yield sight.type("Text", params["text"])
-        yield sight.click("button", "Save changes")
-        yield sight.stop()
+        yield from _edit(page, params["title"])
+        yield page.type("Text", params["text"])
+        yield page.click("button", "Save changes")
+        yield page.stop()
 
 
-def _edit(sight: PageReader, title: str) -> Iterator[str]:
+def _edit(page: PageReader, title: str) -> Iterator[str]:
     """Open the form for a post of one's own."""
-    yield from steps.own_post(sight, title)
-    yield sight.click("link", title)
-    yield sight.click("link", "Edit")
+    yield from steps.own_post(page, title)
+    yield page.click("link", title)
+    yield page.click("link", "Edit")
 
 
 class Retitle(ForumTemplate):
@@ -83,12 +83,12 @@ class Retitle(ForumTemplate):
         page = PageHolds(f"{ORIGIN}/b/{found['board_name']}/{found['id']}", includes=(params["new"],))
         return [changed(Updated("forum_posts", {"id": found["id"]}, {"title": params["new"], **_EDITED})), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Edit it."""
-        yield from _edit(sight, params["title"])
-        yield sight.type("Title", params["new"])
-        yield sight.click("button", "Save changes")
-        yield sight.stop()
+        yield from _edit(page, params["title"])
+        yield page.type("Title", params["new"])
+        yield page.click("button", "Save changes")
+        yield page.stop()
 
 
 class DeletePost(ForumTemplate):
@@ -109,20 +109,20 @@ class DeletePost(ForumTemplate):
         """It is gone."""
         return [changed(Updated("forum_posts", {"id": queries.post(world, params["title"])["id"]}, {"deleted": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Delete it and say yes."""
-        yield from steps.own_post(sight, params["title"])
-        yield sight.click("link", params["title"])
-        yield sight.click("button", "Delete")
-        yield steps.confirm(sight)
-        yield sight.stop()
+        yield from steps.own_post(page, params["title"])
+        yield page.click("link", params["title"])
+        yield page.click("button", "Delete")
+        yield steps.confirm(page)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Hide it."""
-        yield from steps.own_post(sight, params["title"])
-        yield sight.click("link", params["title"])
-        yield sight.click("button", "Hide")
-        yield sight.stop()
+        yield from steps.own_post(page, params["title"])
+        yield page.click("link", params["title"])
+        yield page.click("button", "Hide")
+        yield page.stop()
 
 
 class EditComment(ForumTemplate):
@@ -144,20 +144,20 @@ class EditComment(ForumTemplate):
         number = _comment(world, params["title"])
         return [changed(Updated("forum_comments", {"id": number}, {"body": params["text"], **_EDITED}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Edit it."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.own_comment(sight, "link", "Edit")
-        yield sight.type("Comment", params["text"])
-        yield sight.click("button", "Save changes")
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield from steps.own_comment(page, "link", "Edit")
+        yield page.type("Comment", params["text"])
+        yield page.click("button", "Save changes")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Write another."""
-        yield from steps.open_post(sight, params["title"])
-        if sight.has("textbox", "Your comment"):
-            yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        if page.has("textbox", "Your comment"):
+            yield from steps.comment(page, params["text"])
+        yield page.stop()
 
 
 def _comment(world: World, title: str) -> int:
@@ -184,12 +184,12 @@ class DeleteComment(ForumTemplate):
         """It is gone."""
         return [changed(Updated("forum_comments", {"id": _comment(world, params["title"])}, {"deleted": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Delete it and say yes."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.own_comment(sight, "button", "Delete")
-        yield steps.confirm(sight)
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield from steps.own_comment(page, "button", "Delete")
+        yield steps.confirm(page)
+        yield page.stop()
 
 
 class Profile(ForumTemplate):
@@ -211,20 +211,20 @@ class Profile(ForumTemplate):
         """Both."""
         return [changed(Updated("forum_users", {"id": ME}, {"bio": params["bio"], "avatar": params["colour"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """In the settings."""
-        yield from steps.own_menu(sight, "Settings")
-        yield sight.type("Biography", params["bio"])
-        yield sight.choose("Colour of your avatar", params["colour"].capitalize())
-        yield sight.click("button", "Save profile")
-        yield sight.stop()
+        yield from steps.own_menu(page, "Settings")
+        yield page.type("Biography", params["bio"])
+        yield page.choose("Colour of your avatar", params["colour"].capitalize())
+        yield page.click("button", "Save profile")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The biography only."""
-        yield from steps.own_menu(sight, "Settings")
-        yield sight.type("Biography", params["bio"])
-        yield sight.click("button", "Save profile")
-        yield sight.stop()
+        yield from steps.own_menu(page, "Settings")
+        yield page.type("Biography", params["bio"])
+        yield page.click("button", "Save profile")
+        yield page.stop()
 
 
 class Preferences(ForumTemplate):
@@ -259,16 +259,16 @@ class Preferences(ForumTemplate):
         }
         return [changed(Updated("forum_users", {"id": ME}, values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """In the settings."""
-        yield from steps.own_menu(sight, "Settings")
-        yield sight.click("link", "Preferences")
-        yield sight.choose("Front page shows", params["front"])
-        yield sight.choose("Sort the front page by", params["sort"])
+        yield from steps.own_menu(page, "Settings")
+        yield page.click("link", "Preferences")
+        yield page.choose("Front page shows", params["front"])
+        yield page.choose("Sort the front page by", params["sort"])
         if params["more"]:
-            yield sight.click("checkbox", "Notify me of replies")
-        yield sight.click("button", "Save preferences")
-        yield sight.stop()
+            yield page.click("checkbox", "Notify me of replies")
+        yield page.click("button", "Save preferences")
+        yield page.stop()
 
 
 TEMPLATES = (

@@ -47,21 +47,21 @@ class BoardFigure(ForumTemplate):
         """The number."""
         return [says(_count(world, params["board"], params["figure"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look into the list of boards."""
-        yield sight.click("link", "Boards")
-        yield sight.stop(_figures(sight)[params["board"]][params["figure"]])
+        yield page.click("link", "Boards")
+        yield page.stop(_figures(page)[params["board"]][params["figure"]])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The other number."""
-        yield sight.click("link", "Boards")
+        yield page.click("link", "Boards")
         other = "posts" if params["figure"] == "subscribers" else "subscribers"
-        yield sight.stop(_figures(sight)[params["board"]][other])
+        yield page.stop(_figures(page)[params["board"]][other])
 
 
-def _figures(sight: PageReader) -> dict[str, dict[str, int]]:
+def _figures(page: PageReader) -> dict[str, dict[str, int]]:
     """The figures of the list of boards."""
-    rows = {row["Board"]: row for row in sight.table()}
+    rows = {row["Board"]: row for row in page.table()}
     return {name: {"posts": int(row["Posts"]), "subscribers": int(row["Subscribers"])} for name, row in rows.items()}
 
 
@@ -92,19 +92,19 @@ class LargerBoard(ForumTemplate):
         best = max(names, key=lambda name: _count(world, name, params["figure"]))
         return [says(best, others=[name for name in names if name != best])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look into the list of boards."""
-        yield sight.click("link", "Boards")
-        figures = _figures(sight)
+        yield page.click("link", "Boards")
+        figures = _figures(page)
         names = [params["first"], params["second"], params["third"]]
-        yield sight.stop(max(names, key=lambda name: figures[name][params["figure"]]))
+        yield page.stop(max(names, key=lambda name: figures[name][params["figure"]]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The smallest."""
-        yield sight.click("link", "Boards")
-        figures = _figures(sight)
+        yield page.click("link", "Boards")
+        figures = _figures(page)
         names = [params["first"], params["second"], params["third"]]
-        yield sight.stop(min(names, key=lambda name: figures[name][params["figure"]]))
+        yield page.stop(min(names, key=lambda name: figures[name][params["figure"]]))
 
 
 class LinksToDomain(ForumTemplate):
@@ -126,17 +126,17 @@ class LinksToDomain(ForumTemplate):
         """The number."""
         return [says(*column(world, "SELECT COUNT(*) FROM posts WHERE domain = ?", params["domain"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Find one, and from it all."""
-        yield from steps.search(sight, params["domain"])
-        yield sight.click("link", params["domain"])
-        yield sight.stop(sight.search(r"^(\d+) posts$")[0])
+        yield from steps.search(page, params["domain"])
+        yield page.click("link", params["domain"])
+        yield page.stop(page.search(r"^(\d+) posts$")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """One less."""
-        yield from steps.search(sight, params["domain"])
-        yield sight.click("link", params["domain"])
-        yield sight.stop(int(sight.search(r"^(\d+) posts$")[0]) - 1)
+        yield from steps.search(page, params["domain"])
+        yield page.click("link", params["domain"])
+        yield page.stop(int(page.search(r"^(\d+) posts$")[0]) - 1)
 
 
 class PostsInMonth(ForumTemplate):
@@ -163,25 +163,25 @@ class PostsInMonth(ForumTemplate):
         months = column(world, "SELECT substr(created, 1, 7) FROM posts WHERE board_name = ?", params["board"])
         return [says(sum(_told(month) == params["month"] for month in months))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the board backwards until the month is over."""
-        found = yield from self._months(sight, params)
-        yield sight.stop(found.count(params["month"]))
+        found = yield from self._months(page, params)
+        yield page.stop(found.count(params["month"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """One more."""
-        found = yield from self._months(sight, params)
-        yield sight.stop(found.count(params["month"]) + 1)
+        found = yield from self._months(page, params)
+        yield page.stop(found.count(params["month"]) + 1)
 
-    def _months(self, sight: PageReader, params: Params) -> steps.Steps[list[str]]:
-        yield from steps.open_board(sight, params["board"], "New")
+    def _months(self, page: PageReader, params: Params) -> steps.Steps[list[str]]:
+        yield from steps.open_board(page, params["board"], "New")
         wanted = datetime.datetime.strptime(params["month"], "%B %Y")
         days: list[datetime.datetime] = []
         while True:
-            days += [datetime.datetime.strptime(post.day, "%b %d, %Y") for post in steps.listed(sight)]
-            if days[-1] < wanted or not sight.has("link", "Next"):
+            days += [datetime.datetime.strptime(post.day, "%b %d, %Y") for post in steps.listed(page)]
+            if days[-1] < wanted or not page.has("link", "Next"):
                 return [f"{day:%B %Y}" for day in days]
-            yield sight.click("link", "Next")
+            yield page.click("link", "Next")
 
 
 def _told(month: str) -> str:
@@ -212,17 +212,17 @@ class NegativeComments(ForumTemplate):
         """The number."""
         return [says(world.value(_NEGATIVE, queries.user(world, params["user"])["id"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read all pages of the user's comments."""
-        yield from steps.open_user(sight, params["user"])
-        found = yield from steps.comments_of(sight)
-        yield sight.stop(sum(said.score < 0 for said in found))
+        yield from steps.open_user(page, params["user"])
+        found = yield from steps.comments_of(page)
+        yield page.stop(sum(said.score < 0 for said in found))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """All comments."""
-        yield from steps.open_user(sight, params["user"])
-        found = yield from steps.comments_of(sight)
-        yield sight.stop(len(found))
+        yield from steps.open_user(page, params["user"])
+        found = yield from steps.comments_of(page)
+        yield page.stop(len(found))
 
 
 class LatestPosterNegative(ForumTemplate):
@@ -244,19 +244,19 @@ class LatestPosterNegative(ForumTemplate):
         """The number."""
         return [says(world.value(_NEGATIVE, queries.newest(world, params["board"])[0]["author"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the post to its author."""
-        yield from steps.open_board(sight, params["board"], "New")
-        yield sight.click("link", steps.listed(sight)[0].author)
-        found = yield from steps.comments_of(sight)
-        yield sight.stop(sum(said.score < 0 for said in found))
+        yield from steps.open_board(page, params["board"], "New")
+        yield page.click("link", steps.listed(page)[0].author)
+        found = yield from steps.comments_of(page)
+        yield page.stop(sum(said.score < 0 for said in found))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """One more."""
-        yield from steps.open_board(sight, params["board"], "New")
-        yield sight.click("link", steps.listed(sight)[0].author)
-        found = yield from steps.comments_of(sight)
-        yield sight.stop(sum(said.score < 0 for said in found) + 1)
+        yield from steps.open_board(page, params["board"], "New")
+        yield page.click("link", steps.listed(page)[0].author)
+        found = yield from steps.comments_of(page)
+        yield page.stop(sum(said.score < 0 for said in found) + 1)
 
 
 class KarmaDuel(ForumTemplate):
@@ -285,17 +285,17 @@ class KarmaDuel(ForumTemplate):
         pair = sorted((params["first"], params["second"]), key=lambda name: self._karma(world, name, params["kind"]))
         return [says(pair[1], others=[pair[0]])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look at both profiles."""
         karmas = {}
         for name in (params["first"], params["second"]):
-            yield from steps.open_user(sight, name)
-            karmas[name] = int(sight.value(f"Karma of {params['kind']}"))
-        yield sight.stop(max(karmas, key=lambda name: karmas[name]))
+            yield from steps.open_user(page, name)
+            karmas[name] = int(page.value(f"Karma of {params['kind']}"))
+        yield page.stop(max(karmas, key=lambda name: karmas[name]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Both."""
-        yield sight.stop(f"{params['first']} and {params['second']}")
+        yield page.stop(f"{params['first']} and {params['second']}")
 
     def _karma(self, world: World, name: str, kind: str) -> int:
         query = f"SELECT COALESCE(SUM(score), 0) FROM forum_{kind} WHERE author = ?"
@@ -320,15 +320,15 @@ class OwnScore(ForumTemplate):
         """The number."""
         return [says(queries.post(world, params["title"])["score"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look at the own profile."""
-        found = yield from steps.own_post(sight, params["title"])
-        yield sight.stop(found.score)
+        found = yield from steps.own_post(page, params["title"])
+        yield page.stop(found.score)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The number of comments."""
-        found = yield from steps.own_post(sight, params["title"])
-        yield sight.stop(found.comments)
+        found = yield from steps.own_post(page, params["title"])
+        yield page.stop(found.comments)
 
 
 class BestAuthors(ForumTemplate):
@@ -354,15 +354,15 @@ class BestAuthors(ForumTemplate):
         best = [row["author_name"] for row in queries.top(world, params["board"])[: params["count"]]]
         return [says(*best, others=queries.users_but(world, params, *best))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort by score."""
-        yield from steps.open_board(sight, params["board"], "Top")
-        yield sight.stop(", ".join(post.author for post in steps.listed(sight)[: params["count"]]))
+        yield from steps.open_board(page, params["board"], "Top")
+        yield page.stop(", ".join(post.author for post in steps.listed(page)[: params["count"]]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """One too few."""
-        yield from steps.open_board(sight, params["board"], "Top")
-        yield sight.stop(", ".join(post.author for post in steps.listed(sight)[: params["count"] - 1]))
+        yield from steps.open_board(page, params["board"], "Top")
+        yield page.stop(", ".join(post.author for post in steps.listed(page)[: params["count"] - 1]))
 
 
 TEMPLATES = (

@@ -56,17 +56,17 @@ class Flag(ForumTemplate):
         number = queries.post(world, params["title"])["id"]
         return [changed(Updated("forum_posts", {"id": number}, {_FLAGS[params["do"].capitalize()]: 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """On its page."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", params["do"].capitalize())
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", params["do"].capitalize())
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Hide it only."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", "Hide")
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", "Hide")
+        yield page.stop()
 
 
 class SetFlair(ForumTemplate):
@@ -94,12 +94,12 @@ class SetFlair(ForumTemplate):
         flair = world.value(query, found["board"], params["flair"])
         return [changed(Updated("forum_posts", {"id": found["id"]}, {"flair": flair}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """On its page."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.choose("Flair", params["flair"])
-        yield sight.click("button", "Set flair")
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.choose("Flair", params["flair"])
+        yield page.click("button", "Set flair")
+        yield page.stop()
 
 
 class Ban(ForumTemplate):
@@ -128,14 +128,14 @@ class Ban(ForumTemplate):
         row = {"board": queries.board(world, params["board"]), "user": queries.user(world, params["user"])["id"]}
         return [changed(Added("forum_bans", {**row, "reason": params["reason"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Bans")
-        yield sight.type("User", params["user"])
-        yield sight.type("Reason", params["reason"])
-        yield sight.click("button", "Ban")
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Bans")
+        yield page.type("User", params["user"])
+        yield page.type("Reason", params["reason"])
+        yield page.click("button", "Ban")
+        yield page.stop()
 
 
 class LiftBan(ForumTemplate):
@@ -160,12 +160,12 @@ class LiftBan(ForumTemplate):
         """No ban."""
         return [changed(Removed("forum_bans", {"user": queries.user(world, params["user"])["id"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Bans")
-        yield sight.click_in(params["user"], "button", "Lift ban")
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Bans")
+        yield page.click_in(params["user"], "button", "Lift ban")
+        yield page.stop()
 
 
 class Settle(ForumTemplate):
@@ -198,19 +198,19 @@ class Settle(ForumTemplate):
             changes.append(Updated(table, {"id": number}, {"removed": 1}))
         return [changed(*changes)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Reports")
-        yield sight.click_in(params["user"], "button", params["do"].split()[0])
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Reports")
+        yield page.click_in(params["user"], "button", params["do"].split()[0])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Decide the other way."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Reports")
-        yield sight.click_in(params["user"], "button", "Remove" if params["do"] == self._dismiss else "Dismiss")
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Reports")
+        yield page.click_in(params["user"], "button", "Remove" if params["do"] == self._dismiss else "Dismiss")
+        yield page.stop()
 
 
 _REPORTED = """
@@ -240,14 +240,14 @@ class AddRule(ForumTemplate):
         page = PageHolds(f"{ORIGIN}/b/{params['board']}", includes=(params["title"],))
         return [changed(Added("forum_rules", row)), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Edit rules")
-        yield sight.type("Title", params["title"])
-        yield sight.type("Text", params["text"])
-        yield sight.click("button", "Add rule")
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Edit rules")
+        yield page.type("Title", params["title"])
+        yield page.type("Text", params["text"])
+        yield page.click("button", "Add rule")
+        yield page.stop()
 
 
 class SetSidebar(ForumTemplate):
@@ -269,13 +269,13 @@ class SetSidebar(ForumTemplate):
         where = {"id": queries.board(world, params["board"])}
         return [changed(Updated("forum_boards", where, {"sidebar": params["text"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Edit board")
-        yield sight.type("Sidebar", params["text"])
-        yield sight.click("button", "Save board")
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Edit board")
+        yield page.type("Sidebar", params["text"])
+        yield page.click("button", "Save board")
+        yield page.stop()
 
 
 class AddModerator(ForumTemplate):
@@ -300,13 +300,13 @@ class AddModerator(ForumTemplate):
         row = {"board": queries.board(world, params["board"]), "user": queries.user(world, params["user"])["id"]}
         return [changed(Added("forum_moderators", row))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Edit board")
-        yield sight.type("User", params["user"])
-        yield sight.click("button", "Add moderator")
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Edit board")
+        yield page.type("User", params["user"])
+        yield page.click("button", "Add moderator")
+        yield page.stop()
 
 
 class RemoveComment(ForumTemplate):
@@ -329,18 +329,18 @@ class RemoveComment(ForumTemplate):
         number = queries.comment(world, params["title"], params["user"])["id"]
         return [changed(Updated("forum_comments", {"id": number}, {"removed": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the menu of the comment."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.to_comment(sight, params["user"])
-        yield from steps.more(sight, params["user"], "button", "Remove as moderator")
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield from steps.to_comment(page, params["user"])
+        yield from steps.more(page, params["user"], "button", "Remove as moderator")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Remove the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", "Remove")
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", "Remove")
+        yield page.stop()
 
 
 TEMPLATES = (

@@ -20,11 +20,11 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 
-def _refused(sight: PageReader, offered: bool) -> Iterator[str]:
+def _refused(page: PageReader, offered: bool) -> Iterator[str]:
     """Say that it cannot be done, which holds as long as the page does not offer it."""
     if offered:
         raise NoOracle("what should not be possible is offered")
-    yield sight.not_achievable()
+    yield page.not_achievable()
 
 
 class UpvoteNewest(ForumTemplate):
@@ -51,19 +51,19 @@ class UpvoteNewest(ForumTemplate):
         rows = queries.newest(world, params["board"], params["count"])
         return [changed(*(change for row in rows for change in queries.vote("post", row, 1)))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Vote down the list."""
-        yield from self._vote(sight, params["board"], params["count"])
+        yield from self._vote(page, params["board"], params["count"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """One too few."""
-        yield from self._vote(sight, params["board"], params["count"] - 1)
+        yield from self._vote(page, params["board"], params["count"] - 1)
 
-    def _vote(self, sight: PageReader, board: str, count: int) -> Iterator[str]:
-        yield from steps.open_board(sight, board, "New")
-        for title in [post.title for post in steps.listed(sight)][:count]:
-            yield sight.click_in(title, "button", "Upvote")
-        yield sight.stop()
+    def _vote(self, page: PageReader, board: str, count: int) -> Iterator[str]:
+        yield from steps.open_board(page, board, "New")
+        for title in [post.title for post in steps.listed(page)][:count]:
+            yield page.click_in(title, "button", "Upvote")
+        yield page.stop()
 
 
 class ThankTop(ForumTemplate):
@@ -90,23 +90,23 @@ class ThankTop(ForumTemplate):
         name = top_commented(world)[params["title"]]
         return [changed(*wrote_to(world, name, params["subject"], params["text"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the thread, then write."""
-        yield from self._write(sight, params, best=True)
+        yield from self._write(page, params, best=True)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Write to the author of the worst."""
-        yield from self._write(sight, params, best=False)
+        yield from self._write(page, params, best=False)
 
-    def _write(self, sight: PageReader, params: Params, *, best: bool) -> Iterator[str]:
-        yield from steps.open_post(sight, params["title"])
-        found = yield from steps.all_comments(sight)
+    def _write(self, page: PageReader, params: Params, *, best: bool) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        found = yield from steps.all_comments(page)
         author = sorted(found, key=lambda said: said.score)[-1 if best else 0].author
-        yield sight.click("link", steps.MESSAGES)
-        yield sight.click("link", "New message")
-        yield sight.type("To", author)
-        yield from steps.write_message(sight, params["subject"], params["text"])
-        yield sight.stop()
+        yield page.click("link", steps.MESSAGES)
+        yield page.click("link", "New message")
+        yield page.type("To", author)
+        yield from steps.write_message(page, params["subject"], params["text"])
+        yield page.stop()
 
 
 class SubscribeLarger(ForumTemplate):
@@ -133,20 +133,20 @@ class SubscribeLarger(ForumTemplate):
         best = max(params["first"], params["second"], key=lambda name: self._size(world, name))
         return [changed(Added("forum_subscriptions", {"account": ME, "board": queries.board(world, best)}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Compare in the list of boards."""
-        yield sight.click("link", "Boards")
-        yield sight.click_in(self._sorted(sight, params)[-1], "button", "Subscribe")
-        yield sight.stop()
+        yield page.click("link", "Boards")
+        yield page.click_in(self._sorted(page, params)[-1], "button", "Subscribe")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The smaller."""
-        yield sight.click("link", "Boards")
-        yield sight.click_in(self._sorted(sight, params)[0], "button", "Subscribe")
-        yield sight.stop()
+        yield page.click("link", "Boards")
+        yield page.click_in(self._sorted(page, params)[0], "button", "Subscribe")
+        yield page.stop()
 
-    def _sorted(self, sight: PageReader, params: Params) -> list[str]:
-        sizes = {row["Board"]: int(row["Subscribers"]) for row in sight.table()}
+    def _sorted(self, page: PageReader, params: Params) -> list[str]:
+        sizes = {row["Board"]: int(row["Subscribers"]) for row in page.table()}
         return sorted((params["first"], params["second"]), key=lambda name: sizes[name])
 
     def _size(self, world: World, name: str) -> int:
@@ -173,20 +173,20 @@ class AnswerNewest(ForumTemplate):
         title = queries.newest(world, params["board"])[0]["title"]
         return [changed(queries.says_in(world, title, params["text"]), free=NOTES)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort by time."""
-        yield from self._comment(sight, params, 0)
+        yield from self._comment(page, params, 0)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """On the one before."""
-        yield from self._comment(sight, params, 1)
+        yield from self._comment(page, params, 1)
 
-    def _comment(self, sight: PageReader, params: Params, place: int) -> Iterator[str]:
-        yield from steps.open_board(sight, params["board"], "New")
-        yield sight.click("link", steps.listed(sight)[place].title)
-        if sight.has("textbox", "Your comment"):
-            yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+    def _comment(self, page: PageReader, params: Params, place: int) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], "New")
+        yield page.click("link", steps.listed(page)[place].title)
+        if page.has("textbox", "Your comment"):
+            yield from steps.comment(page, params["text"])
+        yield page.stop()
 
 
 class SaveTopComment(ForumTemplate):
@@ -211,21 +211,21 @@ class SaveTopComment(ForumTemplate):
         number = column(world, query, params["title"])[0]
         return [changed(Added("forum_saved", {"account": ME, "post": None, "comment": number}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the menu of the comment."""
-        yield from self._save(sight, params, best=True)
+        yield from self._save(page, params, best=True)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Save the worst."""
-        yield from self._save(sight, params, best=False)
+        yield from self._save(page, params, best=False)
 
-    def _save(self, sight: PageReader, params: Params, *, best: bool) -> Iterator[str]:
-        yield from steps.open_post(sight, params["title"])
-        scores = [said.score for said in steps.comments(sight)]
+    def _save(self, page: PageReader, params: Params, *, best: bool) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        scores = [said.score for said in steps.comments(page)]
         place = scores.index(max(scores) if best else min(scores))
-        yield from steps.unfold_more(sight, place)
-        yield sight.click("button", re.compile("Save|Unsave"), after="More")
-        yield sight.stop()
+        yield from steps.unfold_more(page, place)
+        yield page.click("button", re.compile("Save|Unsave"), after="More")
+        yield page.stop()
 
 
 class NoSuchBoard(ForumTemplate):
@@ -248,14 +248,14 @@ class NoSuchBoard(ForumTemplate):
         """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look for it among all boards."""
-        yield sight.click("link", "Boards")
-        yield from _refused(sight, sight.has("link", params["board"]))
+        yield page.click("link", "Boards")
+        yield from _refused(page, page.has("link", params["board"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Claim that it is done."""
-        yield sight.stop("Done")
+        yield page.stop("Done")
 
 
 class Rename(ForumTemplate):
@@ -277,17 +277,17 @@ class Rename(ForumTemplate):
         """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look into the settings."""
-        yield from steps.own_menu(sight, "Settings")
-        yield from _refused(sight, sight.has("textbox", "User name"))
+        yield from steps.own_menu(page, "Settings")
+        yield from _refused(page, page.has("textbox", "User name"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Change the biography instead."""
-        yield from steps.own_menu(sight, "Settings")
-        yield sight.type("Biography", params["user"])
-        yield sight.click("button", "Save profile")
-        yield sight.stop()
+        yield from steps.own_menu(page, "Settings")
+        yield page.type("Biography", params["user"])
+        yield page.click("button", "Save profile")
+        yield page.stop()
 
 
 class EditOthers(ForumTemplate):
@@ -309,17 +309,17 @@ class EditOthers(ForumTemplate):
         """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look at the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield from _refused(sight, sight.has("link", "Edit"))
+        yield from steps.open_post(page, params["title"])
+        yield from _refused(page, page.has("link", "Edit"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Write a comment instead."""
-        yield from steps.open_post(sight, params["title"])
-        if sight.has("textbox", "Your comment"):
-            yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        if page.has("textbox", "Your comment"):
+            yield from steps.comment(page, params["text"])
+        yield page.stop()
 
 
 TEMPLATES = (

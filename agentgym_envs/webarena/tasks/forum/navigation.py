@@ -56,10 +56,10 @@ class OpenSorted(ForumTemplate):
         """The tab of the board."""
         return [EndsOn(f"{ORIGIN}/b/{params['board']}/{_TABS[params['order']][1]}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the board and the tab."""
-        yield from steps.open_board(sight, params["board"], _TABS[params["order"]][0])
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"], _TABS[params["order"]][0])
+        yield page.stop()
 
 
 class OpenTopOf(ForumTemplate):
@@ -80,16 +80,16 @@ class OpenTopOf(ForumTemplate):
         """The list."""
         return [EndsOn(f"{ORIGIN}/b/{params['board']}/top?t={_PERIODS[params['period']]}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Choose the time."""
-        yield from steps.open_board(sight, params["board"], "Top")
-        yield sight.choose("Top of", params["period"])
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"], "Top")
+        yield page.choose("Top of", params["period"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Of all time."""
-        yield from steps.open_board(sight, params["board"], "Top")
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"], "Top")
+        yield page.stop()
 
 
 class OpenExtreme(ForumTemplate):
@@ -119,18 +119,18 @@ class OpenExtreme(ForumTemplate):
                 number = queries.post(world, most_commented(world, board))["id"]
         return [EndsOn(f"{ORIGIN}/b/{board}/{number}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort and open the first."""
-        yield from self._open(sight, params, 0)
+        yield from self._open(page, params, 0)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the second."""
-        yield from self._open(sight, params, 1)
+        yield from self._open(page, params, 1)
 
-    def _open(self, sight: PageReader, params: Params, place: int) -> Iterator[str]:
-        yield from steps.open_board(sight, params["board"], _LEADERS[params["which"]])
-        yield sight.click("link", steps.listed(sight)[place].title)
-        yield sight.stop()
+    def _open(self, page: PageReader, params: Params, place: int) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], _LEADERS[params["which"]])
+        yield page.click("link", steps.listed(page)[place].title)
+        yield page.stop()
 
 
 class OpenBestOf(ForumTemplate):
@@ -153,12 +153,12 @@ class OpenBestOf(ForumTemplate):
         """The list."""
         return [EndsOn(f"{ORIGIN}/u/{params['user']}/comments?sort=top")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the profile."""
-        yield from steps.open_user(sight, params["user"])
-        yield sight.click("link", "Comments")
-        yield sight.click("link", "Sort by score")
-        yield sight.stop()
+        yield from steps.open_user(page, params["user"])
+        yield page.click("link", "Comments")
+        yield page.click("link", "Sort by score")
+        yield page.stop()
 
 
 class OpenOwn(ForumTemplate):
@@ -180,13 +180,13 @@ class OpenOwn(ForumTemplate):
         me = world.value("SELECT name FROM forum_users WHERE id = ?", queries.ME)
         return [EndsOn(ORIGIN + _OWN[params["what"]][2].format(me=me))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the menu."""
         entry, tab, _ = _OWN[params["what"]]
-        yield from steps.own_menu(sight, entry)
+        yield from steps.own_menu(page, entry)
         if tab:
-            yield sight.click("link", tab)
-        yield sight.stop()
+            yield page.click("link", tab)
+        yield page.stop()
 
 
 class OpenConversation(ForumTemplate):
@@ -208,10 +208,10 @@ class OpenConversation(ForumTemplate):
         numbers = {row["other"]: row["id"] for row in world.rows(_CONVERSATIONS)}
         return [EndsOn(f"{ORIGIN}/messages/{numbers[params['user']]}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the list of messages."""
-        yield from open_conversation(sight, params["user"])
-        yield sight.stop()
+        yield from open_conversation(page, params["user"])
+        yield page.stop()
 
 
 _CONVERSATIONS = """
@@ -241,20 +241,20 @@ class SearchComments(ForumTemplate):
         query = urlencode({"q": params["words"], "in": "comments", "board": params["board"]})
         return [EndsOn(f"{ORIGIN}/search?{query}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, and narrow it."""
-        yield from self._search(sight, params, "Comments")
+        yield from self._search(page, params, "Comments")
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search the posts."""
-        yield from self._search(sight, params, "Posts")
+        yield from self._search(page, params, "Posts")
 
-    def _search(self, sight: PageReader, params: Params, kind: str) -> Iterator[str]:
-        yield from steps.search(sight, params["words"])
-        yield sight.choose("Search in", kind)
-        yield sight.choose("Board", params["board"])
-        yield sight.click("button", "Go")
-        yield sight.stop()
+    def _search(self, page: PageReader, params: Params, kind: str) -> Iterator[str]:
+        yield from steps.search(page, params["words"])
+        yield page.choose("Search in", kind)
+        yield page.choose("Board", params["board"])
+        yield page.click("button", "Go")
+        yield page.stop()
 
 
 TEMPLATES = (

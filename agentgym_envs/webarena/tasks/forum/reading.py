@@ -43,16 +43,16 @@ class PostAuthor(ForumTemplate):
         author = queries.post(world, params["title"])["author_name"]
         return [says(author, others=queries.users_but(world, params, author))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.stop(steps.author(sight))
+        yield from steps.open_post(page, params["title"])
+        yield page.stop(steps.author(page))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Somebody who commented."""
-        yield from steps.open_post(sight, params["title"])
-        author = steps.author(sight)
-        yield sight.stop(next(said.author for said in steps.comments(sight) if said.author != author))
+        yield from steps.open_post(page, params["title"])
+        author = steps.author(page)
+        yield page.stop(next(said.author for said in steps.comments(page) if said.author != author))
 
 
 class CommentCount(ForumTemplate):
@@ -73,15 +73,15 @@ class CommentCount(ForumTemplate):
         """The number."""
         return [says(queries.post(world, params["title"])["comments"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.stop(sight.search(r"^(\d+) comments$")[0])
+        yield from steps.open_post(page, params["title"])
+        yield page.stop(page.search(r"^(\d+) comments$")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Its score."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.stop(steps.score(sight))
+        yield from steps.open_post(page, params["title"])
+        yield page.stop(steps.score(page))
 
 
 class TopPost(ForumTemplate):
@@ -112,20 +112,20 @@ class TopPost(ForumTemplate):
         best = next(row["title"] for row in posts if row["created"] >= first[params["period"]])
         return [says(best, others=[row["title"] for row in posts if row["title"] not in best])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort by score and choose the time."""
-        yield from self._sorted(sight, params)
-        yield sight.stop(steps.listed(sight)[0].title)
+        yield from self._sorted(page, params)
+        yield page.stop(steps.listed(page)[0].title)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The second best."""
-        yield from self._sorted(sight, params)
-        yield sight.stop(steps.listed(sight)[1].title)
+        yield from self._sorted(page, params)
+        yield page.stop(steps.listed(page)[1].title)
 
-    def _sorted(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.open_board(sight, params["board"], "Top")
+    def _sorted(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], "Top")
         if params["period"] != "all time":
-            yield sight.choose("Top of", params["period"])
+            yield page.choose("Top of", params["period"])
 
 
 class MostCommented(ForumTemplate):
@@ -148,15 +148,15 @@ class MostCommented(ForumTemplate):
         best = most_commented(world, params["board"])
         return [says(best, others=[title for title in titles if title not in best])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort by comments."""
-        yield from steps.open_board(sight, params["board"], "Most commented")
-        yield sight.stop(steps.listed(sight)[0].title)
+        yield from steps.open_board(page, params["board"], "Most commented")
+        yield page.stop(steps.listed(page)[0].title)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The next."""
-        yield from steps.open_board(sight, params["board"], "Most commented")
-        yield sight.stop(steps.listed(sight)[1].title)
+        yield from steps.open_board(page, params["board"], "Most commented")
+        yield page.stop(steps.listed(page)[1].title)
 
 
 def most_commented(world: World, board: str) -> str:
@@ -187,15 +187,15 @@ class NewestAuthor(ForumTemplate):
         author = queries.newest(world, params["board"])[0]["author_name"]
         return [says(author, others=queries.users_but(world, params, author))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort by time."""
-        yield from steps.open_board(sight, params["board"], "New")
-        yield sight.stop(steps.listed(sight)[0].author)
+        yield from steps.open_board(page, params["board"], "New")
+        yield page.stop(steps.listed(page)[0].author)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The author of the one before."""
-        yield from steps.open_board(sight, params["board"], "New")
-        yield sight.stop(steps.listed(sight)[1].author)
+        yield from steps.open_board(page, params["board"], "New")
+        yield page.stop(steps.listed(page)[1].author)
 
 
 class TopCommenter(ForumTemplate):
@@ -218,17 +218,17 @@ class TopCommenter(ForumTemplate):
         best = column(world, query, params["title"])[0]
         return [says(best, others=queries.users_but(world, params, best))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the thread."""
-        yield from steps.open_post(sight, params["title"])
-        found = yield from steps.all_comments(sight)
-        yield sight.stop(max(found, key=lambda said: said.score).author)
+        yield from steps.open_post(page, params["title"])
+        found = yield from steps.all_comments(page)
+        yield page.stop(max(found, key=lambda said: said.score).author)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The author of the worst."""
-        yield from steps.open_post(sight, params["title"])
-        found = yield from steps.all_comments(sight)
-        yield sight.stop(min(found, key=lambda said: said.score).author)
+        yield from steps.open_post(page, params["title"])
+        found = yield from steps.all_comments(page)
+        yield page.stop(min(found, key=lambda said: said.score).author)
 
 
 def top_commented(world: World) -> dict[str, str]:
@@ -268,17 +268,17 @@ class CommentOf(ForumTemplate):
         """The text."""
         return [says(queries.comment(world, params["title"], params["user"])["body"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the thread."""
-        yield from steps.open_post(sight, params["title"])
-        found = yield from steps.all_comments(sight)
-        yield sight.stop(next(said.text for said in found if said.author == params["user"]))
+        yield from steps.open_post(page, params["title"])
+        found = yield from steps.all_comments(page)
+        yield page.stop(next(said.text for said in found if said.author == params["user"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """What somebody else says."""
-        yield from steps.open_post(sight, params["title"])
-        found = yield from steps.all_comments(sight)
-        yield sight.stop(min((said.text for said in found), key=len))
+        yield from steps.open_post(page, params["title"])
+        found = yield from steps.all_comments(page)
+        yield page.stop(min((said.text for said in found), key=len))
 
 
 class Moderators(ForumTemplate):
@@ -302,18 +302,18 @@ class Moderators(ForumTemplate):
         names = column(world, query, queries.board(world, params["board"]))
         return [says(*names, others=queries.users_but(world, params, *names))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the side of the board's page."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.stop(", ".join(self._names(sight)))
+        yield from steps.open_board(page, params["board"])
+        yield page.stop(", ".join(self._names(page)))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The first only."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.stop(self._names(sight)[0])
+        yield from steps.open_board(page, params["board"])
+        yield page.stop(self._names(page)[0])
 
-    def _names(self, sight: PageReader) -> list[str]:
-        below = takewhile(lambda element: element.role != "contentinfo", sight.behind("Moderators"))
+    def _names(self, page: PageReader) -> list[str]:
+        below = takewhile(lambda element: element.role != "contentinfo", page.behind("Moderators"))
         return [element.name for element in below if element.role == "link"]
 
 
@@ -338,11 +338,11 @@ class RuleReason(ForumTemplate):
         given = (queries.board(world, params["board"]), params["rule"])
         return [says(*column(world, query.format("="), *given), others=column(world, query.format("<>"), *given))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Unfold the rule."""
-        yield from steps.open_board(sight, params["board"])
-        yield from sight.unfold("Why", after=params["rule"])
-        yield sight.stop(texts_of(sight.behind(params["rule"]))[1])
+        yield from steps.open_board(page, params["board"])
+        yield from page.unfold("Why", after=params["rule"])
+        yield page.stop(texts_of(page.behind(params["rule"]))[1])
 
 
 class UserFact(ForumTemplate):
@@ -365,16 +365,16 @@ class UserFact(ForumTemplate):
         place = list(_FACTS).index(params["fact"])
         return [says(self._facts(world, params["user"])[place])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search for the user."""
-        yield from steps.open_user(sight, params["user"])
-        yield sight.stop(sight.value(_FACTS[params["fact"]]))
+        yield from steps.open_user(page, params["user"])
+        yield page.stop(page.value(_FACTS[params["fact"]]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """What stands below."""
-        yield from steps.open_user(sight, params["user"])
+        yield from steps.open_user(page, params["user"])
         labels = list(_FACTS.values())
-        yield sight.stop(sight.value(labels[labels.index(_FACTS[params["fact"]]) - 1]))
+        yield page.stop(page.value(labels[labels.index(_FACTS[params["fact"]]) - 1]))
 
     def _facts(self, world: World, name: str) -> list[str]:
         found = queries.user(world, name)
@@ -403,17 +403,17 @@ class LastMessage(ForumTemplate):
         query = "SELECT body FROM forum_messages WHERE author = ? ORDER BY id DESC"
         return [says(world.value(query, queries.user(world, params["user"])["id"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the conversation."""
-        yield from open_conversation(sight, params["user"])
-        theirs = [line for line in sight.lines("article") if texts_of(line)[0].startswith(f"{params['user']} on ")]
-        yield sight.stop(texts_of(theirs[-1])[-1])
+        yield from open_conversation(page, params["user"])
+        theirs = [line for line in page.lines("article") if texts_of(line)[0].startswith(f"{params['user']} on ")]
+        yield page.stop(texts_of(theirs[-1])[-1])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """What the account wrote itself."""
-        yield from open_conversation(sight, params["user"])
-        mine = [line for line in sight.lines("article") if not texts_of(line)[0].startswith(f"{params['user']} on ")]
-        yield sight.stop(texts_of(mine[0])[-1])
+        yield from open_conversation(page, params["user"])
+        mine = [line for line in page.lines("article") if not texts_of(line)[0].startswith(f"{params['user']} on ")]
+        yield page.stop(texts_of(mine[0])[-1])
 
 
 def conversations(world: World) -> list[Params]:
@@ -426,11 +426,11 @@ def conversations(world: World) -> list[Params]:
     return [*asked(world, query)]
 
 
-def open_conversation(sight: PageReader, user: str) -> Iterator[str]:
+def open_conversation(page: PageReader, user: str) -> Iterator[str]:
     """Open the conversation with somebody."""
-    yield sight.click("link", steps.MESSAGES)
-    subject = [element.name for element in sight.line(user) if element.role == "link"][1]
-    yield sight.click_in(user, "link", subject)
+    yield page.click("link", steps.MESSAGES)
+    subject = [element.name for element in page.line(user) if element.role == "link"][1]
+    yield page.click_in(user, "link", subject)
 
 
 TEMPLATES = (

@@ -41,73 +41,73 @@ class Comment(NamedTuple):
     score: int
 
 
-def search(sight: PageReader, words: str) -> Iterator[str]:
+def search(page: PageReader, words: str) -> Iterator[str]:
     """Search the posts."""
-    yield sight.type(SEARCH, words, enter=True)
+    yield page.type(SEARCH, words, enter=True)
 
 
-def search_in(sight: PageReader, words: str, kind: str) -> Iterator[str]:
+def search_in(page: PageReader, words: str, kind: str) -> Iterator[str]:
     """Search "Users", "Comments" or "Boards"."""
-    yield from search(sight, words)
-    yield sight.choose("Search in", kind)
-    yield sight.click("button", "Go")
+    yield from search(page, words)
+    yield page.choose("Search in", kind)
+    yield page.click("button", "Go")
 
 
-def open_post(sight: PageReader, title: str) -> Iterator[str]:
+def open_post(page: PageReader, title: str) -> Iterator[str]:
     """Search for a post and open it, on whichever page of what is found it is."""
-    yield from search(sight, title)
-    while not sight.has("link", title) and sight.has("link", "Next"):
-        yield sight.click("link", "Next")
-    yield sight.click("link", title)
+    yield from search(page, title)
+    while not page.has("link", title) and page.has("link", "Next"):
+        yield page.click("link", "Next")
+    yield page.click("link", title)
 
 
-def open_user(sight: PageReader, name: str) -> Iterator[str]:
+def open_user(page: PageReader, name: str) -> Iterator[str]:
     """Search for a user and open the profile."""
-    yield from search_in(sight, name, "Users")
-    yield sight.click("link", name)
+    yield from search_in(page, name, "Users")
+    yield page.click("link", name)
 
 
-def open_board(sight: PageReader, name: str, tab: str = "") -> Iterator[str]:
+def open_board(page: PageReader, name: str, tab: str = "") -> Iterator[str]:
     """Choose a board from the list of all, and one of its tabs."""
-    yield sight.click("link", "Boards")
-    yield sight.click("link", name)
+    yield page.click("link", "Boards")
+    yield page.click("link", name)
     if tab:
-        yield sight.click("link", tab, after="Sort posts")
+        yield page.click("link", tab, after="Sort posts")
 
 
-def own_menu(sight: PageReader, entry: str) -> Iterator[str]:
+def own_menu(page: PageReader, entry: str) -> Iterator[str]:
     """Open the menu of one's account and choose an entry."""
-    yield from sight.unfold(_ANY, after=MESSAGES)
-    yield sight.click("link", entry)
+    yield from page.unfold(_ANY, after=MESSAGES)
+    yield page.click("link", entry)
 
 
-def unfold_in(sight: PageReader, line: str, name: str) -> Iterator[str]:
+def unfold_in(page: PageReader, line: str, name: str) -> Iterator[str]:
     """Open a part of the post or comment that a text is in, if it is shut."""
-    part = next(one for one in sight.line(line) if one.role == _PART and one.name == name)
+    part = next(one for one in page.line(line) if one.role == _PART and one.name == name)
     if part.properties.get("expanded") != "True":
-        yield sight.click_in(line, _PART, name)
+        yield page.click_in(line, _PART, name)
 
 
-def unfold_more(sight: PageReader, nth: int) -> Iterator[str]:
+def unfold_more(page: PageReader, nth: int) -> Iterator[str]:
     """Open the `nth` menu "More" of a page, if it is shut."""
-    if sight.find(_PART, "More", nth=nth).properties.get("expanded") != "True":
-        yield sight.click(_PART, "More", nth=nth)
+    if page.find(_PART, "More", nth=nth).properties.get("expanded") != "True":
+        yield page.click(_PART, "More", nth=nth)
 
 
-def more(sight: PageReader, line: str, role: str, entry: Name) -> Iterator[str]:
+def more(page: PageReader, line: str, role: str, entry: Name) -> Iterator[str]:
     """Open the menu "More" of the post or comment that a text is in, and choose an entry."""
-    yield from unfold_in(sight, line, "More")
-    yield sight.click_in(line, role, entry)
+    yield from unfold_in(page, line, "More")
+    yield page.click_in(line, role, entry)
 
 
-def confirm(sight: PageReader) -> str:
+def confirm(page: PageReader) -> str:
     """Say yes to what the page asks."""
-    return sight.click("button", "OK")
+    return page.click("button", "OK")
 
 
-def listed(sight: PageReader) -> list[Post]:
+def listed(page: PageReader) -> list[Post]:
     """The posts of the list on the page."""
-    return [_post(line) for line in sight.lines("article")]
+    return [_post(line) for line in page.lines("article")]
 
 
 def _post(line: Sequence[Element]) -> Post:
@@ -130,23 +130,23 @@ def _score(line: Sequence[Element]) -> int:
     return int(next(text for text in texts[place:] if _SCORE.fullmatch(text)))
 
 
-def score(sight: PageReader) -> int:
+def score(page: PageReader) -> int:
     """The score of the post whose page this is."""
-    return _score(sight.elements)
+    return _score(page.elements)
 
 
-def comments(sight: PageReader) -> list[Comment]:
+def comments(page: PageReader) -> list[Comment]:
     """The comments on the page of a post, in its order."""
-    lines = [line for line in sight.lines("article")[1:] if any(_UPVOTE.fullmatch(text) for text in texts_of(line))]
+    lines = [line for line in page.lines("article")[1:] if any(_UPVOTE.fullmatch(text) for text in texts_of(line))]
     return [_comment(line) for line in lines]
 
 
-def all_comments(sight: PageReader) -> Steps[list[Comment]]:
+def all_comments(page: PageReader) -> Steps[list[Comment]]:
     """Those of all pages of a thread, from this one on."""
-    found = comments(sight)
-    while sight.has("link", "Next"):
-        yield sight.click("link", "Next")
-        found += comments(sight)
+    found = comments(page)
+    while page.has("link", "Next"):
+        yield page.click("link", "Next")
+        found += comments(page)
     return found
 
 
@@ -157,9 +157,9 @@ def _comment(line: Sequence[Element]) -> Comment:
     return Comment(texts[0], " ".join(texts[start + 1 : end]), _score(line))
 
 
-def written(sight: PageReader) -> list[Comment]:
+def written(page: PageReader) -> list[Comment]:
     """The comments in a list of them, such as somebody's; each says where it was made."""
-    return [_brief(texts_of(line)) for line in sight.lines("article")]
+    return [_brief(texts_of(line)) for line in page.lines("article")]
 
 
 def _brief(texts: Sequence[str]) -> Comment:
@@ -167,63 +167,63 @@ def _brief(texts: Sequence[str]) -> Comment:
     return Comment(texts[0], " ".join(texts[place + 4 : -1]), int(found[2]))
 
 
-def author(sight: PageReader) -> str:
+def author(page: PageReader) -> str:
     """Who wrote the post whose page this is."""
-    links = [element.name for element in sight.lines("article")[0] if element.role == "link"]
+    links = [element.name for element in page.lines("article")[0] if element.role == "link"]
     return links[0]
 
 
-def comments_of(sight: PageReader) -> Steps[list[Comment]]:
+def comments_of(page: PageReader) -> Steps[list[Comment]]:
     """All comments of the user whose profile this is."""
-    yield sight.click("link", "Comments")
-    found = written(sight)
-    while sight.has("link", "Next"):
-        yield sight.click("link", "Next")
-        found += written(sight)
+    yield page.click("link", "Comments")
+    found = written(page)
+    while page.has("link", "Next"):
+        yield page.click("link", "Next")
+        found += written(page)
     return found
 
 
-def own_post(sight: PageReader, title: str) -> Steps[Post]:
+def own_post(page: PageReader, title: str) -> Steps[Post]:
     """Find a post in one's own profile, on whichever page it is."""
-    yield from own_menu(sight, "My profile")
-    while not sight.has("link", title):
-        yield sight.click("link", "Next")
-    return next(post for post in listed(sight) if post.title == title)
+    yield from own_menu(page, "My profile")
+    while not page.has("link", title):
+        yield page.click("link", "Next")
+    return next(post for post in listed(page) if post.title == title)
 
 
-def to_comment(sight: PageReader, user: str) -> Iterator[str]:
+def to_comment(page: PageReader, user: str) -> Iterator[str]:
     """Turn the pages of a thread until there is a comment by somebody."""
-    while all(said.author != user for said in comments(sight)):
-        yield sight.click("link", "Next")
+    while all(said.author != user for said in comments(page)):
+        yield page.click("link", "Next")
 
 
-def comment(sight: PageReader, text: str) -> Iterator[str]:
+def comment(page: PageReader, text: str) -> Iterator[str]:
     """Comment on the post whose page this is."""
-    yield sight.type("Your comment", text)
-    yield sight.click("button", "Comment")
+    yield page.type("Your comment", text)
+    yield page.click("button", "Comment")
 
 
-def submit(sight: PageReader, title: str, text: str, *, flair: str = "") -> Iterator[str]:
+def submit(page: PageReader, title: str, text: str, *, flair: str = "") -> Iterator[str]:
     """Post in the board whose page this is."""
-    yield sight.click("link", "Submit")
-    yield sight.type("Title", title)
-    yield sight.type("Text", text)
+    yield page.click("link", "Submit")
+    yield page.type("Title", title)
+    yield page.type("Text", text)
     if flair:
-        yield sight.choose("Flair", flair)
-    yield sight.click("button", "Post")
+        yield page.choose("Flair", flair)
+    yield page.click("button", "Post")
 
 
-def write_message(sight: PageReader, subject: str, text: str) -> Iterator[str]:
+def write_message(page: PageReader, subject: str, text: str) -> Iterator[str]:
     """Fill in the form of a message and send it."""
-    yield sight.type("Subject", subject)
-    yield sight.type("Message", text)
-    yield sight.click("button", "Send")
+    yield page.type("Subject", subject)
+    yield page.type("Message", text)
+    yield page.click("button", "Send")
 
 
-def own_comment(sight: PageReader, role: str, entry: str) -> Iterator[str]:
+def own_comment(page: PageReader, role: str, entry: str) -> Iterator[str]:
     """Open the menu of the account's only comment in a thread and choose an entry; turns pages to find it."""
-    me = sight.find(_PART, _ANY, after=MESSAGES).name
-    yield from to_comment(sight, me)
-    place = [said.author for said in comments(sight)].index(me)
-    yield from unfold_more(sight, place)
-    yield sight.click(role, entry)
+    me = page.find(_PART, _ANY, after=MESSAGES).name
+    yield from to_comment(page, me)
+    place = [said.author for said in comments(page)].index(me)
+    yield from unfold_more(page, place)
+    yield page.click(role, entry)

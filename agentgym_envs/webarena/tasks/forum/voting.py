@@ -42,18 +42,18 @@ class VotePost(ForumTemplate):
         asked_for = Requested(f"{ORIGIN}/vote/post/{found['id']}", method="POST")
         return [changed(*queries.vote("post", found, _VALUES[params["vote"]])), asked_for]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search and vote."""
-        yield from self._vote(sight, params["title"], params["vote"])
+        yield from self._vote(page, params["title"], params["vote"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Vote the other way."""
-        yield from self._vote(sight, params["title"], _OTHER[params["vote"]])
+        yield from self._vote(page, params["title"], _OTHER[params["vote"]])
 
-    def _vote(self, sight: PageReader, title: str, vote: str) -> Iterator[str]:
-        yield from steps.open_post(sight, title)
-        yield sight.click("button", vote)
-        yield sight.stop()
+    def _vote(self, page: PageReader, title: str, vote: str) -> Iterator[str]:
+        yield from steps.open_post(page, title)
+        yield page.click("button", vote)
+        yield page.stop()
 
 
 class VoteExtreme(ForumTemplate):
@@ -81,20 +81,20 @@ class VoteExtreme(ForumTemplate):
         found = self._post(world, params["board"], params["which"])
         return [changed(*queries.vote("post", found, _VALUES[params["vote"]]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort, and vote on the first."""
-        yield from self._vote(sight, params, 0)
+        yield from self._vote(page, params, 0)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Vote on the last of the page."""
-        yield from self._vote(sight, params, -1)
+        yield from self._vote(page, params, -1)
 
-    def _vote(self, sight: PageReader, params: Params, place: int) -> Iterator[str]:
+    def _vote(self, page: PageReader, params: Params, place: int) -> Iterator[str]:
         tab = "New" if params["which"] == "newest" else "Top"
-        yield from steps.open_board(sight, params["board"], tab)
-        title = steps.listed(sight)[place].title
-        yield sight.click_in(title, "button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"], tab)
+        title = steps.listed(page)[place].title
+        yield page.click_in(title, "button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
+        yield page.stop()
 
     def _post(self, world: World, board: str, which: str) -> sqlite3.Row:
         return queries.newest(world, board)[0] if which == "newest" else queries.top(world, board)[0]
@@ -125,18 +125,18 @@ class VoteComment(ForumTemplate):
         found = queries.comment(world, params["title"], params["user"])
         return [changed(*queries.vote("comment", found, _VALUES[params["vote"]]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Find the comment."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.to_comment(sight, params["user"])
-        yield sight.click_in(params["user"], "button", params["vote"])
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield from steps.to_comment(page, params["user"])
+        yield page.click_in(params["user"], "button", params["vote"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Vote on the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
+        yield page.stop()
 
 
 class RetractVote(ForumTemplate):
@@ -160,17 +160,17 @@ class RetractVote(ForumTemplate):
         score = Updated("forum_posts", {"id": found["id"]}, {"score": found["score"] - value})
         return [changed(score, Removed("forum_votes", {"post": found["id"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Click the vote again."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", re.compile("Retract .*"))
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", re.compile("Retract .*"))
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Vote the other way instead."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", re.compile("Upvote|Downvote"))
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", re.compile("Upvote|Downvote"))
+        yield page.stop()
 
 
 class KeepPost(ForumTemplate):
@@ -193,17 +193,17 @@ class KeepPost(ForumTemplate):
         table = {"Save": "forum_saved", "Hide": "forum_hidden"}[params["do"]]
         return [changed(Added(table, {"account": ME, "post": queries.post(world, params["title"])["id"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open it and say so."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", params["do"])
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", params["do"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Upvote it, or take that back."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", re.compile(r"(Retract )?upvote", re.IGNORECASE))
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", re.compile(r"(Retract )?upvote", re.IGNORECASE))
+        yield page.stop()
 
 
 class Unkeep(ForumTemplate):
@@ -228,19 +228,19 @@ class Unkeep(ForumTemplate):
         number = world.value("SELECT id FROM forum_posts WHERE title = ?", params["title"])
         return [changed(Removed(f"forum_{params['done']}", {"account": ME, "post": number}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the list, then the menu of the post."""
         entry, word = {"saved": ("Saved", "Unsave"), "hidden": ("Hidden posts", "Unhide")}[params["done"]]
-        yield from steps.own_menu(sight, entry)
-        yield from steps.more(sight, params["title"], "button", word)
-        yield sight.stop()
+        yield from steps.own_menu(page, entry)
+        yield from steps.more(page, params["title"], "button", word)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Hide what is saved, or save what is hidden."""
         entry, word = {"saved": ("Saved", "Hide"), "hidden": ("Hidden posts", "Save")}[params["done"]]
-        yield from steps.own_menu(sight, entry)
-        yield from steps.more(sight, params["title"], "button", re.compile(f"(Un)?{word}", re.IGNORECASE))
-        yield sight.stop()
+        yield from steps.own_menu(page, entry)
+        yield from steps.more(page, params["title"], "button", re.compile(f"(Un)?{word}", re.IGNORECASE))
+        yield page.stop()
 
 
 class Subscribe(ForumTemplate):
@@ -267,11 +267,11 @@ class Subscribe(ForumTemplate):
             change = Removed("forum_subscriptions", row)
         return [changed(change)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """In the list of boards."""
-        yield sight.click("link", "Boards")
-        yield sight.click_in(params["board"], "button", re.compile("Unsubscribe|Subscribe"))
-        yield sight.stop()
+        yield page.click("link", "Boards")
+        yield page.click_in(params["board"], "button", re.compile("Unsubscribe|Subscribe"))
+        yield page.stop()
 
 
 class Block(ForumTemplate):
@@ -292,11 +292,11 @@ class Block(ForumTemplate):
         """They are in the list."""
         return [changed(Added("forum_blocks", {"account": ME, "user": queries.user(world, params["user"])["id"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """On the profile."""
-        yield from steps.open_user(sight, params["user"])
-        yield sight.click("button", "Block")
-        yield sight.stop()
+        yield from steps.open_user(page, params["user"])
+        yield page.click("button", "Block")
+        yield page.stop()
 
 
 TEMPLATES = (

@@ -40,11 +40,11 @@ class CommentOn(ForumTemplate):
         page = PageHolds(f"{ORIGIN}/b/{found['board_name']}/{found['id']}?sort=new", includes=(params["text"],))
         return [changed(queries.says_in(world, params["title"], params["text"]), free=NOTES), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open it and write."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield from steps.comment(page, params["text"])
+        yield page.stop()
 
 
 class ReplyTo(ForumTemplate):
@@ -70,20 +70,20 @@ class ReplyTo(ForumTemplate):
         parent = queries.comment(world, params["title"], params["user"])["id"]
         return [changed(queries.says_in(world, params["title"], params["text"], parent), free=NOTES)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Unfold the form of the comment."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.to_comment(sight, params["user"])
-        yield from steps.unfold_in(sight, params["user"], "Reply")
-        yield sight.type(f"Your reply to {params['user']}", params["text"])
-        yield sight.click_in(params["user"], "button", "Send reply")
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield from steps.to_comment(page, params["user"])
+        yield from steps.unfold_in(page, params["user"], "Reply")
+        yield page.type(f"Your reply to {params['user']}", params["text"])
+        yield page.click_in(params["user"], "button", "Send reply")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Comment on the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield from steps.comment(page, params["text"])
+        yield page.stop()
 
 
 class SubmitText(ForumTemplate):
@@ -106,11 +106,11 @@ class SubmitText(ForumTemplate):
         page = PageHolds(f"{ORIGIN}/b/{params['board']}/new", includes=(params["title"],))
         return [changed(_posted(world, params, url=None, flair=None)), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield from steps.submit(sight, params["title"], params["text"])
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield from steps.submit(page, params["title"], params["text"])
+        yield page.stop()
 
 
 def _posted(world: World, params: Params, **more: object) -> Added:
@@ -141,20 +141,20 @@ class SubmitLink(ForumTemplate):
         """The post."""
         return [changed(_posted(world, params, url=params["url"], flair=None))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Submit")
-        yield sight.type("Title", params["title"])
-        yield sight.type("URL", params["url"])
-        yield sight.click("button", "Post")
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Submit")
+        yield page.type("Title", params["title"])
+        yield page.type("URL", params["url"])
+        yield page.click("button", "Post")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Put the address into the text."""
-        yield from steps.open_board(sight, params["board"])
-        yield from steps.submit(sight, params["title"], params["url"])
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield from steps.submit(page, params["title"], params["url"])
+        yield page.stop()
 
 
 class SubmitFlair(ForumTemplate):
@@ -178,17 +178,17 @@ class SubmitFlair(ForumTemplate):
         flair = world.value(query, queries.board(world, params["board"]), params["flair"])
         return [changed(_posted(world, params, url=None, flair=flair))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield from steps.submit(sight, params["title"], params["text"], flair=params["flair"])
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield from steps.submit(page, params["title"], params["text"], flair=params["flair"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Without the flair."""
-        yield from steps.open_board(sight, params["board"])
-        yield from steps.submit(sight, params["title"], params["text"])
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"])
+        yield from steps.submit(page, params["title"], params["text"])
+        yield page.stop()
 
 
 class NewBoard(ForumTemplate):
@@ -227,14 +227,14 @@ class NewBoard(ForumTemplate):
         follower = Added("forum_subscriptions", {"board": number, "account": ME})
         return [changed(Added("forum_boards", {"id": number, **row}), moderator, follower)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Fill the form in."""
-        yield sight.click("link", "Open a board")
-        yield sight.type("Name", params["board"])
-        yield sight.type("Title", params["title"])
-        yield sight.type("Description", params["text"])
-        yield sight.click("button", "Open the board")
-        yield sight.stop()
+        yield page.click("link", "Open a board")
+        yield page.type("Name", params["board"])
+        yield page.type("Title", params["title"])
+        yield page.type("Description", params["text"])
+        yield page.click("button", "Open the board")
+        yield page.stop()
 
 
 class SendMessage(ForumTemplate):
@@ -256,13 +256,13 @@ class SendMessage(ForumTemplate):
         """A conversation with one message."""
         return [changed(*wrote_to(world, params["user"], params["subject"], params["text"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the list of messages."""
-        yield sight.click("link", steps.MESSAGES)
-        yield sight.click("link", "New message")
-        yield sight.type("To", params["user"])
-        yield from steps.write_message(sight, params["subject"], params["text"])
-        yield sight.stop()
+        yield page.click("link", steps.MESSAGES)
+        yield page.click("link", "New message")
+        yield page.type("To", params["user"])
+        yield from steps.write_message(page, params["subject"], params["text"])
+        yield page.stop()
 
 
 def wrote_to(world: World, user: str, subject: str, text: str) -> tuple[Added, Added]:
@@ -294,12 +294,12 @@ class AnswerMessage(ForumTemplate):
         read = [Updated("forum_messages", {"id": row[0]}, {"unread": 0}) for row in world.rows(query, number)]
         return [changed(Added("forum_messages", {"conversation": number, "author": ME, "body": params["text"]}), *read)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the conversation."""
-        yield from open_conversation(sight, params["user"])
-        yield sight.type("Your answer", params["text"])
-        yield sight.click("button", "Send")
-        yield sight.stop()
+        yield from open_conversation(page, params["user"])
+        yield page.type("Your answer", params["text"])
+        yield page.click("button", "Send")
+        yield page.stop()
 
 
 class Report(ForumTemplate):
@@ -323,21 +323,21 @@ class Report(ForumTemplate):
         row = {"reporter": ME, "post": number, "comment": None, "reason": params["reason"], "resolved": 0}
         return [changed(Added("forum_reports", row))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open it and give the reason."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("link", "Report")
-        yield sight.click("radio", params["reason"])
-        yield sight.click("button", "Send report")
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.click("link", "Report")
+        yield page.click("radio", params["reason"])
+        yield page.click("button", "Send report")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Give another reason."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("link", "Report")
-        yield sight.click("radio", re.compile(rf"(?!{re.escape(params['reason'])}).*"))
-        yield sight.click("button", "Send report")
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.click("link", "Report")
+        yield page.click("radio", re.compile(rf"(?!{re.escape(params['reason'])}).*"))
+        yield page.click("button", "Send report")
+        yield page.stop()
 
 
 TEMPLATES = (

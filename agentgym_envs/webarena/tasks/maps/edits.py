@@ -94,18 +94,18 @@ class CorrectHours(Template):
         """See `Template`."""
         return [_edited(world, params["place"], {"hours": params["hours"]}, params["comment"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "Edit")
-        yield sight.type("Opening hours", params["hours"])
-        yield from _save(sight, params["comment"])
+        yield from open_place(page, params["place"])
+        yield page.click("link", "Edit")
+        yield page.type("Opening hours", params["hours"])
+        yield from _save(page, params["comment"])
 
 
-def _save(sight: PageReader, comment: str) -> Iterator[str]:
-    yield sight.type("What did you change?", comment)
-    yield sight.click("button", "Save")
-    yield sight.stop()
+def _save(page: PageReader, comment: str) -> Iterator[str]:
+    yield page.type("What did you change?", comment)
+    yield page.click("button", "Save")
+    yield page.stop()
 
 
 class SurveyAccess(Template):
@@ -131,12 +131,12 @@ class SurveyAccess(Template):
         access = _ACCESS[params["access"]].lower()
         return [_edited(world, params["place"], {"wheelchair": access}, params["comment"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "Edit")
-        yield sight.choose("Wheelchair access", _ACCESS[params["access"]])
-        yield from _save(sight, params["comment"])
+        yield from open_place(page, params["place"])
+        yield page.click("link", "Edit")
+        yield page.choose("Wheelchair access", _ACCESS[params["access"]])
+        yield from _save(page, params["comment"])
 
 
 class CorrectContact(Template):
@@ -163,13 +163,13 @@ class CorrectContact(Template):
         values = {"phone": params["phone"], "website": params["website"]}
         return [_edited(world, params["place"], values, params["comment"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "Edit")
-        yield sight.type("Phone", params["phone"])
-        yield sight.type("Website", params["website"])
-        yield from _save(sight, params["comment"])
+        yield from open_place(page, params["place"])
+        yield page.click("link", "Edit")
+        yield page.type("Phone", params["phone"])
+        yield page.type("Website", params["website"])
+        yield from _save(page, params["comment"])
 
 
 class AddPlace(Template):
@@ -204,17 +204,17 @@ class AddPlace(Template):
         place_ = {**values, "road": road, "house": house}
         return [changed(Added("map_places", place_), Added("map_changes", {"account": 1, "version": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield sight.click("link", "Places")
-        yield sight.click("link", "Add a place")
-        yield sight.type("Name", params["name"])
-        yield sight.choose("Kind", label(params["kind"]))
-        yield sight.type("Address", params["address"])
-        yield sight.type("Opening hours", params["hours"])
-        yield sight.type("Phone", params["phone"])
-        yield sight.click("button", "Add place")
-        yield sight.stop()
+        yield page.click("link", "Places")
+        yield page.click("link", "Add a place")
+        yield page.type("Name", params["name"])
+        yield page.choose("Kind", label(params["kind"]))
+        yield page.type("Address", params["address"])
+        yield page.type("Opening hours", params["hours"])
+        yield page.type("Phone", params["phone"])
+        yield page.click("button", "Add place")
+        yield page.stop()
 
 
 _STREETS = (
@@ -254,12 +254,12 @@ class MoveWork(Template):
         where = {"account": 1, "label": params["own"].capitalize()}
         return [changed(Updated("map_addresses", where, {"road": road, "house": house}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_settings(sight)
-        yield sight.type(params["own"].capitalize(), params["address"])
-        yield sight.click("button", "Save addresses")
-        yield sight.stop()
+        yield from open_settings(page)
+        yield page.type(params["own"].capitalize(), params["address"])
+        yield page.click("button", "Save addresses")
+        yield page.stop()
 
 
 class ChangeSettings(Template):
@@ -283,13 +283,13 @@ class ChangeSettings(Template):
         values = {"mode": MODE_OF[params["mode"]], "about": params["about"]}
         return [changed(Updated("map_accounts", {"id": 1}, values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_settings(sight)
-        yield sight.type("About you", params["about"])
-        yield sight.choose("You usually go by", LABEL_OF[params["mode"]])
-        yield sight.click("button", "Save settings")
-        yield sight.stop()
+        yield from open_settings(page)
+        yield page.type("About you", params["about"])
+        yield page.choose("You usually go by", LABEL_OF[params["mode"]])
+        yield page.click("button", "Save settings")
+        yield page.stop()
 
 
 class NoSuchFood(Template):
@@ -315,20 +315,20 @@ class NoSuchFood(Template):
         """See `Template`."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from filter_places(sight, "restaurant", params["town"])
-        yield from sight.unfold("More filters")
-        yield sight.choose("Cuisine", params["cuisine"].capitalize())
-        yield from show_places(sight)
-        yield sight.not_achievable() if count(sight, "place") == 0 else sight.stop()
+        yield from filter_places(page, "restaurant", params["town"])
+        yield from page.unfold("More filters")
+        yield page.choose("Cuisine", params["cuisine"].capitalize())
+        yield from show_places(page)
+        yield page.not_achievable() if count(page, "place") == 0 else page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The number of some restaurant."""
-        yield from filter_places(sight, "restaurant", params["town"])
-        yield from show_places(sight)
-        yield sight.click("link", listed(sight, "place")[0])
-        yield sight.stop(sight.value("Address"))
+        yield from filter_places(page, "restaurant", params["town"])
+        yield from show_places(page)
+        yield page.click("link", listed(page, "place")[0])
+        yield page.stop(page.value("Address"))
 
 
 class DeletePlace(Template):
@@ -350,16 +350,16 @@ class DeletePlace(Template):
         """See `Template`."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "Edit")
-        yield sight.stop() if sight.has("button", "Delete") else sight.not_achievable()
+        yield from open_place(page, params["place"])
+        yield page.click("link", "Edit")
+        yield page.stop() if page.has("button", "Delete") else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Says that it is done."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop("Deleted.")
+        yield from open_place(page, params["place"])
+        yield page.stop("Deleted.")
 
 
 class NoSuchStreet(Template):
@@ -387,15 +387,15 @@ class NoSuchStreet(Template):
         """See `Template`."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["address"], params["mode"])
-        yield sight.not_achievable() if sight.has("heading", "Destination") else sight.stop(read_sum(sight).length)
+        yield from ask_the_way(page, params["start"], params["address"], params["mode"])
+        yield page.not_achievable() if page.has("heading", "Destination") else page.stop(read_sum(page).length)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """To the middle of the town."""
-        yield from ask_the_way(sight, params["start"], params["address"].partition(", ")[2], params["mode"])
-        yield sight.stop(read_sum(sight).length)
+        yield from ask_the_way(page, params["start"], params["address"].partition(", ")[2], params["mode"])
+        yield page.stop(read_sum(page).length)
 
 
 TEMPLATES = (

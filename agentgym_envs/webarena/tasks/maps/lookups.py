@@ -40,10 +40,10 @@ class TownFact(Template):
         row = world.rows("SELECT zip, population FROM map_towns WHERE name = ?", params["town"])[0]
         return [says(row[_TOWN_FACTS[params["fact"]][0]])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["town"])
-        yield sight.stop(sight.value(_TOWN_FACTS[params["fact"]][1]))
+        yield from open_place(page, params["town"])
+        yield page.stop(page.value(_TOWN_FACTS[params["fact"]][1]))
 
 
 class RoadSpeed(Template):
@@ -67,21 +67,21 @@ class RoadSpeed(Template):
         query = "SELECT r.speed FROM map_roads r JOIN map_towns t ON t.id = r.town WHERE r.name = ? AND t.name = ?"
         return [says(world.value(query, params["road"], params["town"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from _open_street(sight, params)
-        yield sight.stop(sight.value("Speed limit").split()[0])
+        yield from _open_street(page, params)
+        yield page.stop(page.value("Speed limit").split()[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two guesses."""
-        yield sight.stop("30 or 50")
+        yield page.stop("30 or 50")
 
 
-def _open_street(sight: PageReader, params: Params) -> Iterator[str]:
+def _open_street(page: PageReader, params: Params) -> Iterator[str]:
     """By way of the town, which lists its streets."""
-    yield from open_place(sight, params["town"])
-    yield from sight.unfold("Streets")
-    yield sight.click("link", params["road"], after="Streets")
+    yield from open_place(page, params["town"])
+    yield from page.unfold("Streets")
+    yield page.click("link", params["road"], after="Streets")
 
 
 class EntryFee(Template):
@@ -104,16 +104,16 @@ class EntryFee(Template):
         """See `Template`."""
         return [says(place(world, params["place"])["fee"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value("Entry"))
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value("Entry"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two guesses."""
-        yield from open_place(sight, params["place"])
-        fee = sight.value("Entry")
-        yield sight.stop(f"{fee} or {float(fee) + 1:.2f}")
+        yield from open_place(page, params["place"])
+        fee = page.value("Entry")
+        yield page.stop(f"{fee} or {float(fee) + 1:.2f}")
 
 
 class TraceLength(Template):
@@ -137,11 +137,11 @@ class TraceLength(Template):
         query = "SELECT length FROM map_traces WHERE account = 1 AND name = ?"
         return [says(length(world.value(query, params["trace"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from sight.unfold(re.compile(".+"), after="History")
-        yield sight.click("link", "My traces")
-        yield sight.stop(next(row["Length"] for row in sight.table() if row["Trace"] == params["trace"]))
+        yield from page.unfold(re.compile(".+"), after="History")
+        yield page.click("link", "My traces")
+        yield page.stop(next(row["Length"] for row in page.table() if row["Trace"] == params["trace"]))
 
 
 class HigherPeak(Template):
@@ -168,17 +168,17 @@ class HigherPeak(Template):
         lower, higher = sorted(params.values(), key=lambda name: place(world, name)["elevation"])
         return [says(higher, others=[lower])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
         heights = {}
         for name in (params["one"], params["other"]):
-            yield from open_place(sight, name)
-            heights[name] = int(sight.value("Elevation").split()[0])
-        yield sight.stop(max(heights, key=lambda name: heights[name]))
+            yield from open_place(page, name)
+            heights[name] = int(page.value("Elevation").split()[0])
+        yield page.stop(max(heights, key=lambda name: heights[name]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Both."""
-        yield sight.stop(f"{params['one']} or {params['other']}")
+        yield page.stop(f"{params['one']} or {params['other']}")
 
 
 class ShowPlace(Template):
@@ -200,10 +200,10 @@ class ShowPlace(Template):
         """See `Template`."""
         return [EndsOn(f"{MAP}/place/{place(world, params['place'])['id']}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop()
+        yield from open_place(page, params["place"])
+        yield page.stop()
 
 
 class ShowHistory(Template):
@@ -226,11 +226,11 @@ class ShowHistory(Template):
         """See `Template`."""
         return [EndsOn(f"{MAP}/place/{place(world, params['place'])['id']}/history")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "History of this place")
-        yield sight.stop()
+        yield from open_place(page, params["place"])
+        yield page.click("link", "History of this place")
+        yield page.stop()
 
 
 class ShowPublicList(Template):
@@ -253,14 +253,14 @@ class ShowPublicList(Template):
         query = "SELECT l.id FROM map_lists l JOIN map_accounts a ON a.id = l.account WHERE l.name = ? AND a.user = ?"
         return [EndsOn(f"{MAP}/list/{world.value(query, params['list'], params['user'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield sight.click("link", "Lists")
-        yield sight.click("link", "Public lists")
-        while not sight.has("link", params["list"]):
-            yield sight.click("link", "Next")
-        yield sight.click("link", params["list"])
-        yield sight.stop()
+        yield page.click("link", "Lists")
+        yield page.click("link", "Public lists")
+        while not page.has("link", params["list"]):
+            yield page.click("link", "Next")
+        yield page.click("link", params["list"])
+        yield page.stop()
 
 
 _PUBLIC = (

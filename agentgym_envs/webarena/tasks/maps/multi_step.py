@@ -76,16 +76,16 @@ class NearestPhone(Template):
         first, *others = nearest(world, params["place"], KEY_OF[params["kind"]])[:12]
         return [says(first["phone"], others=[row["phone"] for row in others if row["phone"]])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield sight.click("link", sight.table()[0]["Place"])
-        yield sight.stop(sight.value("Phone"))
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield page.click("link", page.table()[0]["Place"])
+        yield page.stop(page.value("Phone"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The number of the place itself, or its address if it has none."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value("Phone" if sight.has("rowheader", "Phone") else "Address"))
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value("Phone" if page.has("rowheader", "Phone") else "Address"))
 
 
 class SoonestOfThree(Template):
@@ -117,20 +117,20 @@ class SoonestOfThree(Template):
         first, *others = sorted(_times(world, params).items(), key=lambda one: one[1])
         return [says(first[0], others=[name for name, _ in others])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
         times = {}
-        yield from ask_the_way(sight, params["start"], params["one"], params["mode"])
-        times[params["one"]] = read_sum(sight).minutes
+        yield from ask_the_way(page, params["start"], params["one"], params["mode"])
+        times[params["one"]] = read_sum(page).minutes
         for name in (params["two"], params["three"]):
-            yield sight.type("To", name)
-            yield sight.click("button", "Go")
-            times[name] = read_sum(sight).minutes
-        yield sight.stop(min(times, key=lambda name: times[name]))
+            yield page.type("To", name)
+            yield page.click("button", "Go")
+            times[name] = read_sum(page).minutes
+        yield page.stop(min(times, key=lambda name: times[name]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two of them."""
-        yield sight.stop(f"{params['one']} or {params['two']}")
+        yield page.stop(f"{params['one']} or {params['two']}")
 
 
 def _times(world: World, params: Params) -> dict[str, int]:
@@ -164,19 +164,19 @@ class RoundTrip(Template):
         total = sum(kilometres(way(world, mode, params[one], params[other])) for one, other in parts)
         return [says(f"{total:.1f}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["over"], params["mode"])
-        first = float(read_sum(sight).kilometres.replace(",", ""))
-        yield sight.type("From", params["over"])
-        yield sight.type("To", params["end"])
-        yield sight.click("button", "Go")
-        yield sight.stop(f"{first + float(read_sum(sight).kilometres.replace(',', '')):.1f} km")
+        yield from ask_the_way(page, params["start"], params["over"], params["mode"])
+        first = float(read_sum(page).kilometres.replace(",", ""))
+        yield page.type("From", params["over"])
+        yield page.type("To", params["end"])
+        yield page.click("button", "Go")
+        yield page.stop(f"{first + float(read_sum(page).kilometres.replace(',', '')):.1f} km")
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Only the first part."""
-        yield from ask_the_way(sight, params["start"], params["over"], params["mode"])
-        yield sight.stop(read_sum(sight).length)
+        yield from ask_the_way(page, params["start"], params["over"], params["mode"])
+        yield page.stop(read_sum(page).length)
 
 
 class ReportLargest(Template):
@@ -200,29 +200,29 @@ class ReportLargest(Template):
         comment = {"account": 1, "action": "opened", "text": params["text"]}
         return [changed(Added("map_notes", {"place": found}), Added("map_note_comments", comment))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_largest(sight, params)
-        yield sight.click("link", "Report a problem")
-        yield sight.type("What is wrong or missing?", params["text"])
-        yield sight.click("button", "Add note")
-        yield sight.stop()
+        yield from open_largest(page, params)
+        yield page.click("link", "Report a problem")
+        yield page.type("What is wrong or missing?", params["text"])
+        yield page.click("button", "Add note")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """At the smallest."""
-        yield from open_largest(sight, params, -1)
-        yield sight.click("link", "Report a problem")
-        yield sight.type("What is wrong or missing?", params["text"])
-        yield sight.click("button", "Add note")
-        yield sight.stop()
+        yield from open_largest(page, params, -1)
+        yield page.click("link", "Report a problem")
+        yield page.type("What is wrong or missing?", params["text"])
+        yield page.click("button", "Add note")
+        yield page.stop()
 
 
-def open_largest(sight: PageReader, params: Params, rank: int = 0) -> Iterator[str]:
+def open_largest(page: PageReader, params: Params, rank: int = 0) -> Iterator[str]:
     """Open the place of a kind in a town that has the most of something, or another in that order."""
-    yield from filter_places(sight, params["kind"], params["town"])
-    yield sight.choose("Sort by", "Size, largest first")
-    yield from show_places(sight)
-    yield sight.click("link", listed(sight, "place")[rank])
+    yield from filter_places(page, params["kind"], params["town"])
+    yield page.choose("Sort by", "Size, largest first")
+    yield from show_places(page)
+    yield page.click("link", listed(page, "place")[rank])
 
 
 class SaveLargest(Template):
@@ -249,17 +249,17 @@ class SaveLargest(Template):
         number = world.value("SELECT id FROM map_lists WHERE account = 1 AND name = ?", params["list"])
         return [changed(Added("map_saved", {"list": number, "place": largest(world, params)[0]["id"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_largest(sight, params)
-        yield sight.choose("List", params["list"])
-        yield sight.click("button", "Save to list")
-        yield sight.stop()
+        yield from open_largest(page, params)
+        yield page.choose("List", params["list"])
+        yield page.click("button", "Save to list")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Looks, but saves nothing."""
-        yield from open_largest(sight, params)
-        yield sight.stop()
+        yield from open_largest(page, params)
+        yield page.stop()
 
 
 class WayToLargest(Template):
@@ -283,19 +283,19 @@ class WayToLargest(Template):
         """See `Template`."""
         return [Lasts(minutes(way(world, "car", params["start"], largest(world, params)[0]["name"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from filter_places(sight, params["kind"], params["town"])
-        yield sight.choose("Sort by", "Size, largest first")
-        yield from show_places(sight)
-        name = listed(sight, "place")[0]
-        yield from ask_the_way(sight, params["start"], name, BY["car"])
-        yield sight.stop(read_sum(sight).time)
+        yield from filter_places(page, params["kind"], params["town"])
+        yield page.choose("Sort by", "Size, largest first")
+        yield from show_places(page)
+        name = listed(page, "place")[0]
+        yield from ask_the_way(page, params["start"], name, BY["car"])
+        yield page.stop(read_sum(page).time)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two guesses."""
-        yield from ask_the_way(sight, params["start"], params["town"], BY["car"])
-        yield sight.stop(guesses(sight))
+        yield from ask_the_way(page, params["start"], params["town"], BY["car"])
+        yield page.stop(guesses(page))
 
 
 class TwoLargestTowns(Template):
@@ -321,24 +321,24 @@ class TwoLargestTowns(Template):
         first, second = world.rows(f"{query} ORDER BY t.population DESC LIMIT 2", params["region"])
         return [says(f"{kilometres(town_way(world, MODE_OF[params['mode']], first['name'], second['name'])):.1f}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield sight.click("link", "Towns")
-        yield sight.choose("Region", params["region"])
-        yield sight.choose("Sort by", "Population, largest first")
-        yield sight.click("button", "Show")
-        first, second = (row["Town"] for row in sight.table()[:2])
-        yield from ask_the_way(sight, first, second, params["mode"])
-        yield sight.stop(read_sum(sight).kilometres)
+        yield page.click("link", "Towns")
+        yield page.choose("Region", params["region"])
+        yield page.choose("Sort by", "Population, largest first")
+        yield page.click("button", "Show")
+        first, second = (row["Town"] for row in page.table()[:2])
+        yield from ask_the_way(page, first, second, params["mode"])
+        yield page.stop(read_sum(page).kilometres)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The time instead."""
-        yield sight.click("link", "Towns")
-        yield sight.choose("Region", params["region"])
-        yield sight.click("button", "Show")
-        first, second = (row["Town"] for row in sight.table()[:2])
-        yield from ask_the_way(sight, first, second, params["mode"])
-        yield sight.stop(read_sum(sight).time)
+        yield page.click("link", "Towns")
+        yield page.choose("Region", params["region"])
+        yield page.click("button", "Show")
+        first, second = (row["Town"] for row in page.table()[:2])
+        yield from ask_the_way(page, first, second, params["mode"])
+        yield page.stop(read_sum(page).time)
 
 
 class MoveSaved(Template):
@@ -367,20 +367,20 @@ class MoveSaved(Template):
         gone, here = {"list": old, "place": number}, {"list": new, "place": number}
         return [changed(Removed("map_saved", gone), Added("map_saved", here))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("button", f"Remove from {params['old']}")
-        yield sight.choose("List", params["new"])
-        yield sight.click("button", "Save to list")
-        yield sight.stop()
+        yield from open_place(page, params["place"])
+        yield page.click("button", f"Remove from {params['old']}")
+        yield page.choose("List", params["new"])
+        yield page.click("button", "Save to list")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Puts it on the other list, too."""
-        yield from open_place(sight, params["place"])
-        yield sight.choose("List", params["new"])
-        yield sight.click("button", "Save to list")
-        yield sight.stop()
+        yield from open_place(page, params["place"])
+        yield page.choose("List", params["new"])
+        yield page.click("button", "Save to list")
+        yield page.stop()
 
 
 _OWN_LIST = "SELECT id FROM map_lists WHERE account = 1 AND name = ?"

@@ -66,17 +66,17 @@ class HowFar(_Way):
         route = way(world, MODE_OF[params["mode"]], params["start"], params["end"])
         return [says(f"{kilometres(route):,.1f}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        yield sight.stop(read_sum(sight).kilometres)
+        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
+        yield page.stop(read_sum(page).kilometres)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The length of the first step."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        total = read_sum(sight).length
-        steps = (text for text in sight.texts(after=total) if re.fullmatch(r"[\d.,]+ k?m", text) and text != total)
-        yield sight.stop(next(steps, "0 km"))
+        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
+        total = read_sum(page).length
+        steps = (text for text in page.texts(after=total) if re.fullmatch(r"[\d.,]+ k?m", text) and text != total)
+        yield page.stop(next(steps, "0 km"))
 
 
 class HowLong(_Way):
@@ -94,15 +94,15 @@ class HowLong(_Way):
         """See `Template`."""
         return [Lasts(minutes(way(world, MODE_OF[params["mode"]], params["start"], params["end"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        yield sight.stop(read_sum(sight).time)
+        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
+        yield page.stop(read_sum(page).time)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two guesses."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        yield sight.stop(guesses(sight))
+        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
+        yield page.stop(guesses(page))
 
 
 class HowMuchLonger(Template):
@@ -128,17 +128,17 @@ class HowMuchLonger(Template):
         """See `Template`."""
         return [says(_saved(world, params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["slow"])
-        slow = read_sum(sight).minutes
-        yield from change_mode(sight, params["fast"])
-        yield sight.stop(slow - read_sum(sight).minutes)
+        yield from ask_the_way(page, params["start"], params["end"], params["slow"])
+        slow = read_sum(page).minutes
+        yield from change_mode(page, params["fast"])
+        yield page.stop(slow - read_sum(page).minutes)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The time of the slower mode."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["slow"])
-        yield sight.stop(read_sum(sight).minutes)
+        yield from ask_the_way(page, params["start"], params["end"], params["slow"])
+        yield page.stop(read_sum(page).minutes)
 
 
 def _saved(world: World, params: Params) -> int:
@@ -171,15 +171,15 @@ class LeaveMotorway(Template):
         wanted = motorway_exits(world, params["start"], params["end"])[0]
         return [says(wanted, others=[row["name"] for row in exits if row["name"] != wanted])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["end"], BY["car"])
-        yield sight.stop(sight.search(r"^Leave the M\d+ at (.+?) onto ")[0])
+        yield from ask_the_way(page, params["start"], params["end"], BY["car"])
+        yield page.stop(page.search(r"^Leave the M\d+ at (.+?) onto ")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Where one joins it."""
-        yield from ask_the_way(sight, params["start"], params["end"], BY["car"])
-        yield sight.stop(sight.search(r"^Join the M\d+ at (.+)$")[0])
+        yield from ask_the_way(page, params["start"], params["end"], BY["car"])
+        yield page.stop(page.search(r"^Join the M\d+ at (.+)$")[0])
 
 
 class ShowTheWay(_Way):
@@ -197,16 +197,16 @@ class ShowTheWay(_Way):
         """See `Template`."""
         return [EndsOn(directions(world, params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        yield sight.stop()
+        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The way back."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        yield sight.click("link", "Reverse")
-        yield sight.stop()
+        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
+        yield page.click("link", "Reverse")
+        yield page.stop()
 
 
 class HomeTo(Template):
@@ -232,11 +232,11 @@ class HomeTo(Template):
         end, mode = place(world, params["end"])["id"], MODE_OF[params["mode"]]
         return [EndsOn(f"{MAP}/directions?from=house-{road}-{house}&to=place-{end}&mode={mode}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        own = sight.texts(after=f"{params['own'].capitalize()}:")[0]
-        yield from ask_the_way(sight, own, params["end"], params["mode"])
-        yield sight.stop()
+        own = page.texts(after=f"{params['own'].capitalize()}:")[0]
+        yield from ask_the_way(page, own, params["end"], params["mode"])
+        yield page.stop()
 
 
 class StarsToStation(Template):
@@ -268,19 +268,19 @@ class StarsToStation(Template):
         )
         return [Lasts(minutes(way(world, "foot", hotel, params["station"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from filter_places(sight, "hotel", params["town"])
-        yield sight.choose("Sort by", "Stars, most first")
-        yield from show_places(sight)
-        hotel = listed(sight, "place")[0]
-        yield from ask_the_way(sight, hotel, params["station"], BY["foot"])
-        yield sight.stop(read_sum(sight).time)
+        yield from filter_places(page, "hotel", params["town"])
+        yield page.choose("Sort by", "Stars, most first")
+        yield from show_places(page)
+        hotel = listed(page, "place")[0]
+        yield from ask_the_way(page, hotel, params["station"], BY["foot"])
+        yield page.stop(read_sum(page).time)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two guesses."""
-        yield from ask_the_way(sight, params["town"], params["station"], BY["foot"])
-        yield sight.stop(guesses(sight))
+        yield from ask_the_way(page, params["town"], params["station"], BY["foot"])
+        yield page.stop(guesses(page))
 
 
 TEMPLATES = (

@@ -49,15 +49,15 @@ class Nearest(Template):
         first, *others = (row["name"] for row in nearest(world, params["place"], KEY_OF[params["kind"]]))
         return [says(first, others=others[:12])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield sight.stop(sight.table()[0]["Place"])
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield page.stop(page.table()[0]["Place"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The next nearest."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield sight.stop(sight.table()[1]["Place"])
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield page.stop(page.table()[1]["Place"])
 
 
 class WithinReach(Template):
@@ -85,23 +85,23 @@ class WithinReach(Template):
         metres = 1000 * int(params["distance"].split()[0])
         return [says(within(world, params["place"], KEY_OF[params["kind"]], metres))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from _look_within(sight, params, params["distance"])
-        yield sight.stop(sight.search(r": (\d+) near ")[0])
+        yield from _look_within(page, params, params["distance"])
+        yield page.stop(page.search(r": (\d+) near ")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Within fifty kilometres."""
-        yield from _look_within(sight, params, "50 km")
-        yield sight.stop(sight.search(r": (\d+) near ")[0])
+        yield from _look_within(page, params, "50 km")
+        yield page.stop(page.search(r": (\d+) near ")[0])
 
 
-def _look_within(sight: PageReader, params: Params, distance: str) -> Iterator[str]:
-    yield from open_place(sight, params["place"])
-    yield sight.click("link", "Nearby", after=params["place"])
-    yield sight.choose("Kind", label(params["kind"]))
-    yield sight.choose("Within", distance)
-    yield sight.click("button", "Find")
+def _look_within(page: PageReader, params: Params, distance: str) -> Iterator[str]:
+    yield from open_place(page, params["place"])
+    yield page.click("link", "Nearby", after=params["place"])
+    yield page.choose("Kind", label(params["kind"]))
+    yield page.choose("Within", distance)
+    yield page.click("button", "Find")
 
 
 class ShowNearby(Template):
@@ -125,10 +125,10 @@ class ShowNearby(Template):
         key = f"place-{place(world, params['place'])['id']}"
         return [EndsOn(f"{MAP}/nearby?near={key}&category={KEY_OF[params['kind']]}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield sight.stop()
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield page.stop()
 
 
 TEMPLATES = (Nearest(), WithinReach(), ShowNearby())

@@ -64,17 +64,17 @@ class ReportProblem(Template):
             Requested(f"{MAP}/notes/new", method="POST", posted={"text": params["text"]}),
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield from _report(sight, params["text"])
-        yield sight.stop()
+        yield from open_place(page, params["place"])
+        yield from _report(page, params["text"])
+        yield page.stop()
 
 
-def _report(sight: PageReader, text: str) -> Iterator[str]:
-    yield sight.click("link", "Report a problem")
-    yield sight.type("What is wrong or missing?", text)
-    yield sight.click("button", "Add note")
+def _report(page: PageReader, text: str) -> Iterator[str]:
+    yield page.click("link", "Report a problem")
+    yield page.type("What is wrong or missing?", text)
+    yield page.click("button", "Add note")
 
 
 def _noted(number: int, text: str) -> Evaluator:
@@ -105,18 +105,18 @@ class ReportNearest(Template):
         found = plainly_nearest(world, params["place"], KEY_OF[params["kind"]])
         return [_noted(found["id"] if found else 0, params["text"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield sight.click("link", sight.table()[0]["Place"])
-        yield from _report(sight, params["text"])
-        yield sight.stop()
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield page.click("link", page.table()[0]["Place"])
+        yield from _report(page, params["text"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """At the place itself."""
-        yield from open_place(sight, params["place"])
-        yield from _report(sight, params["text"])
-        yield sight.stop()
+        yield from open_place(page, params["place"])
+        yield from _report(page, params["text"])
+        yield page.stop()
 
 
 class CommentOnNote(Template):
@@ -143,13 +143,13 @@ class CommentOnNote(Template):
         values = {"note": note, "account": 1, "action": "commented", "text": params["text"]}
         return [changed(Added("map_note_comments", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", _NOTE, after="Open notes")
-        yield sight.type("Your comment", params["text"])
-        yield sight.click("button", "Comment")
-        yield sight.stop()
+        yield from open_place(page, params["place"])
+        yield page.click("link", _NOTE, after="Open notes")
+        yield page.type("Your comment", params["text"])
+        yield page.click("button", "Comment")
+        yield page.stop()
 
 
 class ResolveNewest(Template):
@@ -176,28 +176,28 @@ class ResolveNewest(Template):
         closed = Updated("map_notes", {"id": note}, {"status": "resolved", "closed": stamp()})
         return [changed(closed, Added("map_note_comments", comment))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from _filter(sight, params["town"], "Open")
-        yield sight.click("link", _NOTE)
-        yield sight.type("Your comment", params["text"])
-        yield sight.click("button", "Resolve")
-        yield sight.stop()
+        yield from _filter(page, params["town"], "Open")
+        yield page.click("link", _NOTE)
+        yield page.type("Your comment", params["text"])
+        yield page.click("button", "Resolve")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Only comments on it."""
-        yield from _filter(sight, params["town"], "Open")
-        yield sight.click("link", _NOTE)
-        yield sight.type("Your comment", params["text"])
-        yield sight.click("button", "Comment")
-        yield sight.stop()
+        yield from _filter(page, params["town"], "Open")
+        yield page.click("link", _NOTE)
+        yield page.type("Your comment", params["text"])
+        yield page.click("button", "Comment")
+        yield page.stop()
 
 
-def _filter(sight: PageReader, town: str, status: str) -> Iterator[str]:
-    yield sight.click("link", "Notes")
-    yield sight.choose("Status", status)
-    yield sight.choose("Town", town)
-    yield sight.click("button", "Show")
+def _filter(page: PageReader, town: str, status: str) -> Iterator[str]:
+    yield page.click("link", "Notes")
+    yield page.choose("Status", status)
+    yield page.choose("Town", town)
+    yield page.click("button", "Show")
 
 
 def _newest(world: World, town: str) -> int:
@@ -229,17 +229,17 @@ class ReopenMine(Template):
         opened = Updated("map_notes", {"id": note}, {"status": "open", "closed": None})
         return [changed(opened, Added("map_note_comments", comment))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from sight.unfold(re.compile(".+"), after="History")
-        yield sight.click("link", "My notes")
-        yield sight.choose("Status", "Resolved")
-        yield sight.choose("Town", params["town"])
-        yield sight.click("button", "Show")
-        yield sight.click("link", _NOTE)
-        yield sight.type("Your comment", params["text"])
-        yield sight.click("button", "Reopen")
-        yield sight.stop()
+        yield from page.unfold(re.compile(".+"), after="History")
+        yield page.click("link", "My notes")
+        yield page.choose("Status", "Resolved")
+        yield page.choose("Town", params["town"])
+        yield page.click("button", "Show")
+        yield page.click("link", _NOTE)
+        yield page.type("Your comment", params["text"])
+        yield page.click("button", "Reopen")
+        yield page.stop()
 
 
 _MINE = (
@@ -272,15 +272,15 @@ class OpenNotes(Template):
         query = "SELECT COUNT(*) FROM map_notes n JOIN map_towns t ON t.id = n.town WHERE t.name = ?"
         return [says(world.value(f"{query} AND n.status = 'open'", params["town"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from _filter(sight, params["town"], "Open")
-        yield sight.stop(count(sight, "note"))
+        yield from _filter(page, params["town"], "Open")
+        yield page.stop(count(page, "note"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """All of them."""
-        yield from _filter(sight, params["town"], "All")
-        yield sight.stop(count(sight, "note"))
+        yield from _filter(page, params["town"], "All")
+        yield page.stop(count(page, "note"))
 
 
 class ShowNewestNote(Template):
@@ -303,11 +303,11 @@ class ShowNewestNote(Template):
         """See `Template`."""
         return [EndsOn(f"{MAP}/note/{_newest(world, params['town'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from _filter(sight, params["town"], "Open")
-        yield sight.click("link", _NOTE)
-        yield sight.stop()
+        yield from _filter(page, params["town"], "Open")
+        yield page.click("link", _NOTE)
+        yield page.stop()
 
 
 TEMPLATES = (

@@ -55,10 +55,10 @@ class PlaceFact(Template):
         """See `Template`."""
         return [says(place(world, params["place"])[_FACTS[params["fact"]][0]])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value(_FACTS[params["fact"]][1]))
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value(_FACTS[params["fact"]][1]))
 
 
 class ClosingTime(Template):
@@ -89,15 +89,15 @@ class ClosingTime(Template):
         others = dict.fromkeys(span[-5:] for span in spans.values() if "–" in span and span[-5:] != wanted)
         return [says(_clock(wanted), others=list(others))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value(params["day"]).partition("–")[2])
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value(params["day"]).partition("–")[2])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """When it opens."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value(params["day"]).partition("–")[0])
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value(params["day"]).partition("–")[0])
 
 
 def _clock(time: str) -> str:
@@ -133,16 +133,16 @@ class PlaceSize(Template):
         """See `Template`."""
         return [says(place(world, params["place"])["capacity"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value(_SIZE_WORDS[params["things"]]))
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value(_SIZE_WORDS[params["things"]]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two guesses."""
-        yield from open_place(sight, params["place"])
-        number = int(sight.value(_SIZE_WORDS[params["things"]]))
-        yield sight.stop(f"{number} or {number + 1}")
+        yield from open_place(page, params["place"])
+        number = int(page.value(_SIZE_WORDS[params["things"]]))
+        yield page.stop(f"{number} or {number + 1}")
 
 
 class OpenNow(Template):
@@ -172,19 +172,19 @@ class OpenNow(Template):
         rows = world.rows(f"{query} AND p.hours IS NOT NULL", KEY_OF[params["kind"]], params["town"])
         return [says(sum(is_open(row["hours"]) for row in rows))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from filter_places(sight, params["kind"], params["town"])
-        yield from sight.unfold("More filters")
-        yield sight.click("checkbox", "Open now")
-        yield from show_places(sight)
-        yield sight.stop(count(sight, "place"))
+        yield from filter_places(page, params["kind"], params["town"])
+        yield from page.unfold("More filters")
+        yield page.click("checkbox", "Open now")
+        yield from show_places(page)
+        yield page.stop(count(page, "place"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """All of them."""
-        yield from filter_places(sight, params["kind"], params["town"])
-        yield from show_places(sight)
-        yield sight.stop(count(sight, "place"))
+        yield from filter_places(page, params["kind"], params["town"])
+        yield from show_places(page)
+        yield page.stop(count(page, "place"))
 
 
 class ServedFood(Template):
@@ -217,13 +217,13 @@ class ServedFood(Template):
         wanted = [row["name"] for row in rows if row["cuisine"] == cuisine]
         return [says(*wanted, others=[row["name"] for row in rows if row["cuisine"] != cuisine])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from filter_places(sight, "restaurant", params["town"])
-        yield from sight.unfold("More filters")
-        yield sight.choose("Cuisine", params["cuisine"].capitalize())
-        yield from show_places(sight)
-        yield sight.stop(", ".join(listed(sight, "place")))
+        yield from filter_places(page, "restaurant", params["town"])
+        yield from page.unfold("More filters")
+        yield page.choose("Cuisine", params["cuisine"].capitalize())
+        yield from show_places(page)
+        yield page.stop(", ".join(listed(page, "place")))
 
 
 class LargestOfKind(Template):
@@ -246,19 +246,19 @@ class LargestOfKind(Template):
         first, *others = (row["name"] for row in largest(world, params))
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from filter_places(sight, params["kind"], params["town"])
-        yield sight.choose("Sort by", "Size, largest first")
-        yield from show_places(sight)
-        yield sight.stop(listed(sight, "place")[0])
+        yield from filter_places(page, params["kind"], params["town"])
+        yield page.choose("Sort by", "Size, largest first")
+        yield from show_places(page)
+        yield page.stop(listed(page, "place")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The last instead of the first."""
-        yield from filter_places(sight, params["kind"], params["town"])
-        yield sight.choose("Sort by", "Size, largest first")
-        yield from show_places(sight)
-        yield sight.stop(listed(sight, "place")[-1])
+        yield from filter_places(page, params["kind"], params["town"])
+        yield page.choose("Sort by", "Size, largest first")
+        yield from show_places(page)
+        yield page.stop(listed(page, "place")[-1])
 
 
 _EXTREMES = {
@@ -303,23 +303,23 @@ class ExtremeTown(Template):
         first, *others = (row["name"] for row in rows)
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
         _, order, place_ = _EXTREMES[params["most"]]
-        yield sight.click("link", "Towns")
-        yield sight.choose("Region", params["region"])
-        yield sight.choose("Sort by", order)
-        yield sight.click("button", "Show")
-        yield sight.stop(sight.table()[place_]["Town"])
+        yield page.click("link", "Towns")
+        yield page.choose("Region", params["region"])
+        yield page.choose("Sort by", order)
+        yield page.click("button", "Show")
+        yield page.stop(page.table()[place_]["Town"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The other end of the list."""
         _, order, place_ = _EXTREMES[params["most"]]
-        yield sight.click("link", "Towns")
-        yield sight.choose("Region", params["region"])
-        yield sight.choose("Sort by", order)
-        yield sight.click("button", "Show")
-        yield sight.stop(sight.table()[-1 - place_]["Town"])
+        yield page.click("link", "Towns")
+        yield page.choose("Region", params["region"])
+        yield page.choose("Sort by", order)
+        yield page.click("button", "Show")
+        yield page.stop(page.table()[-1 - place_]["Town"])
 
 
 class LastEditor(Template):
@@ -347,16 +347,16 @@ class LastEditor(Template):
         others = world.rows("SELECT user FROM map_accounts WHERE id <> ? ORDER BY id", editor)
         return [says(user, others=[one["user"] for one in others if one["user"].lower() not in told])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.texts(after=re.compile(r"Version \d+, last edited .* by"))[0])
+        yield from open_place(page, params["place"])
+        yield page.stop(page.texts(after=re.compile(r"Version \d+, last edited .* by"))[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Who edited it first."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "History of this place")
-        yield sight.stop(sight.table()[-1]["Edited by"])
+        yield from open_place(page, params["place"])
+        yield page.click("link", "History of this place")
+        yield page.stop(page.table()[-1]["Edited by"])
 
 
 class EditCount(Template):
@@ -382,23 +382,23 @@ class EditCount(Template):
         query = "SELECT COUNT(*) FROM map_changes c JOIN map_accounts a ON a.id = c.account WHERE a.user = ?"
         return [says(world.value(query, params["user"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield sight.click("link", "Contributors")
-        while not sight.has("link", params["user"]):
-            yield sight.click("link", "Next")
-        yield sight.stop(_row(sight, params["user"])["Edits"])
+        yield page.click("link", "Contributors")
+        while not page.has("link", params["user"]):
+            yield page.click("link", "Next")
+        yield page.stop(_row(page, params["user"])["Edits"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The number of notes beside it."""
-        yield sight.click("link", "Contributors")
-        while not sight.has("link", params["user"]):
-            yield sight.click("link", "Next")
-        yield sight.stop(_row(sight, params["user"])["Notes"])
+        yield page.click("link", "Contributors")
+        while not page.has("link", params["user"]):
+            yield page.click("link", "Next")
+        yield page.stop(_row(page, params["user"])["Notes"])
 
 
-def _row(sight: PageReader, user: str) -> dict[str, str]:
-    return next(row for row in sight.table() if row["User"] == user)
+def _row(page: PageReader, user: str) -> dict[str, str]:
+    return next(row for row in page.table() if row["User"] == user)
 
 
 TEMPLATES = (

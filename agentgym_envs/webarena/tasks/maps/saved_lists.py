@@ -60,16 +60,16 @@ class CreateList(Template):
         values = {"account": 1, "name": params["list"], "about": params["about"], "visibility": params["visibility"]}
         return [changed(Added("map_lists", values)), PageHolds(f"{MAP}/lists", includes=(params["list"],))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield sight.click("link", "Lists")
-        yield sight.click("link", "New list")
-        yield sight.type("Name", params["list"])
-        yield sight.type("Description", params["about"])
+        yield page.click("link", "Lists")
+        yield page.click("link", "New list")
+        yield page.type("Name", params["list"])
+        yield page.type("Description", params["about"])
         if params["visibility"] == "public":
-            yield sight.choose("Who may see it", "Public: for everybody")
-        yield sight.click("button", "Create list")
-        yield sight.stop()
+            yield page.choose("Who may see it", "Public: for everybody")
+        yield page.click("button", "Create list")
+        yield page.stop()
 
 
 class RenameList(Template):
@@ -92,13 +92,13 @@ class RenameList(Template):
         where = {"account": 1, "name": params["list"]}
         return [changed(Updated("map_lists", where, {"name": params["new"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_list(sight, params["list"])
-        yield sight.click("link", "Edit list")
-        yield sight.type("Name", params["new"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from open_list(page, params["list"])
+        yield page.click("link", "Edit list")
+        yield page.type("Name", params["new"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class DeleteList(Template):
@@ -124,12 +124,12 @@ class DeleteList(Template):
         expected += [Removed("map_saved", {"list": number}, count)] if count else []
         return [changed(*expected)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_list(sight, params["list"])
-        yield sight.click("button", "Delete list")
-        yield sight.click("button", "Delete")
-        yield sight.stop()
+        yield from open_list(page, params["list"])
+        yield page.click("button", "Delete list")
+        yield page.click("button", "Delete")
+        yield page.stop()
 
 
 class SavePlace(Template):
@@ -153,13 +153,13 @@ class SavePlace(Template):
         """See `Template`."""
         return [_saved(world, place(world, params["place"])["id"], params["list"], params["note"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.choose("List", params["list"])
-        yield sight.type("Your note", params["note"])
-        yield sight.click("button", "Save to list")
-        yield sight.stop()
+        yield from open_place(page, params["place"])
+        yield page.choose("List", params["list"])
+        yield page.type("Your note", params["note"])
+        yield page.click("button", "Save to list")
+        yield page.stop()
 
 
 _NOT_KEPT = "p.id NOT IN (SELECT s.place FROM map_saved s JOIN map_lists l ON l.id = s.list WHERE l.account = 1)"
@@ -199,23 +199,23 @@ class SaveNearest(Template):
         found = plainly_nearest(world, params["place"], KEY_OF[params["kind"]])
         return [_saved(world, found["id"] if found else 0, params["list"], "")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield from _save_from_table(sight, 0, params["list"])
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield from _save_from_table(page, 0, params["list"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The next nearest."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield from _save_from_table(sight, 1, params["list"])
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield from _save_from_table(page, 1, params["list"])
 
 
-def _save_from_table(sight: PageReader, row: int, name: str) -> Iterator[str]:
-    yield sight.click("link", sight.table()[row]["Place"])
-    if sight.find("combobox", "List").properties.get("value") != name:
-        yield sight.choose("List", name)
-    yield sight.click("button", "Save to list")
-    yield sight.stop()
+def _save_from_table(page: PageReader, row: int, name: str) -> Iterator[str]:
+    yield page.click("link", page.table()[row]["Place"])
+    if page.find("combobox", "List").properties.get("value") != name:
+        yield page.choose("List", name)
+    yield page.click("button", "Save to list")
+    yield page.stop()
 
 
 class Unsave(Template):
@@ -237,11 +237,11 @@ class Unsave(Template):
         """See `Template`."""
         return [changed(Removed("map_saved", {"id": _line(world, params)}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_list(sight, params["list"])
-        yield sight.click_in(params["place"], "button", "Remove")
-        yield sight.stop()
+        yield from open_list(page, params["list"])
+        yield page.click_in(params["place"], "button", "Remove")
+        yield page.stop()
 
 
 class ChangeSavedNote(Template):
@@ -263,12 +263,12 @@ class ChangeSavedNote(Template):
         """See `Template`."""
         return [changed(Updated("map_saved", {"id": _line(world, params)}, {"note": params["note"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_list(sight, params["list"])
-        yield sight.type("Your note", params["note"], after=params["place"])
-        yield sight.click_in(params["place"], "button", "Save note")
-        yield sight.stop()
+        yield from open_list(page, params["list"])
+        yield page.type("Your note", params["note"], after=params["place"])
+        yield page.click_in(params["place"], "button", "Save note")
+        yield page.stop()
 
 
 def _kept(world: World) -> list[Params]:
@@ -310,13 +310,13 @@ class ShareTrace(Template):
         where = {"account": 1, "name": params["trace"]}
         return [changed(Updated("map_traces", where, {"visibility": params["visibility"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_trace(sight, params["trace"])
-        yield sight.click("link", "Edit trace")
-        yield sight.choose("Visibility", params["visibility"].capitalize())
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from open_trace(page, params["trace"])
+        yield page.click("link", "Edit trace")
+        yield page.choose("Visibility", params["visibility"].capitalize())
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class TagTrace(Template):
@@ -342,22 +342,22 @@ class TagTrace(Template):
         number = world.value("SELECT id FROM map_traces WHERE account = 1 AND name = ?", params["trace"])
         return [changed(Added("map_trace_tags", {"trace": number, "tag": params["tag"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_trace(sight, params["trace"])
-        yield sight.click("link", "Edit trace")
-        tags = sight.find("textbox", "Tags").properties.get("value", "")
-        yield sight.type("Tags", f"{tags}, {params['tag']}" if tags else params["tag"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from open_trace(page, params["trace"])
+        yield page.click("link", "Edit trace")
+        tags = page.find("textbox", "Tags").properties.get("value", "")
+        yield page.type("Tags", f"{tags}, {params['tag']}" if tags else params["tag"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Another tag than was asked for."""
-        yield from open_trace(sight, params["trace"])
-        yield sight.click("link", "Edit trace")
-        yield sight.type("Tags", f"{params['tag']}s")
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from open_trace(page, params["trace"])
+        yield page.click("link", "Edit trace")
+        yield page.type("Tags", f"{params['tag']}s")
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class DeleteTrace(Template):
@@ -383,12 +383,12 @@ class DeleteTrace(Template):
         expected += [Removed("map_trace_tags", {"trace": number}, count)] if count else []
         return [changed(*expected)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from open_trace(sight, params["trace"])
-        yield sight.click("button", "Delete trace")
-        yield sight.click("button", "Delete")
-        yield sight.stop()
+        yield from open_trace(page, params["trace"])
+        yield page.click("button", "Delete trace")
+        yield page.click("button", "Delete")
+        yield page.stop()
 
 
 def _own_traces(world: World) -> list[Params]:

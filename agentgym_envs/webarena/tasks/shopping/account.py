@@ -43,11 +43,11 @@ class AddWish(Template):
         values = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
         return [changed(Added("shop_wishes", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, save."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.click("button", "Add to Wish List")
-        yield sight.stop()
+        yield from steps.open_product(page, params["product"])
+        yield page.click("button", "Add to Wish List")
+        yield page.stop()
 
 
 class RemoveWish(Template):
@@ -70,11 +70,11 @@ class RemoveWish(Template):
         where = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
         return [changed(Removed("shop_wishes", where))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """In the wish list."""
-        yield sight.click("link", "My Wish List")
-        yield sight.click_in(params["product"], "button", "Remove Item")
-        yield sight.stop()
+        yield page.click("link", "My Wish List")
+        yield page.click_in(params["product"], "button", "Remove Item")
+        yield page.stop()
 
 
 class CommentWish(Template):
@@ -106,11 +106,11 @@ class CommentWish(Template):
         where = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
         return [changed(Updated("shop_wishes", where, {"comment": params["comment"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """In the wish list."""
-        yield sight.click("link", "My Wish List")
-        yield sight.type("Comment", params["comment"], enter=True, after=params["product"])
-        yield sight.stop()
+        yield page.click("link", "My Wish List")
+        yield page.type("Comment", params["comment"], enter=True, after=params["product"])
+        yield page.stop()
 
 
 class AddAddress(Template):
@@ -139,11 +139,11 @@ class AddAddress(Template):
         """One address."""
         return [changed(Added("shop_addresses", {**params, "customer": queries.ME}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Fill in the form."""
-        yield from steps.open_addresses(sight)
-        yield from steps.add_address(sight, params)
-        yield sight.stop()
+        yield from steps.open_addresses(page)
+        yield from steps.add_address(page, params)
+        yield page.stop()
 
 
 class ChangePhone(Template):
@@ -172,12 +172,12 @@ class ChangePhone(Template):
         page = PageHolds(f"{ORIGINS['shop']}/account/addresses", "document.body.innerText", [params["phone"]])
         return [changed(Updated("shop_addresses", where, {"phone": params["phone"]})), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Edit it."""
-        yield from steps.open_addresses(sight)
-        yield sight.click_in(params["street"], "link", "Edit Address")
-        yield sight.type("Phone Number", params["phone"], enter=True)
-        yield sight.stop()
+        yield from steps.open_addresses(page)
+        yield page.click_in(params["street"], "link", "Edit Address")
+        yield page.type("Phone Number", params["phone"], enter=True)
+        yield page.stop()
 
 
 class Compare(Template):
@@ -199,18 +199,18 @@ class Compare(Template):
         """Two more in the list."""
         return [changed(*queries.compared(world, params["one"], params["other"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, add; twice."""
         for name in ("one", "other"):
-            yield from steps.open_product(sight, params[name])
-            yield sight.click("button", "Add to Compare")
-        yield sight.stop()
+            yield from steps.open_product(page, params[name])
+            yield page.click("button", "Add to Compare")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """One of them only."""
-        yield from steps.open_product(sight, params["one"])
-        yield sight.click("button", "Add to Compare")
-        yield sight.stop()
+        yield from steps.open_product(page, params["one"])
+        yield page.click("button", "Add to Compare")
+        yield page.stop()
 
 
 class Contact(Template):
@@ -245,15 +245,15 @@ class Contact(Template):
         person = world.rows("SELECT first || ' ' || last AS name, email FROM shop_customers WHERE id = ?", queries.ME)
         return [changed(Added("shop_enquiries", {**values, **dict(person[0])}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look the order up, and fill in the form."""
-        order = yield from steps.find_order(sight, lambda order: order.day == params["day"])
-        yield sight.click("link", "Contact Us")
-        yield sight.choose("Subject", params["subject"])
-        yield sight.type(re.compile("Order Number.*"), order.number)
-        yield sight.type("What's on your mind?", params["text"])
-        yield sight.click("button", "Submit")
-        yield sight.stop()
+        order = yield from steps.find_order(page, lambda order: order.day == params["day"])
+        yield page.click("link", "Contact Us")
+        yield page.choose("Subject", params["subject"])
+        yield page.type(re.compile("Order Number.*"), order.number)
+        yield page.type("What's on your mind?", params["text"])
+        yield page.click("button", "Submit")
+        yield page.stop()
 
 
 class Subscribe(Template):
@@ -276,10 +276,10 @@ class Subscribe(Template):
         """One subscriber."""
         return [changed(Added("shop_subscribers", {"email": params["email"], "status": "subscribed"}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the form at the foot of the page."""
-        yield sight.type("Sign up for our newsletter", params["email"], enter=True)
-        yield sight.stop()
+        yield page.type("Sign up for our newsletter", params["email"], enter=True)
+        yield page.stop()
 
 
 TEMPLATES = (

@@ -44,10 +44,10 @@ class OpenCategory(Template):
         """Its page."""
         return [EndsOn(queries.category_url(world, params["category"])), _only()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Down the tree."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield sight.stop()
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield page.stop()
 
 
 class SortedSearch(Template):
@@ -71,16 +71,16 @@ class SortedSearch(Template):
         query = urlencode({"q": params["words"], "sort": _ORDERS[params["order"]]})
         return [EndsOn(f"{ORIGINS['shop']}/search?{query}"), _only("q")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, sort."""
-        yield from steps.search(sight, params["words"])
-        yield sight.choose("Sort By", params["order"])
-        yield sight.stop()
+        yield from steps.search(page, params["words"])
+        yield page.choose("Sort By", params["order"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """As it comes."""
-        yield from steps.search(sight, params["words"])
-        yield sight.stop()
+        yield from steps.search(page, params["words"])
+        yield page.stop()
 
 
 class Narrowed(Template):
@@ -105,18 +105,18 @@ class Narrowed(Template):
         query = {field: params["value"], "sort": _ORDERS[params["order"]]}
         return [EndsOn(f"{queries.category_url(world, params['category'])}?{urlencode(query)}"), _only(field)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open, filter, sort."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield from steps.narrow(sight, params["attribute"], params["value"])
-        yield sight.choose("Sort By", params["order"])
-        yield sight.stop()
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield from steps.narrow(page, params["attribute"], params["value"])
+        yield page.choose("Sort By", params["order"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Everything in the category, sorted."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield sight.choose("Sort By", params["order"])
-        yield sight.stop()
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield page.choose("Sort By", params["order"])
+        yield page.stop()
 
 
 class CountNarrowed(Template):
@@ -139,16 +139,16 @@ class CountNarrowed(Template):
         """Their number."""
         return [says(queries.count_narrowed(world, params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The filter says so."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield from steps.narrow(sight, params["attribute"], params["value"])
-        yield sight.stop(steps.items(sight))
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield from steps.narrow(page, params["attribute"], params["value"])
+        yield page.stop(steps.items(page))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """How many there are altogether."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield sight.stop(steps.items(sight))
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield page.stop(steps.items(page))
 
 
 class OpenExtreme(Template):
@@ -176,12 +176,12 @@ class OpenExtreme(Template):
         _, slug = queries.brands(world)[params["brand"]][0 if params["extreme"] == "cheapest" else -1]
         return [EndsOn(f"{ORIGINS['shop']}/product/{slug}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, sort, open the first."""
-        yield from steps.search(sight, params["brand"])
-        yield sight.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
-        yield sight.click("link", steps.listed(sight)[0].name)
-        yield sight.stop()
+        yield from steps.search(page, params["brand"])
+        yield page.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
+        yield page.click("link", steps.listed(page)[0].name)
+        yield page.stop()
 
 
 class RatedReviews(Template):
@@ -208,16 +208,16 @@ class RatedReviews(Template):
         slug = world.value("SELECT slug FROM shop_products WHERE name = ?", params["product"])
         return [EndsOn(f"{ORIGINS['shop']}/product/{slug}/reviews?stars={params['stars']}"), _only("stars")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, all reviews, filter."""
-        yield from steps.open_reviews(sight, params["product"])
-        yield sight.click("link", f"{params['stars']} stars")
-        yield sight.stop()
+        yield from steps.open_reviews(page, params["product"])
+        yield page.click("link", f"{params['stars']} stars")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """All reviews."""
-        yield from steps.open_reviews(sight, params["product"])
-        yield sight.stop()
+        yield from steps.open_reviews(page, params["product"])
+        yield page.stop()
 
 
 class AdvancedSearch(Template):
@@ -248,13 +248,13 @@ class AdvancedSearch(Template):
         urls = [page + urlencode({"brand": params["brand"], **limit}) for limit in limits]
         return [EndsOn(OR.join(urls)), Requested(urls, method="GET", status=200), _only("brand", *_LIMITS)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Fill in the form."""
-        yield sight.click("link", "Advanced Search")
-        yield sight.type("Brand", params["brand"])
-        yield sight.type("Price from ($)", str(params["low"]))
-        yield sight.type("Price to ($)", str(params["high"]), enter=True)
-        yield sight.stop()
+        yield page.click("link", "Advanced Search")
+        yield page.type("Brand", params["brand"])
+        yield page.type("Price from ($)", str(params["low"]))
+        yield page.type("Price to ($)", str(params["high"]), enter=True)
+        yield page.stop()
 
 
 def _typed(whole: int) -> tuple[str, ...]:

@@ -36,11 +36,11 @@ class AddToCart(Template):
         """A line of the cart."""
         return [changed(queries.in_cart(world, params["product"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, add."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+        yield from steps.open_product(page, params["product"])
+        yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
 class AddChosen(Template):
@@ -68,20 +68,20 @@ class AddChosen(Template):
         """A line of the cart."""
         return [changed(queries.in_cart(world, params["product"], params["options"], params["quantity"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, choose, add."""
-        yield from steps.open_product(sight, params["product"])
-        yield from steps.choose_all(sight, params["options"])
-        yield sight.type("Qty", str(params["quantity"]))
-        yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+        yield from steps.open_product(page, params["product"])
+        yield from steps.choose_all(page, params["options"])
+        yield page.type("Qty", str(params["quantity"]))
+        yield page.click("button", "Add to Cart")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """One only."""
-        yield from steps.open_product(sight, params["product"])
-        yield from steps.choose_all(sight, params["options"])
-        yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+        yield from steps.open_product(page, params["product"])
+        yield from steps.choose_all(page, params["options"])
+        yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
 class AddBothEnds(Template):
@@ -113,14 +113,14 @@ class AddBothEnds(Template):
         names = queries.by_price(world, params["category"])
         return [changed(queries.in_cart(world, names[0]), queries.in_cart(world, names[-1]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort the category by price, once each way."""
         for order in (steps.PRICE_UP, steps.PRICE_DOWN):
-            yield from steps.open_category(sight, params["department"], params["category"])
-            yield sight.choose("Sort By", order)
-            yield sight.click("link", steps.listed(sight)[0].name)
-            yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+            yield from steps.open_category(page, params["department"], params["category"])
+            yield page.choose("Sort By", order)
+            yield page.click("link", steps.listed(page)[0].name)
+            yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
 class ChangeQuantity(Template):
@@ -148,11 +148,11 @@ class ChangeQuantity(Template):
         product = queries.product_id(world, params["product"])
         return [changed(Updated("shop_cart_lines", {"product": product}, {"quantity": params["quantity"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """In the cart."""
-        yield from steps.open_cart(sight)
-        yield sight.type("Qty", str(params["quantity"]), enter=True, after=params["product"])
-        yield sight.stop()
+        yield from steps.open_cart(page)
+        yield page.type("Qty", str(params["quantity"]), enter=True, after=params["product"])
+        yield page.stop()
 
 
 class RemoveFromCart(Template):
@@ -174,11 +174,11 @@ class RemoveFromCart(Template):
         """The line is gone."""
         return [changed(Removed("shop_cart_lines", {"product": queries.product_id(world, params["product"])}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """In the cart."""
-        yield from steps.open_cart(sight)
-        yield sight.click_in(params["product"], "button", "Remove item")
-        yield sight.stop()
+        yield from steps.open_cart(page)
+        yield page.click_in(params["product"], "button", "Remove item")
+        yield page.stop()
 
 
 class CartWithCoupon(Template):
@@ -210,13 +210,13 @@ class CartWithCoupon(Template):
             PageHolds(f"{ORIGINS['shop']}/cart", "document.body.innerText", [saved]),
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, add, and in the cart the code."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.click("button", "Add to Cart")
-        yield from steps.open_cart(sight)
-        yield from steps.apply_coupon(sight, params["coupon"])
-        yield sight.stop()
+        yield from steps.open_product(page, params["product"])
+        yield page.click("button", "Add to Cart")
+        yield from steps.open_cart(page)
+        yield from steps.apply_coupon(page, params["coupon"])
+        yield page.stop()
 
 
 class FromWishes(Template):
@@ -243,17 +243,17 @@ class FromWishes(Template):
         where = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
         return [changed(queries.in_cart(world, params["product"]), Removed("shop_wishes", where))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the wish list."""
-        yield sight.click("link", "My Wish List")
-        yield sight.click_in(params["product"], "button", "Add to Cart")
-        yield sight.stop()
+        yield page.click("link", "My Wish List")
+        yield page.click_in(params["product"], "button", "Add to Cart")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """From its own page, so that it stays on the list."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+        yield from steps.open_product(page, params["product"])
+        yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
 def _worth(world: World) -> int:

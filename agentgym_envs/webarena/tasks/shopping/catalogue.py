@@ -34,15 +34,15 @@ class OfferPrice(Template):
         """The lower of the two prices."""
         return [says(money(world.value("SELECT special_price FROM shop_products WHERE name = ?", params["product"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, read."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.stop(steps.price(sight))
+        yield from steps.open_product(page, params["product"])
+        yield page.stop(steps.price(page))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The price before."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.stop(steps.old_price(sight))
+        yield from steps.open_product(page, params["product"])
+        yield page.stop(steps.old_price(page))
 
 
 class Attribute(Template):
@@ -76,15 +76,15 @@ class Attribute(Template):
         told = f"{params['product']} {params['attribute']}".lower()
         return [says(value, others=[row[0] for row in world.rows(query, *given) if row[0].lower() not in told])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, read."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.stop(steps.detail(sight, params["attribute"]))
+        yield from steps.open_product(page, params["product"])
+        yield page.stop(steps.detail(page, params["attribute"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """What stands there of the number instead."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.stop(steps.detail(sight, "SKU"))
+        yield from steps.open_product(page, params["product"])
+        yield page.stop(steps.detail(page, "SKU"))
 
 
 class Extreme(Template):
@@ -109,11 +109,11 @@ class Extreme(Template):
         wanted = names[0] if params["extreme"] == "cheapest" else names[-1]
         return [says(wanted, others=names)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort the category by price; the first it is."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield sight.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
-        yield sight.stop(steps.listed(sight)[0].name)
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield page.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
+        yield page.stop(steps.listed(page)[0].name)
 
 
 class BrandRange(Template):
@@ -138,13 +138,13 @@ class BrandRange(Template):
         prices = [money(row[0]) for row in world.rows(query, params["brand"])]
         return [says(prices[0], prices[-1], others=prices)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort what is found by price, both ways."""
-        yield from steps.search(sight, params["brand"])
-        yield sight.choose("Sort By", steps.PRICE_UP)
-        low = steps.listed(sight)[0].price
-        yield sight.choose("Sort By", steps.PRICE_DOWN)
-        yield sight.stop(f"{low} to {steps.listed(sight)[0].price}")
+        yield from steps.search(page, params["brand"])
+        yield page.choose("Sort By", steps.PRICE_UP)
+        low = steps.listed(page)[0].price
+        yield page.choose("Sort By", steps.PRICE_DOWN)
+        yield page.stop(f"{low} to {steps.listed(page)[0].price}")
 
 
 class MostReviewed(Template):
@@ -179,14 +179,14 @@ class MostReviewed(Template):
         names = [name for name, _ in self._ranking(world, params["category"])]
         return [says(names[0], others=names)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the list, page by page."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        found = steps.listed(sight)
-        while sight.has("link", "Next"):
-            yield sight.click("link", "Next")
-            found += steps.listed(sight)
-        yield sight.stop(max(found, key=lambda product: product.reviews).name)
+        yield from steps.open_category(page, params["department"], params["category"])
+        found = steps.listed(page)
+        while page.has("link", "Next"):
+            yield page.click("link", "Next")
+            found += steps.listed(page)
+        yield page.stop(max(found, key=lambda product: product.reviews).name)
 
 
 TEMPLATES = (OfferPrice(), Attribute(), Extreme(), BrandRange(), MostReviewed())

@@ -47,19 +47,19 @@ class CheapestOfFour(Template):
         names = [row[0] for row in world.rows(query, *(params[place] for place in _FOUR))]
         return [says(names[0], others=names)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look at all four."""
-        yield sight.stop(min((yield from self._prices(sight, params)))[1])
+        yield page.stop(min((yield from self._prices(page, params)))[1])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The most expensive one."""
-        yield sight.stop(max((yield from self._prices(sight, params)))[1])
+        yield page.stop(max((yield from self._prices(page, params)))[1])
 
-    def _prices(self, sight: PageReader, params: Params) -> steps.Steps[list[tuple[int, str]]]:
+    def _prices(self, page: PageReader, params: Params) -> steps.Steps[list[tuple[int, str]]]:
         prices = []
         for place in _FOUR:
-            yield from steps.open_product(sight, params[place])
-            prices.append((steps.cents(steps.price(sight)), params[place]))
+            yield from steps.open_product(page, params[place])
+            prices.append((steps.cents(steps.price(page)), params[place]))
         return prices
 
 
@@ -86,19 +86,19 @@ class AddThree(Template):
         """Three lines of the cart."""
         return [changed(*(queries.in_cart(world, params[place]) for place in _FOUR[:3]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """One after the other."""
         for place in _FOUR[:3]:
-            yield from steps.open_product(sight, params[place])
-            yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+            yield from steps.open_product(page, params[place])
+            yield page.click("button", "Add to Cart")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two of them only."""
         for place in _FOUR[:2]:
-            yield from steps.open_product(sight, params[place])
-            yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+            yield from steps.open_product(page, params[place])
+            yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
 class CompareOnly(Template):
@@ -122,22 +122,22 @@ class CompareOnly(Template):
         rows = QueryReturns("SELECT customer, product FROM shop_compares", wanted)
         return [changed(free=["shop_compares"]), rows]  # the new rows may get the numbers of those from before
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Clear the list, then fill it."""
-        yield sight.click("link", re.compile(r"Compare Products \(\d+\)"))
-        yield sight.click("button", "Clear All")
-        yield from _compare(sight, params)
+        yield page.click("link", re.compile(r"Compare Products \(\d+\)"))
+        yield page.click("button", "Clear All")
+        yield from _compare(page, params)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Without clearing it."""
-        yield from _compare(sight, params)
+        yield from _compare(page, params)
 
 
-def _compare(sight: PageReader, params: Params) -> Iterator[str]:
+def _compare(page: PageReader, params: Params) -> Iterator[str]:
     for name in ("one", "other"):
-        yield from steps.open_product(sight, params[name])
-        yield sight.click("button", "Add to Compare")
-    yield sight.stop()
+        yield from steps.open_product(page, params[name])
+        yield page.click("button", "Add to Compare")
+    yield page.stop()
 
 
 class WishNarrowed(Template):
@@ -166,24 +166,24 @@ class WishNarrowed(Template):
         values = {"product": queries.cheapest_narrowed(world, params), "comment": params["comment"]}
         return [changed(Added("shop_wishes", {"customer": queries.ME, **values}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Narrow the category down, sort it, take the first."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield from steps.narrow(sight, params["attribute"], params["value"])
-        yield sight.choose("Sort By", steps.PRICE_UP)
-        product = steps.listed(sight)[0].name
-        yield sight.click("link", product)
-        yield sight.click("button", "Add to Wish List")
-        yield sight.type("Comment", params["comment"], enter=True, after=product)
-        yield sight.stop()
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield from steps.narrow(page, params["attribute"], params["value"])
+        yield page.choose("Sort By", steps.PRICE_UP)
+        product = steps.listed(page)[0].name
+        yield page.click("link", product)
+        yield page.click("button", "Add to Wish List")
+        yield page.type("Comment", params["comment"], enter=True, after=product)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The dearest one."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield from steps.narrow(sight, params["attribute"], params["value"])
-        yield sight.choose("Sort By", steps.PRICE_DOWN)
-        yield sight.click("button", "Add to Wish List")
-        yield sight.stop()
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield from steps.narrow(page, params["attribute"], params["value"])
+        yield page.choose("Sort By", steps.PRICE_DOWN)
+        yield page.click("button", "Add to Wish List")
+        yield page.stop()
 
 
 class ReviewBought(Template):
@@ -220,12 +220,12 @@ class ReviewBought(Template):
         """One review, of the customer."""
         return [changed(reviews.written(self._bought(world)[params["day"]], params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the order to the product, and there the form."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.click("link", re.compile(".*"), after="Subtotal")
-        yield from steps.write_review(sight, params)
-        yield sight.stop()
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.click("link", re.compile(".*"), after="Subtotal")
+        yield from steps.write_review(page, params)
+        yield page.stop()
 
 
 class ReorderAndBuy(Template):
@@ -252,12 +252,12 @@ class ReorderAndBuy(Template):
         more = queries.order_lines(world, params["number"])
         return [changed(*ordering.ordered(world, [*queries.cart_lines(world), *more], params, new=len(more)))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Fill the cart, then two steps."""
-        order = yield from steps.find_order(sight, lambda order: order.number == params["number"])
-        yield sight.click_in(order.number, "button", "Reorder")
-        yield from steps.check_out(sight, params)
-        yield sight.stop()
+        order = yield from steps.find_order(page, lambda order: order.number == params["number"])
+        yield page.click_in(order.number, "button", "Reorder")
+        yield from steps.check_out(page, params)
+        yield page.stop()
 
 
 TEMPLATES = (CheapestOfFour(), AddThree(), CompareOnly(), WishNarrowed(), ReviewBought(), ReorderAndBuy())

@@ -63,11 +63,11 @@ class ShopFact(Template):
         others = world.rows(query, name) if name in ("phone", "email", "hours") else ()
         return [says(value, others=[row[0] for row in others])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the page, read."""
         title, _, pattern = _FACTS[params["question"]]
-        yield sight.click("link", title)
-        yield sight.stop(sight.search(pattern)[0])
+        yield page.click("link", title)
+        yield page.stop(page.search(pattern)[0])
 
 
 class MissingProduct(Template):
@@ -98,16 +98,16 @@ class MissingProduct(Template):
         """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search for it."""
-        yield from steps.search(sight, params["product"])
-        if not sight.has("link", params["product"]):
-            yield sight.not_achievable()
+        yield from steps.search(page, params["product"])
+        if not page.has("link", params["product"]):
+            yield page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The price of something else by that brand."""
-        yield from steps.search(sight, params["product"].split()[0])
-        yield sight.stop(steps.listed(sight)[0].price)
+        yield from steps.search(page, params["product"].split()[0])
+        yield page.stop(steps.listed(page)[0].price)
 
 
 class MissingOption(Template):
@@ -142,17 +142,17 @@ class MissingOption(Template):
         """It cannot be done, and nothing is put into the cart."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look at what can be chosen."""
-        yield from steps.open_product(sight, params["product"])
-        sight.find("combobox", "Colour")
-        if not sight.has("option", re.compile(rf"{params['colour']}.*")):
-            yield sight.not_achievable()
+        yield from steps.open_product(page, params["product"])
+        page.find("combobox", "Colour")
+        if not page.has("option", re.compile(rf"{params['colour']}.*")):
+            yield page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Say that it is done."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.stop("Done")
+        yield from steps.open_product(page, params["product"])
+        yield page.stop("Done")
 
 
 class CancelShipped(Template):
@@ -174,17 +174,17 @@ class CancelShipped(Template):
         """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look at the order."""
-        order = yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        if order.status == "Complete" and not sight.has("button", re.compile("Cancel.*")):
-            yield sight.not_achievable()
+        order = yield from steps.open_order(page, lambda order: order.day == params["day"])
+        if order.status == "Complete" and not page.has("button", re.compile("Cancel.*")):
+            yield page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Put it all into the cart instead, and say so."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.click("button", "Reorder")
-        yield sight.stop("N/A")
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.click("button", "Reorder")
+        yield page.stop("N/A")
 
 
 class DeadCoupon(Template):
@@ -209,18 +209,18 @@ class DeadCoupon(Template):
         """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Try it."""
-        yield from steps.open_cart(sight)
-        yield from steps.apply_coupon(sight, params["coupon"])
-        if sight.has("alert", re.compile(".*")):
-            yield sight.not_achievable()
+        yield from steps.open_cart(page)
+        yield from steps.apply_coupon(page, params["coupon"])
+        if page.has("alert", re.compile(".*")):
+            yield page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Say that it is done."""
-        yield from steps.open_cart(sight)
-        yield from steps.apply_coupon(sight, params["coupon"])
-        yield sight.stop("Done")
+        yield from steps.open_cart(page)
+        yield from steps.apply_coupon(page, params["coupon"])
+        yield page.stop("Done")
 
 
 TEMPLATES = (ShopFact(), MissingProduct(), MissingOption(), CancelShipped(), DeadCoupon())

@@ -45,11 +45,11 @@ class Checkout(Template):
         """An order of all lines of the cart, which is empty afterwards."""
         return [changed(*ordered(world, queries.cart_lines(world), params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two steps."""
-        yield from steps.open_cart(sight)
-        yield from steps.check_out(sight, params)
-        yield sight.stop()
+        yield from steps.open_cart(page)
+        yield from steps.check_out(page, params)
+        yield page.stop()
 
 
 class AddAndCheckout(Template):
@@ -78,13 +78,13 @@ class AddAndCheckout(Template):
         more = dict(world.rows(f"{query} WHERE name = ?", params["product"])[0])
         return [changed(*ordered(world, [*queries.cart_lines(world), more], params, new=1))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, add, order."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.click("button", "Add to Cart")
-        yield from steps.open_cart(sight)
-        yield from steps.check_out(sight, params)
-        yield sight.stop()
+        yield from steps.open_product(page, params["product"])
+        yield page.click("button", "Add to Cart")
+        yield from steps.open_cart(page)
+        yield from steps.check_out(page, params)
+        yield page.stop()
 
 
 def ordered(world: World, lines: Sequence[Any], params: Params, new: int = 0) -> Iterator[Expected]:
@@ -138,11 +138,11 @@ class Reorder(Template):
         lines = queries.order_lines(world, params["number"])
         return [changed(*(queries.in_cart(world, line["name"], line["options"], line["quantity"]) for line in lines))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the button."""
-        yield from steps.open_order(sight, lambda order: order.number == params["number"])
-        yield sight.click("button", "Reorder")
-        yield sight.stop()
+        yield from steps.open_order(page, lambda order: order.number == params["number"])
+        yield page.click("button", "Reorder")
+        yield page.stop()
 
 
 class CancelOrder(Template):
@@ -169,17 +169,17 @@ class CancelOrder(Template):
             changes.append(Updated("shop_products", {"id": line["product"]}, {"stock": stock}))
         return [changed(*changes)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the button on its page."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield from steps.cancel(sight)
-        yield sight.stop()
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield from steps.cancel(page)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Order it again instead."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.click("button", "Reorder")
-        yield sight.stop()
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.click("button", "Reorder")
+        yield page.stop()
 
 
 TEMPLATES = (Checkout(), AddAndCheckout(), Reorder(), CancelOrder())

@@ -44,15 +44,15 @@ class OrderTotal(Template):
         """The amount."""
         return [says(money(world.value("SELECT total FROM shop_orders WHERE number = ?", params["number"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Find it in the list of orders."""
-        order = yield from steps.find_order(sight, lambda order: order.number == params["number"])
-        yield sight.stop(order.total)
+        order = yield from steps.find_order(page, lambda order: order.number == params["number"])
+        yield page.stop(order.total)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The goods alone, without tax."""
-        yield from steps.open_order(sight, lambda order: order.number == params["number"])
-        yield sight.stop(sight.value("Subtotal"))
+        yield from steps.open_order(page, lambda order: order.number == params["number"])
+        yield page.stop(page.value("Subtotal"))
 
 
 class OrderOfStatus(Template):
@@ -84,15 +84,15 @@ class OrderOfStatus(Template):
         wanted = self._pick(found, params)
         return [says(wanted, others=[row["number"] for row in rows])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the list of orders."""
-        found = yield from steps.all_orders(sight)
-        yield sight.stop(self._pick([order.number for order in found if order.status == params["status"]], params))
+        found = yield from steps.all_orders(page)
+        yield page.stop(self._pick([order.number for order in found if order.status == params["status"]], params))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The latest of another status."""
-        found = yield from steps.all_orders(sight)
-        yield sight.stop(next(order.number for order in found if order.status != params["status"]))
+        found = yield from steps.all_orders(page)
+        yield page.stop(next(order.number for order in found if order.status != params["status"]))
 
     def _pick(self, numbers: Sequence[str], params: Params) -> str:
         return numbers[(0, 1, -1)[self._WHICH.index(params["which"])]]
@@ -123,16 +123,16 @@ class CountOrders(Template):
         rows = queries.orders(world, params["time"])
         return [says(sum(queries.status(row["status"]) == params["status"] for row in rows))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the list of orders."""
-        found = yield from steps.all_orders(sight)
+        found = yield from steps.all_orders(page)
         chosen = [order for order in found if steps.within(order.day, params["time"])]
-        yield sight.stop(sum(order.status == params["status"] for order in chosen))
+        yield page.stop(sum(order.status == params["status"] for order in chosen))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """All of them, whatever their status."""
-        found = yield from steps.all_orders(sight)
-        yield sight.stop(sum(steps.within(order.day, params["time"]) for order in found))
+        found = yield from steps.all_orders(page)
+        yield page.stop(sum(steps.within(order.day, params["time"]) for order in found))
 
 
 class Spent(Template):
@@ -163,18 +163,18 @@ class Spent(Template):
         """The sum."""
         return [says(money(sum(self._totals(world, steps.months(params["first"], params["last"])))))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the list of orders."""
-        found = yield from self._meant(sight, params)
-        yield sight.stop(money(sum(steps.cents(order.total) for order in found if order.status != "Canceled")))
+        found = yield from self._meant(page, params)
+        yield page.stop(money(sum(steps.cents(order.total) for order in found if order.status != "Canceled")))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The last of them alone."""
-        found = yield from self._meant(sight, params)
-        yield sight.stop(next(order.total for order in found if order.status != "Canceled"))
+        found = yield from self._meant(page, params)
+        yield page.stop(next(order.total for order in found if order.status != "Canceled"))
 
-    def _meant(self, sight: PageReader, params: Params) -> steps.Steps[list[steps.Order]]:
-        every = yield from steps.all_orders(sight)
+    def _meant(self, page: PageReader, params: Params) -> steps.Steps[list[steps.Order]]:
+        every = yield from steps.all_orders(page)
         months = steps.months(params["first"], params["last"])
         return [order for order in every if any(steps.within(order.day, time) for time in months)]
 
@@ -207,10 +207,10 @@ class Tracking(Template):
         tracks = self._tracks(world)
         return [says(tracks[params["day"]], others=list(tracks.values()))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the order."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.stop(steps.tracking(sight))
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.stop(steps.tracking(page))
 
 
 class ChosenOption(Template):
@@ -247,15 +247,15 @@ class ChosenOption(Template):
         others = self._offered(world, params["product"], params["option"])
         return [says(queries.options(options)[params["option"]], others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the order."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.stop(steps.bought(sight, params["product"])[params["option"]])
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.stop(steps.bought(page, params["product"])[params["option"]])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """When it was ordered."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.stop(params["day"])
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.stop(params["day"])
 
 
 class OpenOrder(Template):
@@ -282,22 +282,22 @@ class OpenOrder(Template):
         number = world.value(f"SELECT o.number {_LINES} AND l.name = ?", params["product"])
         return [EndsOn(f"{ORIGINS['shop']}/account/orders/{number}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the orders of that month, until one has it."""
-        first = yield from steps.find_order(sight, lambda order: steps.within(order.day, params["month"]))
+        first = yield from steps.find_order(page, lambda order: steps.within(order.day, params["month"]))
         number = first.number
         while True:
-            yield sight.click_in(number, "link", "View Order")
-            if sight.has("cell", re.compile(rf"{re.escape(params['product'])}( .*)?")):
+            yield page.click_in(number, "link", "View Order")
+            if page.has("cell", re.compile(rf"{re.escape(params['product'])}( .*)?")):
                 break
             yield format_command(GoBack())
-            number = yield from steps.next_order(sight, number)
-        yield sight.stop()
+            number = yield from steps.next_order(page, number)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The list of orders, without opening one."""
-        yield from steps.all_orders(sight)
-        yield sight.stop()
+        yield from steps.all_orders(page)
+        yield page.stop()
 
 
 TEMPLATES = (OrderTotal(), OrderOfStatus(), CountOrders(), Spent(), Tracking(), ChosenOption(), OpenOrder())

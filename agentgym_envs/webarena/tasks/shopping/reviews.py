@@ -53,15 +53,15 @@ class CountStars(Template):
         query = f"SELECT COUNT(*) {_REVIEWS} AND p.name = ? AND r.rating = ?"
         return [says(world.value(query, params["product"], params["stars"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the reviews, page by page."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(sum(review.stars == params["stars"] for review in found))
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(sum(review.stars == params["stars"] for review in found))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """All reviews, whatever their stars."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(len(found))
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(len(found))
 
 
 class Discontent(Template):
@@ -95,15 +95,15 @@ class Discontent(Template):
         low = [row["nickname"] for row in rows if row["rating"] <= params["stars"]]
         return [says(*low, others=[row["nickname"] for row in rows])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the reviews, page by page."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(", ".join(review.nickname for review in found if review.stars <= params["stars"]))
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(", ".join(review.nickname for review in found if review.stars <= params["stars"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Everybody who wrote a review."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(", ".join(review.nickname for review in found))
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(", ".join(review.nickname for review in found))
 
 
 class ReviewTitle(Template):
@@ -134,15 +134,15 @@ class ReviewTitle(Template):
         wanted = next(row["title"] for row in rows if row["nickname"] == params["nickname"])
         return [says(wanted, others=[row["title"] for row in rows])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the reviews, page by page."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(next(review.title for review in found if review.nickname == params["nickname"]))
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(next(review.title for review in found if review.nickname == params["nickname"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Somebody else's."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(next(review.title for review in found if review.nickname != params["nickname"]))
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(next(review.title for review in found if review.nickname != params["nickname"]))
 
 
 class MoreReviews(Template):
@@ -168,19 +168,19 @@ class MoreReviews(Template):
         wanted, other = (row[0] for row in world.rows(query, params["one"], params["other"]))
         return [says(wanted, others=[other])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look at both."""
-        yield sight.stop(max((yield from self._counts(sight, params)))[1])
+        yield page.stop(max((yield from self._counts(page, params)))[1])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The one with fewer."""
-        yield sight.stop(min((yield from self._counts(sight, params)))[1])
+        yield page.stop(min((yield from self._counts(page, params)))[1])
 
-    def _counts(self, sight: PageReader, params: Params) -> steps.Steps[list[tuple[int, str]]]:
+    def _counts(self, page: PageReader, params: Params) -> steps.Steps[list[tuple[int, str]]]:
         counts = []
         for name in (params["one"], params["other"]):
-            yield from steps.open_product(sight, name)
-            counts.append((steps.review_count(sight), name))
+            yield from steps.open_product(page, name)
+            counts.append((steps.review_count(page), name))
         return counts
 
 
@@ -208,11 +208,11 @@ class WriteReview(Template):
         """One review, of the customer."""
         return [changed(written(queries.product_id(world, params["product"]), params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Fill in the form."""
-        yield from steps.open_product(sight, params["product"])
-        yield from steps.write_review(sight, params)
-        yield sight.stop()
+        yield from steps.open_product(page, params["product"])
+        yield from steps.write_review(page, params)
+        yield page.stop()
 
 
 def _within(text: str, other: str) -> bool:

@@ -8,7 +8,7 @@ from agentgym_envs.textcraft.oracle import make_plan
 from agentgym_envs.textcraft.recipes import RecipeBook
 
 
-class Credit:
+class IndividualReward:
     """The steps of the shortest plan from nothing, each paid once, to whom takes or crafts that item first.
 
     A step is an item that is taken or crafted; an item of the same kind will do as well, except for the goal.
