@@ -127,7 +127,7 @@ def test_what_is_no_file_of_tasks(tmp_path: Path) -> None:
     (tmp_path / "object.json").write_text("{}", encoding="utf-8")
     with pytest.raises(TaskTableError, match="not a list"):
         open_tasks(tmp_path / "object.json")
-    with pytest.raises(TaskTableError, match=r"empty\.json contains no playable tasks .* is empty"):
+    with pytest.raises(TaskTableError, match=r"empty\.json contains no playable tasks: .* is empty"):
         open_tasks(written(tmp_path / "empty.json"))
     with pytest.raises(TaskTableError, match=r"twice\.json .* uses an id more than once"):
         open_tasks(written(tmp_path / "twice.json", row(), row()))
