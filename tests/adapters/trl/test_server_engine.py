@@ -1,6 +1,6 @@
 """`ServerEngine` and TRL's server mode, against a server of ours over real sockets; on demand against a real vLLM.
 
-For the latter, start vLLM as docs/vllm.md says and set AGENTGYM_VLLM_URL to its address (without /v1) and
+For the latter, start vLLM as docs/training-one-machine.md says and set AGENTGYM_VLLM_URL to its address (without /v1) and
 AGENTGYM_VLLM_MODEL to the directory of the model it serves, which must be small: it is run here too, to compare.
 """
 
