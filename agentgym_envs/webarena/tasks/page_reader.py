@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 from agentgym_envs.errors import NoOracle
@@ -13,7 +13,9 @@ from agentgym_envs.webarena.tasks.answers import NOT_ACHIEVABLE
 
 _T = TypeVar("_T")
 Name: TypeAlias = "str | re.Pattern[str]"
-"""The whole name of an element, or a regular expression for the whole of it."""
+"""The full name of an element, or a regular expression that matches the full name."""
+Steps: TypeAlias = Generator[str, None, _T]
+"""Commands of an oracle; the generator returns what it has read meanwhile."""
 _FIELDS = ("textbox", "searchbox", "spinbutton", "combobox", "textarea")
 _LINES = ("row", "listitem", "article")
 

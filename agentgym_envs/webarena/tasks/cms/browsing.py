@@ -10,7 +10,8 @@ from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.cms.common import ADMIN, ORDER_LINK, OfAdmin, filtered, go, one_each, open_order, some
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, OfAdmin, one_each, some
+from agentgym_envs.webarena.tasks.cms.steps import ORDER_LINK, filtered, go, open_order
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 

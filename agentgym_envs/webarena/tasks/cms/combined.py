@@ -10,20 +10,16 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.cms.common import (
+from agentgym_envs.webarena.tasks.cms.queries import OfAdmin, leads, one_each, some, spans
+from agentgym_envs.webarena.tasks.cms.steps import (
     ORDER_LINK,
     SELECT_ALL,
-    OfAdmin,
     comment,
     fill_in,
     filtered,
     go,
-    leads,
-    one_each,
     open_customer,
     open_order,
-    some,
-    spans,
     ticked,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader

@@ -12,7 +12,8 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.words import lines
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.cms.common import ADMIN, OfAdmin, fill_in, go
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, OfAdmin
+from agentgym_envs.webarena.tasks.cms.steps import fill_in, go
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 

@@ -11,17 +11,8 @@ from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.cms.common import (
-    OfAdmin,
-    filtered,
-    go,
-    held,
-    one_each,
-    open_customer,
-    open_order,
-    some,
-    table_with,
-)
+from agentgym_envs.webarena.tasks.cms.queries import OfAdmin, one_each, some
+from agentgym_envs.webarena.tasks.cms.steps import filtered, go, held, open_customer, open_order, table_with
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 

@@ -9,7 +9,8 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
-from agentgym_envs.webarena.tasks.cms.common import ORDER_LINK, OfAdmin, comment, filtered, go, open_order, some
+from agentgym_envs.webarena.tasks.cms.queries import OfAdmin, some
+from agentgym_envs.webarena.tasks.cms.steps import ORDER_LINK, comment, filtered, go, open_order
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 

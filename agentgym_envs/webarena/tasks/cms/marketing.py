@@ -10,16 +10,8 @@ from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.cms.common import (
-    ADMIN,
-    OfAdmin,
-    count_found,
-    fill_in,
-    filtered,
-    go,
-    one_each,
-    some,
-)
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, OfAdmin, one_each, some
+from agentgym_envs.webarena.tasks.cms.steps import count_found, fill_in, filtered, go
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 

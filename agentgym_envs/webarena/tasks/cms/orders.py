@@ -9,21 +9,14 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.cms.common import (
-    MONTHS,
+from agentgym_envs.webarena.tasks.cms.queries import MONTHS, OfAdmin, cents, days_of, leads, one_each, some, spans
+from agentgym_envs.webarena.tasks.cms.steps import (
     ORDER_LINK,
-    OfAdmin,
-    cents,
     count_found,
-    days_of,
     filtered,
     go,
-    leads,
-    one_each,
     open_customer,
     open_order,
-    some,
-    spans,
     table_with,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader

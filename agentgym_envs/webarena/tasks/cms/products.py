@@ -12,21 +12,8 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.cms.common import (
-    ADMIN,
-    SELECT_ALL,
-    OfAdmin,
-    cents,
-    dollars,
-    fill_in,
-    filtered,
-    go,
-    held,
-    one_each,
-    open_product,
-    some,
-    ticked,
-)
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, OfAdmin, cents, dollars, one_each, some
+from agentgym_envs.webarena.tasks.cms.steps import SELECT_ALL, fill_in, filtered, go, held, open_product, ticked
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 

@@ -11,7 +11,8 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.cms.common import ADMIN, MONTHS, OfAdmin, days_of, fill_in, go, leads, one_each, spans
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, MONTHS, OfAdmin, days_of, leads, one_each, spans
+from agentgym_envs.webarena.tasks.cms.steps import fill_in, go
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 

@@ -11,17 +11,8 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Removed, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.cms.common import (
-    SELECT_ALL,
-    OfAdmin,
-    count_found,
-    filtered,
-    go,
-    leads,
-    one_each,
-    some,
-    ticked,
-)
+from agentgym_envs.webarena.tasks.cms.queries import OfAdmin, leads, one_each, some
+from agentgym_envs.webarena.tasks.cms.steps import SELECT_ALL, count_found, filtered, go, ticked
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 

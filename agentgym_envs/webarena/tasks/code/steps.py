@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
-from typing import TypeAlias, TypeVar
+from collections.abc import Iterator
 
 from agentgym_envs.webarena.tasks.code.parsing import milestones, role
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-
-_T = TypeVar("_T")
-Way: TypeAlias = Generator[str, None, _T]
-"""Commands, and what was found out by them."""
 
 
 def search(page: PageReader, text: str) -> Iterator[str]:

@@ -14,8 +14,6 @@ from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
 from agentgym_envs.webarena.tasks.forum import queries, steps
 from agentgym_envs.webarena.tasks.forum.queries import ME, NOTES, TEXTS, TITLES, ForumTemplate, asked, column
-from agentgym_envs.webarena.tasks.forum.reading import top_commented
-from agentgym_envs.webarena.tasks.forum.writing import wrote_to
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -82,13 +80,13 @@ class ThankTop(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Threads with one best comment, by somebody else."""
         me = world.value("SELECT name FROM forum_users WHERE id = ?", ME)
-        rows = [{"title": title} for title, author in top_commented(world).items() if author != me]
+        rows = [{"title": title} for title, author in queries.top_commented(world).items() if author != me]
         return queries.with_each(rows, rng, subject=TITLES, text=TEXTS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A conversation with that person."""
-        name = top_commented(world)[params["title"]]
-        return [changed(*wrote_to(world, name, params["subject"], params["text"]))]
+        name = queries.top_commented(world)[params["title"]]
+        return [changed(*queries.wrote_to(world, name, params["subject"], params["text"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the thread, then write."""
@@ -203,7 +201,7 @@ class SaveTopComment(ForumTemplate):
         """Short threads with one best comment, which has not been saved."""
         saved = column(world, "SELECT p.title FROM forum_saved s JOIN comments p ON p.id = s.comment")
         counts = {row["title"]: row["comments"] for row in asked(world, "SELECT title, comments FROM posts")}
-        return [{"title": title} for title in top_commented(world) if title not in saved and counts[title] < 15]
+        return [{"title": title} for title in queries.top_commented(world) if title not in saved and counts[title] < 15]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It is in the list."""

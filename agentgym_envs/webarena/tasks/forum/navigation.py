@@ -11,7 +11,6 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
 from agentgym_envs.webarena.tasks.forum.queries import ORIGIN, ForumTemplate
-from agentgym_envs.webarena.tasks.forum.reading import most_commented, open_conversation
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -105,7 +104,7 @@ class OpenExtreme(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards that have one."""
         every = [{"board": board, "which": which} for board in queries.boards(world) for which in _LEADERS]
-        return [row for row in every if row["which"] != "most commented" or most_commented(world, row["board"])]
+        return [row for row in every if row["which"] != "most commented" or queries.most_commented(world, row["board"])]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The post's page."""
@@ -116,7 +115,7 @@ class OpenExtreme(ForumTemplate):
             case "highest-scored":
                 number = queries.top(world, board)[0]["id"]
             case _:
-                number = queries.post(world, most_commented(world, board))["id"]
+                number = queries.post(world, queries.most_commented(world, board))["id"]
         return [EndsOn(f"{ORIGIN}/b/{board}/{number}")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -210,7 +209,7 @@ class OpenConversation(ForumTemplate):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the list of messages."""
-        yield from open_conversation(page, params["user"])
+        yield from steps.open_conversation(page, params["user"])
         yield page.stop()
 
 

@@ -171,3 +171,42 @@ NOTES = ("forum_notifications",)
 """Who is answered gets a note, which is nobody's task."""
 ANYTIME = re.compile(".*")
 """Any moment."""
+
+
+def most_commented(world: World, board: str) -> str:
+    """The title of the post with the most comments in a board, "" if several have."""
+    query = "SELECT title, comments FROM posts WHERE board_name = ? ORDER BY comments DESC LIMIT 2"
+    rows = asked(world, query, board)
+    leads = len(rows) > 1 and rows[0]["comments"] > rows[1]["comments"]
+    return str(rows[0]["title"]) if leads else ""
+
+
+def top_commented(world: World) -> dict[str, str]:
+    """Who wrote the best comment, by titles of posts with a few comments, where they have not written the worst."""
+    threads: dict[str, list[tuple[int, str]]] = {}
+    for row in asked(world, "SELECT title, score, author_name FROM comments WHERE comments BETWEEN 4 AND 20"):
+        threads.setdefault(row["title"], []).append((row["score"], row["author_name"]))
+    return {title: max(said)[1] for title, said in threads.items() if _leads(said)}
+
+
+def _leads(said: list[tuple[int, str]]) -> bool:
+    """Whether one comment has the highest score, and its author has not written one with the lowest."""
+    scores = sorted(score for score, _ in said)
+    return scores[-1] > scores[-2] and (scores[0], max(said)[1]) not in said
+
+
+def conversations(world: World) -> list[Params]:
+    """With whom the account has exchanged messages, both ways."""
+    query = """
+        SELECT u.name AS user FROM forum_messages m JOIN forum_conversations c ON c.id = m.conversation
+        JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1
+        GROUP BY c.id HAVING COUNT(DISTINCT m.author) = 2
+    """
+    return [*asked(world, query)]
+
+
+def wrote_to(world: World, name: str, subject: str, text: str) -> tuple[Added, Added]:
+    """The rows of a message that opens a conversation."""
+    partner = user(world, name)["id"]
+    opened = Added("forum_conversations", {"opener": ME, "partner": partner, "subject": subject})
+    return opened, Added("forum_messages", {"author": ME, "body": text})

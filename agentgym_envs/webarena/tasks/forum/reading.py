@@ -140,12 +140,12 @@ class MostCommented(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards where one leads."""
-        return [{"board": board} for board in queries.boards(world) if most_commented(world, board)]
+        return [{"board": board} for board in queries.boards(world) if queries.most_commented(world, board)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its title."""
         titles = column(world, "SELECT title FROM posts WHERE board_name = ?", params["board"])
-        best = most_commented(world, params["board"])
+        best = queries.most_commented(world, params["board"])
         return [says(best, others=[title for title in titles if title not in best])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -157,14 +157,6 @@ class MostCommented(ForumTemplate):
         """The next."""
         yield from steps.open_board(page, params["board"], "Most commented")
         yield page.stop(steps.listed(page)[1].title)
-
-
-def most_commented(world: World, board: str) -> str:
-    """The title of the post with the most comments in a board, "" if several have."""
-    query = "SELECT title, comments FROM posts WHERE board_name = ? ORDER BY comments DESC LIMIT 2"
-    rows = asked(world, query, board)
-    leads = len(rows) > 1 and rows[0]["comments"] > rows[1]["comments"]
-    return str(rows[0]["title"]) if leads else ""
 
 
 class NewestAuthor(ForumTemplate):
@@ -210,7 +202,7 @@ class TopCommenter(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Threads in which one comment leads, and its author has not written the worst."""
-        return [{"title": title} for title in top_commented(world)]
+        return [{"title": title} for title in queries.top_commented(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The author, and nobody else."""
@@ -229,20 +221,6 @@ class TopCommenter(ForumTemplate):
         yield from steps.open_post(page, params["title"])
         found = yield from steps.all_comments(page)
         yield page.stop(min(found, key=lambda said: said.score).author)
-
-
-def top_commented(world: World) -> dict[str, str]:
-    """Who wrote the best comment, by titles of posts with a few comments, where they have not written the worst."""
-    threads: dict[str, list[tuple[int, str]]] = {}
-    for row in asked(world, "SELECT title, score, author_name FROM comments WHERE comments BETWEEN 4 AND 20"):
-        threads.setdefault(row["title"], []).append((row["score"], row["author_name"]))
-    return {title: max(said)[1] for title, said in threads.items() if _leads(said)}
-
-
-def _leads(said: list[tuple[int, str]]) -> bool:
-    """Whether one comment has the highest score, and its author has not written one with the lowest."""
-    scores = sorted(score for score, _ in said)
-    return scores[-1] > scores[-2] and (scores[0], max(said)[1]) not in said
 
 
 class CommentOf(ForumTemplate):
@@ -396,7 +374,7 @@ class LastMessage(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Conversations of several messages."""
-        return conversations(world)
+        return queries.conversations(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The text."""
@@ -405,32 +383,15 @@ class LastMessage(ForumTemplate):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the conversation."""
-        yield from open_conversation(page, params["user"])
+        yield from steps.open_conversation(page, params["user"])
         theirs = [line for line in page.lines("article") if texts_of(line)[0].startswith(f"{params['user']} on ")]
         yield page.stop(texts_of(theirs[-1])[-1])
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """What the account wrote itself."""
-        yield from open_conversation(page, params["user"])
+        yield from steps.open_conversation(page, params["user"])
         mine = [line for line in page.lines("article") if not texts_of(line)[0].startswith(f"{params['user']} on ")]
         yield page.stop(texts_of(mine[0])[-1])
-
-
-def conversations(world: World) -> list[Params]:
-    """With whom the account has exchanged messages, both ways."""
-    query = """
-        SELECT u.name AS user FROM forum_messages m JOIN forum_conversations c ON c.id = m.conversation
-        JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1
-        GROUP BY c.id HAVING COUNT(DISTINCT m.author) = 2
-    """
-    return [*asked(world, query)]
-
-
-def open_conversation(page: PageReader, user: str) -> Iterator[str]:
-    """Open the conversation with somebody."""
-    yield page.click("link", steps.MESSAGES)
-    subject = [element.name for element in page.line(user) if element.role == "link"][1]
-    yield page.click_in(user, "link", subject)
 
 
 TEMPLATES = (

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from agentgym_envs.webarena.browser.view import Element
-from agentgym_envs.webarena.tasks.page_reader import Name, PageReader, texts_of
+from agentgym_envs.webarena.tasks.page_reader import Name, PageReader, Steps, texts_of
 
-_T = TypeVar("_T")
-Steps: TypeAlias = Generator[str, None, _T]
-"""Commands, and what was learned by them."""
 SEARCH = "Search the forum"
 _SCORE = re.compile(r"-?\d+")
 _COMMENTS = re.compile(r"(\d+) comments?")
@@ -227,3 +224,10 @@ def own_comment(page: PageReader, role: str, entry: str) -> Iterator[str]:
     place = [said.author for said in comments(page)].index(me)
     yield from unfold_more(page, place)
     yield page.click(role, entry)
+
+
+def open_conversation(page: PageReader, user: str) -> Iterator[str]:
+    """Open the conversation with somebody."""
+    yield page.click("link", MESSAGES)
+    subject = [element.name for element in page.line(user) if element.role == "link"][1]
+    yield page.click_in(user, "link", subject)

@@ -13,7 +13,6 @@ from agentgym_envs.webarena.sites.forum.wordlists import REPORTS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
 from agentgym_envs.webarena.tasks.forum.queries import ME, NOTES, ORIGIN, TEXTS, TITLES, ForumTemplate, asked
-from agentgym_envs.webarena.tasks.forum.reading import conversations, open_conversation
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -254,7 +253,7 @@ class SendMessage(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A conversation with one message."""
-        return [changed(*wrote_to(world, params["user"], params["subject"], params["text"]))]
+        return [changed(*queries.wrote_to(world, params["user"], params["subject"], params["text"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the list of messages."""
@@ -263,13 +262,6 @@ class SendMessage(ForumTemplate):
         yield page.type("To", params["user"])
         yield from steps.write_message(page, params["subject"], params["text"])
         yield page.stop()
-
-
-def wrote_to(world: World, user: str, subject: str, text: str) -> tuple[Added, Added]:
-    """The rows of a message that opens a conversation."""
-    partner = queries.user(world, user)["id"]
-    opened = Added("forum_conversations", {"opener": ME, "partner": partner, "subject": subject})
-    return opened, Added("forum_messages", {"author": ME, "body": text})
 
 
 class AnswerMessage(ForumTemplate):
@@ -284,7 +276,7 @@ class AnswerMessage(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """The account's conversations."""
-        return [{**row, "text": text} for row in conversations(world) for text in rng.sample(TEXTS, 2)]
+        return [{**row, "text": text} for row in queries.conversations(world) for text in rng.sample(TEXTS, 2)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A message; what there was is read."""
@@ -296,7 +288,7 @@ class AnswerMessage(ForumTemplate):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the conversation."""
-        yield from open_conversation(page, params["user"])
+        yield from steps.open_conversation(page, params["user"])
         yield page.type("Your answer", params["text"])
         yield page.click("button", "Send")
         yield page.stop()

@@ -218,7 +218,7 @@ class ReviewBought(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """One review, of the customer."""
-        return [changed(reviews.written(self._bought(world)[params["day"]], params))]
+        return [changed(queries.written(self._bought(world)[params["day"]], params))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the order to the product, and there the form."""
@@ -250,7 +250,7 @@ class ReorderAndBuy(Template):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """An order of all that."""
         more = queries.order_lines(world, params["number"])
-        return [changed(*ordering.ordered(world, [*queries.cart_lines(world), *more], params, new=len(more)))]
+        return [changed(*queries.ordered(world, [*queries.cart_lines(world), *more], params, new=len(more)))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Fill the cart, then two steps."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
-from typing import Any
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
-from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
+from agentgym_envs.webarena.evaluators.state import Expected, Updated
 from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_METHODS
 from agentgym_envs.webarena.sites.world import World
@@ -43,7 +42,7 @@ class Checkout(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """An order of all lines of the cart, which is empty afterwards."""
-        return [changed(*ordered(world, queries.cart_lines(world), params))]
+        return [changed(*queries.ordered(world, queries.cart_lines(world), params))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two steps."""
@@ -76,7 +75,7 @@ class AddAndCheckout(Template):
         columns = f"id AS product, name, sku, '' AS options, {queries.SOLD} AS price, 1 AS quantity"
         query = f"SELECT {columns} FROM shop_products p"
         more = dict(world.rows(f"{query} WHERE name = ?", params["product"])[0])
-        return [changed(*ordered(world, [*queries.cart_lines(world), more], params, new=1))]
+        return [changed(*queries.ordered(world, [*queries.cart_lines(world), more], params, new=1))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, add, order."""
@@ -85,29 +84,6 @@ class AddAndCheckout(Template):
         yield from steps.open_cart(page)
         yield from steps.check_out(page, params)
         yield page.stop()
-
-
-def ordered(world: World, lines: Sequence[Any], params: Params, new: int = 0) -> Iterator[Expected]:
-    """What an order of these lines changes, of which the last `new` were not in the cart at the beginning."""
-    subtotal = sum(line["price"] * line["quantity"] for line in lines)
-    values = {"customer": queries.ME, "status": "pending", "coupon": "", "discount": queries.discount(world, subtotal)}
-    values |= {"shipping_method": params["shipping"], "payment_method": params["payment"]}
-    yield Added("shop_orders", {**values, "subtotal": subtotal})
-    for rule in queries.rules(world, subtotal):
-        if not rule["coupon"]:
-            yield Updated("shop_rules", {"id": rule["id"]}, {"used": rule["used"] + 1})
-    place = "SELECT name, street, town, region, zip, phone FROM shop_addresses a WHERE customer = ? AND"
-    bill = world.rows(f"{place} id = (SELECT address FROM shop_customers c WHERE c.id = a.customer)", queries.ME)
-    goes = world.rows(f"{place} street = ?", queries.ME, params["street"])
-    yield Added("shop_order_addresses", {**dict(goes[0]), "kind": "shipping"})
-    yield Added("shop_order_addresses", {**dict(bill[0]), "kind": "billing"})
-    for place_of, line in enumerate(lines, 1):
-        wanted = {name: line[name] for name in ("product", "options", "price", "quantity")}
-        yield Added("shop_order_lines", wanted)
-        stock = world.value("SELECT stock FROM shop_products WHERE id = ?", line["product"])
-        yield Updated("shop_products", {"id": line["product"]}, {"stock": stock - line["quantity"]})
-        if place_of <= len(lines) - new:
-            yield Removed("shop_cart_lines", {"product": line["product"], "options": line["options"]})
 
 
 class Reorder(Template):

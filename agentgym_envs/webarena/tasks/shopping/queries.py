@@ -5,15 +5,16 @@ from __future__ import annotations
 import datetime
 import random
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from agentgym_envs.webarena.evaluators.state import Added
+from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
 from agentgym_envs.webarena.sites.clock import TODAY
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.shop.money import discount_of
 from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.template import Params
 
 ME = 1
 """The customer that the agent acts for."""
@@ -197,3 +198,32 @@ def rules(world: World, subtotal: int) -> list[dict[str, Any]]:
 def discount(world: World, subtotal: int, coupon: str = "") -> int:
     """What all rules take off together, with a coupon or without."""
     return sum(discount_of(row, subtotal) for row in rules(world, subtotal) if row["coupon"] in ("", coupon))
+
+
+def ordered(world: World, lines: Sequence[Any], params: Params, new: int = 0) -> Iterator[Expected]:
+    """What an order of these lines changes, of which the last `new` were not in the cart at the beginning."""
+    subtotal = sum(line["price"] * line["quantity"] for line in lines)
+    values = {"customer": ME, "status": "pending", "coupon": "", "discount": discount(world, subtotal)}
+    values |= {"shipping_method": params["shipping"], "payment_method": params["payment"]}
+    yield Added("shop_orders", {**values, "subtotal": subtotal})
+    for rule in rules(world, subtotal):
+        if not rule["coupon"]:
+            yield Updated("shop_rules", {"id": rule["id"]}, {"used": rule["used"] + 1})
+    place = "SELECT name, street, town, region, zip, phone FROM shop_addresses a WHERE customer = ? AND"
+    bill = world.rows(f"{place} id = (SELECT address FROM shop_customers c WHERE c.id = a.customer)", ME)
+    goes = world.rows(f"{place} street = ?", ME, params["street"])
+    yield Added("shop_order_addresses", {**dict(goes[0]), "kind": "shipping"})
+    yield Added("shop_order_addresses", {**dict(bill[0]), "kind": "billing"})
+    for place_of, line in enumerate(lines, 1):
+        wanted = {name: line[name] for name in ("product", "options", "price", "quantity")}
+        yield Added("shop_order_lines", wanted)
+        stock = world.value("SELECT stock FROM shop_products WHERE id = ?", line["product"])
+        yield Updated("shop_products", {"id": line["product"]}, {"stock": stock - line["quantity"]})
+        if place_of <= len(lines) - new:
+            yield Removed("shop_cart_lines", {"product": line["product"], "options": line["options"]})
+
+
+def written(product: int, params: Params) -> Added:
+    """The customer's review of a product."""
+    told = {"nickname": params["nickname"], "rating": params["stars"], "title": params["title"], "text": params["text"]}
+    return Added("shop_reviews", {"product": product, "customer": ME, **told})

@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
-from agentgym_envs.webarena.evaluators.state import Added
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.page_reader import PageReader
@@ -206,7 +205,7 @@ class WriteReview(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """One review, of the customer."""
-        return [changed(written(queries.product_id(world, params["product"]), params))]
+        return [changed(queries.written(queries.product_id(world, params["product"]), params))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Fill in the form."""
@@ -224,12 +223,6 @@ def something_said(rng: Random) -> dict[str, Any]:
     stars, title, text = rng.choice(_SAID)
     nickname = rng.choice(("plain_jane", "Sunday Shopper", "honest_owl", "Ms. Thrift", "no7"))
     return {"stars": stars, "nickname": nickname, "title": title, "text": text}
-
-
-def written(product: int, params: Params) -> Added:
-    """The customer's review of a product."""
-    told = {"nickname": params["nickname"], "rating": params["stars"], "title": params["title"], "text": params["text"]}
-    return Added("shop_reviews", {"product": product, "customer": queries.ME, **told})
 
 
 TEMPLATES = (CountStars(), Discontent(), ReviewTitle(), MoreReviews(), WriteReview())

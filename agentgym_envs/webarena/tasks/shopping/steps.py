@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.webarena.tasks.page_reader import PageReader, texts_of
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps, texts_of
 from agentgym_envs.webarena.tasks.shopping.queries import options
 from agentgym_envs.webarena.tasks.template import Params
 
 _T = TypeVar("_T")
-Steps: TypeAlias = Generator[str, None, _T]
-"""Commands, and what was learned by them."""
 PRICE_UP, PRICE_DOWN = "Price: Low to High", "Price: High to Low"
 _AMOUNT = re.compile(r"-?\$[\d,]+\.\d\d")
 

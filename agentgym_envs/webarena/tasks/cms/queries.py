@@ -1,0 +1,77 @@
+"""Questions to a world's shop, asked for the tasks of the administration, and how their instances are picked."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from random import Random
+from typing import TypeVar
+
+from agentgym_envs.webarena.sites.clock import NOW
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
+from agentgym_envs.webarena.tasks.template import Template
+
+ADMIN = ORIGINS["admin"]
+MANY = 60
+"""More instances than a template needs: no world has more tasks of one template than a third of that."""
+MONTHS = {
+    "September 2025": "2025-09",
+    "October 2025": "2025-10",
+    "November 2025": "2025-11",
+    "December 2025": "2025-12",
+    "January 2026": "2026-01",
+    "February 2026": "2026-02",
+}
+"""The last six complete months, with their stored form."""
+_T = TypeVar("_T")
+
+
+class OfAdmin(Template):
+    """A task that begins on the administration's dashboard."""
+
+    group, sites = "cms", ("admin",)
+
+
+def one_each(found: Iterable[tuple[Hashable, _T]]) -> list[_T]:
+    """One instance for each answer, so that none is solved by what solves another."""
+    chosen: dict[Hashable, _T] = {}
+    for answer, params in found:
+        chosen.setdefault(answer, params)
+    return list(chosen.values())
+
+
+def some(found: Iterable[_T], rng: Random, most: int = MANY) -> list[_T]:
+    """Some of what was found, in any order."""
+    chosen = list(found)
+    return rng.sample(chosen, min(most, len(chosen)))
+
+
+def days_of(month: str) -> dict[str, str]:
+    """The first and last day of one of MONTHS, for fields From and To."""
+    key = MONTHS[month]
+    return {"From": f"{key}-01", "To": f"{key}-{calendar.monthrange(*map(int, key.split('-')))[1]}"}
+
+
+def spans(rng: Random, count: int, *, least: int, most: int, days: int = 420) -> Iterator[tuple[str, str]]:
+    """First and last days of spans of time, drawn from the last `days` days, `least` to `most` days long."""
+    for _ in range(count):
+        length = rng.randint(least, most)
+        first = NOW - datetime.timedelta(days=rng.randint(length + 5, days))
+        yield f"{first:%Y-%m-%d}", f"{first + datetime.timedelta(days=length):%Y-%m-%d}"
+
+
+def cents(told: object) -> int:
+    """An amount such as "$1,249.50" in cents."""
+    whole, _, rest = str(told).replace("$", "").replace(",", "").partition(".")
+    return 100 * int(whole) + int(rest.ljust(2, "0") or 0)
+
+
+def dollars(amount: int) -> str:
+    """Cents as one types them: "12.50"."""
+    return f"{amount / 100:.2f}"
+
+
+def leads(rows: Sequence[Mapping[str, object]], column: str) -> bool:
+    """Whether there are several rows, and the first is alone in what it has in a column."""
+    return len(rows) > 1 and rows[0][column] != rows[1][column]
