@@ -44,7 +44,7 @@ class PageReader:
 
     def type(self, name: Name, text: str, *, enter: bool = False, after: Name | None = None, nth: int = 0) -> str:
         """The command that types into the field of that name."""
-        named = (e for e in self.behind(after) if e.role in _FIELDS and _fits(name, e.name))
+        named = (e for e in self.elements_after(after) if e.role in _FIELDS and _fits(name, e.name))
         return write(Type(self._id(_first(named, f"field {name}", nth)), text, enter))
 
     def choose(self, name: Name, option: Name, *, after: Name | None = None) -> str:
@@ -54,8 +54,8 @@ class PageReader:
         inside = _within(self.elements, place)
         return write(Click(self._id(_first(_named(inside, "option", option), f"option {option} of {name}"))))
 
-    def unfold(self, name: Name, *, after: Name | None = None) -> Iterator[str]:
-        """The command that opens a menu or part of a page, if it is shut: `yield from page.unfold("Account")`."""
+    def expand(self, name: Name, *, after: Name | None = None) -> Iterator[str]:
+        """The command that opens a menu or part of a page, if it is shut: `yield from page.expand("Account")`."""
         part = self.find("DisclosureTriangle", name, after=after)
         if part.properties.get("expanded") != "True":
             yield write(Click(self._id(part)))
@@ -74,15 +74,15 @@ class PageReader:
 
     def has(self, role: str, name: Name, *, after: Name | None = None) -> bool:
         """Whether there is such an element."""
-        return any(True for _ in _named(self.behind(after), role, name))
+        return any(True for _ in _named(self.elements_after(after), role, name))
 
     def find(self, role: str, name: Name, *, after: Name | None = None, nth: int = 0) -> Element:
         """The `nth` element of a role and name."""
-        return _first(_named(self.behind(after), role, name), f"{role} {name}", nth)
+        return _first(_named(self.elements_after(after), role, name), f"{role} {name}", nth)
 
     def all(self, role: str, name: Name | None = None, *, after: Name | None = None) -> list[Element]:
         """All elements of a role, and of a name if one is given."""
-        return [e for e in self.behind(after) if e.role == role and (name is None or _fits(name, e.name))]
+        return [e for e in self.elements_after(after) if e.role == role and (name is None or _fits(name, e.name))]
 
     def names(self, role: str, *, after: Name | None = None) -> list[str]:
         """The names of all elements of a role."""
@@ -90,13 +90,13 @@ class PageReader:
 
     def texts(self, *, after: Name | None = None) -> list[str]:
         """Everything that the page says, in order."""
-        return [element.name for element in self.behind(after) if element.name]
+        return [element.name for element in self.elements_after(after) if element.name]
 
     def says(self, text: Name) -> bool:
         """Whether an element or text is of that name."""
         return any(_fits(text, element.name) for element in self.elements)
 
-    def behind(self, name: Name | None) -> list[Element]:
+    def elements_after(self, name: Name | None) -> list[Element]:
         """What comes after the first element of a name; everything if that is None."""
         if name is None:
             return self.elements
@@ -105,7 +105,7 @@ class PageReader:
 
     def value(self, label: Name) -> str:
         """The text behind a label: the next of another name ("Total" and then "$12.00")."""
-        behind = self.behind(label)
+        behind = self.elements_after(label)
         return _first((e.name for e in behind if e.name and not _fits(label, e.name)), f"a value of {label}")
 
     def search(self, pattern: str) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.cms.queries import ADMIN, OfAdmin, one_each, some
-from agentgym_envs.webarena.tasks.cms.steps import ORDER_LINK, filtered, go, open_order
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, AdminTemplate, one_per_answer, sample_some
+from agentgym_envs.webarena.tasks.cms.steps import ORDER_LINK, filter_grid, open_from_menu, open_order
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -23,7 +23,7 @@ _OTHER_FILTERS = """
 """What else a grid of orders is filtered by: the address alone may have more in it than what is asked for."""
 
 
-class ShowOrders(OfAdmin):
+class ShowOrders(AdminTemplate):
     """The orders of a status that are worth something."""
 
     name, kind, difficulty = "cms-show-orders", "navigation", "medium"
@@ -46,8 +46,8 @@ class ShowOrders(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter the grid."""
-        yield from go(page, "Sales", "Orders")
-        yield from filtered(page, {"Grand total from": params["least"]}, Status=params["status"].capitalize())
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, {"Grand total from": params["least"]}, Status=params["status"].capitalize())
         yield page.stop()
 
 
@@ -56,7 +56,7 @@ def amounts(whole: int) -> tuple[str, ...]:
     return f"{whole}", f"{whole}.00", f"${whole}", f"${whole}.00"
 
 
-class NewestOrder(OfAdmin):
+class NewestOrder(AdminTemplate):
     """The newest order of a customer that has a status."""
 
     name, kind, difficulty = "cms-open-newest-order", "navigation", "medium"
@@ -71,7 +71,7 @@ class NewestOrder(OfAdmin):
         query = """SELECT c.first || ' ' || c.last AS customer, o.status FROM shop_orders o
             JOIN shop_customers c ON c.id = o.customer GROUP BY c.id, o.status HAVING COUNT(*) BETWEEN 2 AND 10
             ORDER BY c.id, o.status"""
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its page."""
@@ -81,13 +81,13 @@ class NewestOrder(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid has the newest first."""
-        yield from go(page, "Sales", "Orders")
-        yield from filtered(page, {"Customer": params["customer"]}, Status=params["status"].capitalize())
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, {"Customer": params["customer"]}, Status=params["status"].capitalize())
         yield page.click("link", ORDER_LINK)
         yield page.stop()
 
 
-class OrderCustomer(OfAdmin):
+class OrderCustomer(AdminTemplate):
     """Who placed an order."""
 
     name, kind, difficulty = "cms-open-customer-of-order", "navigation", "easy"
@@ -100,7 +100,7 @@ class OrderCustomer(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """One order of each of some customers."""
         rows = world.rows("SELECT number, customer FROM shop_orders ORDER BY id")
-        return some(one_each((row["customer"], {"number": row["number"]}) for row in rows), rng)
+        return sample_some(one_per_answer((row["customer"], {"number": row["number"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The customer's page."""

@@ -10,23 +10,29 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.cms.queries import OfAdmin, leads, one_each, some, spans
+from agentgym_envs.webarena.tasks.cms.queries import (
+    AdminTemplate,
+    has_single_leader,
+    one_per_answer,
+    random_periods,
+    sample_some,
+)
 from agentgym_envs.webarena.tasks.cms.steps import (
     ORDER_LINK,
     SELECT_ALL,
-    comment,
+    add_comment,
+    apply_to_rows,
     fill_in,
-    filtered,
-    go,
+    filter_grid,
     open_customer,
+    open_from_menu,
     open_order,
-    ticked,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 
-class FulfilOrder(OfAdmin):
+class FulfilOrder(AdminTemplate):
     """Invoice an order and ship it."""
 
     name, kind, difficulty = "cms-fulfil-order", "change", "hard"
@@ -63,7 +69,7 @@ class FulfilOrder(OfAdmin):
         yield page.stop()
 
 
-class PromoteCustomer(OfAdmin):
+class PromoteCustomer(AdminTemplate):
     """Move who placed the largest order of some weeks to another group."""
 
     name, kind, difficulty = "cms-promote-customer", "change", "hard"
@@ -78,9 +84,11 @@ class PromoteCustomer(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of some weeks, and groups that the customer is not in."""
-        chosen = [{"start": start, "end": end} for start, end in spans(rng, 110, least=5, most=45)]
+        chosen = [{"start": start, "end": end} for start, end in random_periods(rng, 110, least=5, most=45)]
         ranked = [(self._ranked(world, params), params) for params in chosen]
-        found = one_each((rows[0]["id"], (rows[0], params)) for rows, params in ranked if leads(rows, "total"))
+        found = one_per_answer(
+            (rows[0]["id"], (rows[0], params)) for rows, params in ranked if has_single_leader(rows, "total")
+        )
         for row, params in found:
             others = [one for one in ("General", "Wholesale", "Retailer") if one != row["customer_group"]]
             yield {**params, "target": rng.choice(others)}
@@ -97,8 +105,8 @@ class PromoteCustomer(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort the orders of that time, then find the customer."""
-        yield from go(page, "Sales", "Orders")
-        yield from filtered(page, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
         yield page.click("link", "Grand Total")
         yield page.click("link", "Grand Total")
         yield from open_customer(page, page.table()[0]["Customer"])
@@ -108,8 +116,8 @@ class PromoteCustomer(OfAdmin):
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Take who placed the smallest."""
-        yield from go(page, "Sales", "Orders")
-        yield from filtered(page, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
         yield page.click("link", "Grand Total")
         yield from open_customer(page, page.table()[0]["Customer"])
         yield page.choose("Group", params["target"])
@@ -117,7 +125,7 @@ class PromoteCustomer(OfAdmin):
         yield page.stop()
 
 
-class MoveHouse(OfAdmin):
+class MoveHouse(AdminTemplate):
     """Correct both addresses of an order."""
 
     name, kind, difficulty = "cms-correct-both-addresses", "change", "hard"
@@ -133,7 +141,7 @@ class MoveHouse(OfAdmin):
         """Newer orders."""
         names = sorted({row[0].partition(" ")[2] for row in world.rows("SELECT street FROM shop_addresses")})
         query = "SELECT number FROM shop_orders WHERE status <> 'canceled' ORDER BY id DESC"
-        for row in some(world.rows(f"{query} LIMIT 120"), rng, 40):
+        for row in sample_some(world.rows(f"{query} LIMIT 120"), rng, 40):
             yield {"number": row["number"], "street": f"{rng.randint(200, 999)} {rng.choice(names)}"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -151,7 +159,7 @@ class MoveHouse(OfAdmin):
         yield page.stop()
 
 
-class DisableLow(OfAdmin):
+class DisableLow(AdminTemplate):
     """Disable what has nearly run out."""
 
     name, kind, difficulty = "cms-disable-low-stock", "change", "hard"
@@ -182,13 +190,13 @@ class DisableLow(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter, tick all, disable."""
-        yield from go(page, "Catalog", "Products")
-        yield from filtered(page, {"Quantity to": params["most"]}, Category=params["category"])
-        yield from ticked(page, "Disable", [SELECT_ALL])
+        yield from open_from_menu(page, "Catalog", "Products")
+        yield from filter_grid(page, {"Quantity to": params["most"]}, Category=params["category"])
+        yield from apply_to_rows(page, "Disable", [SELECT_ALL])
         yield page.stop()
 
 
-class GroupRule(OfAdmin):
+class GroupRule(AdminTemplate):
     """A rule for a group of customers, of a fixed amount."""
 
     name, kind, difficulty = "cms-new-group-rule", "change", "hard"
@@ -219,7 +227,7 @@ class GroupRule(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
-        yield from go(page, "Marketing", "Cart Price Rules")
+        yield from open_from_menu(page, "Marketing", "Cart Price Rules")
         yield page.click("link", "Add New Rule")
         yield from fill_in(page, {"Rule Name": params["rule"], "Coupon Code": params["coupon"]})
         yield page.choose("Customer Group", params["target"])
@@ -229,7 +237,7 @@ class GroupRule(OfAdmin):
         yield page.stop()
 
 
-class DearestOfCategory(OfAdmin):
+class DearestOfCategory(AdminTemplate):
     """The product of a category with the highest price."""
 
     name, kind, difficulty = "cms-dearest-of-category", "information", "medium"
@@ -244,7 +252,7 @@ class DearestOfCategory(OfAdmin):
         names = [
             str(row[0]) for row in world.rows("SELECT name FROM shop_categories WHERE parent IS NOT NULL ORDER BY id")
         ]
-        return [{"category": name} for name in names if leads(self._ranked(world, name), "price")]
+        return [{"category": name} for name in names if has_single_leader(self._ranked(world, name), "price")]
 
     def _ranked(self, world: World, category: str) -> list[dict[str, object]]:
         query = """SELECT p.name, p.price FROM shop_products p JOIN shop_categories k ON k.id = p.category
@@ -258,14 +266,14 @@ class DearestOfCategory(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter and sort; the first click has the cheapest first."""
-        yield from go(page, "Catalog", "Products")
-        yield from filtered(page, {}, Category=params["category"])
+        yield from open_from_menu(page, "Catalog", "Products")
+        yield from filter_grid(page, {}, Category=params["category"])
         yield page.click("link", "Price")
         yield page.click("link", "Price")
         yield page.stop(page.table()[0]["Name"])
 
 
-class MessageBuyer(OfAdmin):
+class MessageBuyer(AdminTemplate):
     """Tell whoever ordered most often something about the newest order."""
 
     name, kind, difficulty = "cms-thank-customer", "change", "hard"
@@ -282,8 +290,10 @@ class MessageBuyer(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of time with one who leads."""
-        chosen = [(self._ranked(world, *span), span) for span in spans(rng, 150, least=10, most=70)]
-        found = one_each((rows[0]["customer"], span) for rows, span in chosen if leads(rows, "orders"))
+        chosen = [(self._ranked(world, *span), span) for span in random_periods(rng, 150, least=10, most=70)]
+        found = one_per_answer(
+            (rows[0]["customer"], span) for rows, span in chosen if has_single_leader(rows, "orders")
+        )
         return [{"start": start, "end": end, "message": rng.choice(self._MESSAGES)} for start, end in found]
 
     def _ranked(self, world: World, start: str, end: str) -> list[dict[str, object]]:
@@ -301,16 +311,16 @@ class MessageBuyer(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report tells who, the customer's page which order."""
-        yield from go(page, "Reports", "Order Count Report")
+        yield from open_from_menu(page, "Reports", "Order Count Report")
         yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
         yield from open_customer(page, page.table()[0]["Customer"])
         yield page.click("link", ORDER_LINK)
-        yield from comment(page, params["message"])
+        yield from add_comment(page, params["message"])
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Comment on the newest order of all customers."""
-        yield from go(page, "Sales", "Orders")
+        yield from open_from_menu(page, "Sales", "Orders")
         yield page.click("link", ORDER_LINK)
         yield page.type("Comment", params["message"])
         yield page.click("button", "Submit Comment")

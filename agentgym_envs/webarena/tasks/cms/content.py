@@ -12,8 +12,8 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.words import lines
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.cms.queries import ADMIN, OfAdmin
-from agentgym_envs.webarena.tasks.cms.steps import fill_in, go
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, AdminTemplate
+from agentgym_envs.webarena.tasks.cms.steps import fill_in, open_from_menu
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -52,7 +52,7 @@ _NEW_TEXTS = lines("""
 """)
 
 
-class PageTitle(OfAdmin):
+class PageTitle(AdminTemplate):
     """Call a page of the shop otherwise."""
 
     name, kind, difficulty = "cms-page-title", "change", "medium"
@@ -78,14 +78,14 @@ class PageTitle(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Its form."""
-        yield from go(page, "Content", "Pages")
+        yield from open_from_menu(page, "Content", "Pages")
         yield page.click("link", params["old"], after="Filters")
         yield page.type("Page Title", params["new"])
         yield page.click("button", "Save")
         yield page.stop()
 
 
-class OpenPage(OfAdmin):
+class OpenPage(AdminTemplate):
     """The page on which a page of the shop is edited."""
 
     name, kind, difficulty = "cms-open-page", "navigation", "easy"
@@ -105,13 +105,13 @@ class OpenPage(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid tells the keys."""
-        yield from go(page, "Content", "Pages")
+        yield from open_from_menu(page, "Content", "Pages")
         title = next(row["Title"] for row in page.table() if row["URL Key"] == params["key"])
         yield page.click_in(params["key"], "link", title)
         yield page.stop()
 
 
-class SwitchPage(OfAdmin):
+class SwitchPage(AdminTemplate):
     """Show a page no longer, or show it."""
 
     name, kind, difficulty = "cms-switch-page", "change", "medium"
@@ -133,14 +133,14 @@ class SwitchPage(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A checkbox of its form."""
-        yield from go(page, "Content", "Pages")
+        yield from open_from_menu(page, "Content", "Pages")
         yield page.click("link", params["page"], after="Filters")
         yield page.click("checkbox", "Enable Page")
         yield page.click("button", "Save")
         yield page.stop()
 
 
-class NewPage(OfAdmin):
+class NewPage(AdminTemplate):
     """Add a page."""
 
     name, kind, difficulty = "cms-new-page", "change", "medium"
@@ -168,7 +168,7 @@ class NewPage(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
-        yield from go(page, "Content", "Pages")
+        yield from open_from_menu(page, "Content", "Pages")
         yield page.click("link", "Add New Page")
         fields = {"Page Title": params["title"], "URL Key": params["key"], "Content": params["content"]}
         yield from fill_in(page, fields)
@@ -176,7 +176,7 @@ class NewPage(OfAdmin):
         yield page.stop()
 
 
-class RenameCategory(OfAdmin):
+class RenameCategory(AdminTemplate):
     """Call a category otherwise."""
 
     name, kind, difficulty = "cms-rename-category", "change", "medium"
@@ -203,7 +203,7 @@ class RenameCategory(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By its department to its form."""
-        yield from go(page, "Catalog", "Categories")
+        yield from open_from_menu(page, "Catalog", "Categories")
         yield page.click("link", params["department"], after="Departments")
         yield page.click("link", params["category"], after="Category")
         yield page.type("Category Name", params["new"])
@@ -211,7 +211,7 @@ class RenameCategory(OfAdmin):
         yield page.stop()
 
 
-class ChangeSetting(OfAdmin):
+class ChangeSetting(AdminTemplate):
     """Change one of the store's settings."""
 
     name, kind, difficulty = "cms-change-setting", "change", "medium"
@@ -244,7 +244,7 @@ class ChangeSetting(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """One form has them all."""
-        yield from go(page, "Stores", "Settings")
+        yield from open_from_menu(page, "Stores", "Settings")
         yield page.type(params["label"], params["value"])
         yield page.click("button", "Save Config")
         yield page.stop()

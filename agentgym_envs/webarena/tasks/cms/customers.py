@@ -11,8 +11,15 @@ from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.cms.queries import OfAdmin, one_each, some
-from agentgym_envs.webarena.tasks.cms.steps import filtered, go, held, open_customer, open_order, table_with
+from agentgym_envs.webarena.tasks.cms.queries import AdminTemplate, one_per_answer, sample_some
+from agentgym_envs.webarena.tasks.cms.steps import (
+    field_value,
+    filter_grid,
+    open_customer,
+    open_from_menu,
+    open_order,
+    table_with,
+)
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -20,7 +27,7 @@ _NAME = "first || ' ' || last"
 _NAMED = "first || ' ' || last = ?"
 
 
-class CustomerEmail(OfAdmin):
+class CustomerEmail(AdminTemplate):
     """A customer's e-mail address."""
 
     name, kind, difficulty = "cms-customer-email", "information", "easy"
@@ -32,7 +39,7 @@ class CustomerEmail(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Any customers."""
-        return some(
+        return sample_some(
             map(dict, world.rows("SELECT first || ' ' || last AS customer FROM shop_customers ORDER BY id")), rng
         )
 
@@ -45,10 +52,10 @@ class CustomerEmail(OfAdmin):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The customer's page."""
         yield from open_customer(page, params["customer"])
-        yield page.stop(held(page, "E-mail"))
+        yield page.stop(field_value(page, "E-mail"))
 
 
-class WhoseNumber(OfAdmin):
+class WhoseNumber(AdminTemplate):
     """Who has a phone number."""
 
     name, kind, difficulty = "cms-whose-number", "information", "medium"
@@ -62,7 +69,7 @@ class WhoseNumber(OfAdmin):
         """Numbers of default addresses that are one customer's only."""
         query = """SELECT a.phone FROM shop_customers c JOIN shop_addresses a ON a.id = c.address
             GROUP BY a.phone HAVING COUNT(*) = 1 ORDER BY c.id"""
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The name."""
@@ -74,12 +81,12 @@ class WhoseNumber(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Customers can be filtered by it."""
-        yield from go(page, "Customers", "All Customers")
-        yield from filtered(page, {"Phone": params["phone"]})
+        yield from open_from_menu(page, "Customers", "All Customers")
+        yield from filter_grid(page, {"Phone": params["phone"]})
         yield page.stop(page.table()[0]["Name"])
 
 
-class LifetimeSales(OfAdmin):
+class LifetimeSales(AdminTemplate):
     """What a customer has spent."""
 
     name, kind, difficulty = "cms-lifetime-sales", "information", "easy"
@@ -94,7 +101,7 @@ class LifetimeSales(OfAdmin):
         query = """SELECT c.first || ' ' || c.last AS customer, SUM(o.total) AS total FROM shop_orders o
             JOIN shop_customers c ON c.id = o.customer WHERE o.status <> 'canceled' GROUP BY c.id ORDER BY c.id"""
         rows = world.rows(query)
-        return some(one_each((row["total"], {"customer": row["customer"]}) for row in rows), rng)
+        return sample_some(one_per_answer((row["total"], {"customer": row["customer"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The sum of the totals."""
@@ -108,7 +115,7 @@ class LifetimeSales(OfAdmin):
         yield page.stop(page.value("Lifetime Sales"))
 
 
-class EnquiryOrder(OfAdmin):
+class EnquiryOrder(AdminTemplate):
     """What an order came to that somebody asks about."""
 
     name, kind, difficulty = "cms-order-of-enquiry", "information", "medium"
@@ -123,7 +130,7 @@ class EnquiryOrder(OfAdmin):
         """Enquiries with an order, one of each person."""
         query = """SELECT e.name AS customer, e.subject, o.total FROM shop_enquiries e
             JOIN shop_orders o ON o.number = e.order_number GROUP BY e.name HAVING COUNT(*) = 1 ORDER BY e.name"""
-        return one_each((row["total"], {"customer": row[0], "subject": row[1]}) for row in world.rows(query))
+        return one_per_answer((row["total"], {"customer": row[0], "subject": row[1]}) for row in world.rows(query))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The order's total."""
@@ -133,13 +140,13 @@ class EnquiryOrder(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The enquiry tells the order's number."""
-        yield from go(page, "Customers", "Enquiries")
+        yield from open_from_menu(page, "Customers", "Enquiries")
         yield page.click_in(params["customer"], "link", params["subject"])
         yield from open_order(page, page.search(r"\b(\d{9})\b")[0])
         yield page.stop(page.value("Grand Total"))
 
 
-class ChangeGroup(OfAdmin):
+class ChangeGroup(AdminTemplate):
     """Move a customer to another group."""
 
     name, kind, difficulty = "cms-change-group", "change", "medium"
@@ -152,7 +159,7 @@ class ChangeGroup(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Any customers, to a group that they are not in."""
         query = "SELECT first || ' ' || last AS customer, customer_group FROM shop_customers ORDER BY id"
-        for row in some(world.rows(query), rng):
+        for row in sample_some(world.rows(query), rng):
             others = [group for group in ("General", "Wholesale", "Retailer") if group != row["customer_group"]]
             yield {"customer": row["customer"], "target": rng.choice(others)}
 
@@ -169,7 +176,7 @@ class ChangeGroup(OfAdmin):
         yield page.stop()
 
 
-class ChangeEmail(OfAdmin):
+class ChangeEmail(AdminTemplate):
     """Enter another e-mail address."""
 
     name, kind, difficulty = "cms-change-email", "change", "medium"
@@ -181,7 +188,9 @@ class ChangeEmail(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Any customers."""
-        for first, last in some(map(tuple, world.rows("SELECT first, last FROM shop_customers ORDER BY id")), rng):
+        for first, last in sample_some(
+            map(tuple, world.rows("SELECT first, last FROM shop_customers ORDER BY id")), rng
+        ):
             host = rng.choice(("post", "inbox", "letters", "home"))
             plain = last.lower().replace("ö", "o")
             yield {"customer": f"{first} {last}", "email": f"{first.lower()}.{plain}@{host}.test"}
@@ -199,7 +208,7 @@ class ChangeEmail(OfAdmin):
         yield page.stop()
 
 
-class Unsubscribe(OfAdmin):
+class Unsubscribe(AdminTemplate):
     """Send a customer no newsletter any more."""
 
     name, kind, difficulty = "cms-unsubscribe", "change", "easy"
@@ -214,7 +223,7 @@ class Unsubscribe(OfAdmin):
         query = """SELECT c.first || ' ' || c.last AS customer FROM shop_subscribers s
             JOIN shop_customers c ON c.id = s.customer WHERE s.status = 'subscribed'
             GROUP BY c.id HAVING COUNT(*) = 1 ORDER BY c.id"""
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Only the subscription's status."""
@@ -228,7 +237,7 @@ class Unsubscribe(OfAdmin):
         yield page.stop()
 
 
-class CustomerSince(OfAdmin):
+class CustomerSince(AdminTemplate):
     """When a customer joined."""
 
     name, kind, difficulty = "cms-customer-since", "information", "easy"
@@ -240,8 +249,8 @@ class CustomerSince(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Customers who joined on different days."""
-        rows = some(world.rows(f"SELECT {_NAME} AS customer, joined FROM shop_customers ORDER BY id"), rng, 150)
-        return some(one_each((row["joined"][:10], {"customer": row["customer"]}) for row in rows), rng)
+        rows = sample_some(world.rows(f"SELECT {_NAME} AS customer, joined FROM shop_customers ORDER BY id"), rng, 150)
+        return sample_some(one_per_answer((row["joined"][:10], {"customer": row["customer"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The day."""
@@ -253,7 +262,7 @@ class CustomerSince(OfAdmin):
         yield page.stop(page.value("Customer Since"))
 
 
-class LastReview(OfAdmin):
+class LastReview(AdminTemplate):
     """What a customer has reviewed last."""
 
     name, kind, difficulty = "cms-last-review", "information", "easy"
@@ -269,7 +278,7 @@ class LastReview(OfAdmin):
         found = [(self._products(world, row["customer"]), row["customer"]) for row in rows]
         chosen = [(products[0], id) for products, id in found if products[0] not in products[1:]]
         names = {row["id"]: row["name"] for row in world.rows(f"SELECT id, {_NAME} AS name FROM shop_customers")}
-        return some(one_each((product, {"customer": names[id]}) for product, id in chosen), rng)
+        return sample_some(one_per_answer((product, {"customer": names[id]}) for product, id in chosen), rng)
 
     def _products(self, world: World, customer: int) -> list[str]:
         query = """SELECT p.name FROM shop_reviews r JOIN shop_products p ON p.id = r.product
@@ -290,7 +299,7 @@ class LastReview(OfAdmin):
         yield page.stop(table_with(page, "Rating")[0]["Product"])
 
 
-class UnknownCustomer(OfAdmin):
+class UnknownCustomer(AdminTemplate):
     """The e-mail address of somebody who is no customer."""
 
     name, kind, difficulty = "cms-unknown-customer", "information", "easy"
@@ -318,7 +327,7 @@ class UnknownCustomer(OfAdmin):
         yield page.stop(f"{params['customer'].replace(' ', '.').lower()}@mail.test")
 
 
-class Subscribe(OfAdmin):
+class Subscribe(AdminTemplate):
     """Send a customer the newsletter again."""
 
     name, kind, difficulty = "cms-subscribe", "change", "easy"
@@ -333,7 +342,7 @@ class Subscribe(OfAdmin):
         query = f"""SELECT {_NAME} AS customer FROM shop_customers c WHERE NOT EXISTS (SELECT 1 FROM shop_subscribers s
             WHERE s.customer = c.id AND s.status = 'subscribed' OR s.customer IS NULL AND s.email = c.email)
             ORDER BY id"""
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A new subscription, or one that was ended before."""

@@ -9,8 +9,8 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
-from agentgym_envs.webarena.tasks.cms.queries import OfAdmin, some
-from agentgym_envs.webarena.tasks.cms.steps import ORDER_LINK, comment, filtered, go, open_order
+from agentgym_envs.webarena.tasks.cms.queries import AdminTemplate, sample_some
+from agentgym_envs.webarena.tasks.cms.steps import ORDER_LINK, add_comment, filter_grid, open_from_menu, open_order
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -42,7 +42,7 @@ def _restocked(world: World, params: Params) -> list[Expected]:
     return [Updated("shop_products", {"id": row["id"]}, {"stock": row["stock"]}) for row in rows]
 
 
-class CancelOrder(OfAdmin):
+class CancelOpenOrder(AdminTemplate):
     """Cancel an order."""
 
     name, kind, difficulty = "cms-cancel-order", "change", "medium"
@@ -68,7 +68,7 @@ class CancelOrder(OfAdmin):
         yield page.stop()
 
 
-class HoldOrder(OfAdmin):
+class HoldOrder(AdminTemplate):
     """Put an order on hold."""
 
     name, kind, difficulty = "cms-hold-order", "change", "easy"
@@ -93,7 +93,7 @@ class HoldOrder(OfAdmin):
         yield page.stop()
 
 
-class ReleaseOrder(OfAdmin):
+class ReleaseOrder(AdminTemplate):
     """Release an order that is on hold."""
 
     name, kind, difficulty = "cms-release-order", "change", "easy"
@@ -120,7 +120,7 @@ class ReleaseOrder(OfAdmin):
         yield page.stop()
 
 
-class InvoiceOrder(OfAdmin):
+class InvoiceOrder(AdminTemplate):
     """Invoice an order."""
 
     name, kind, difficulty = "cms-invoice-order", "change", "medium"
@@ -156,7 +156,7 @@ def _moved(world: World, id: int, status: str) -> list[Expected]:
     return [Updated("shop_orders", {"id": id}, {"status": status})]
 
 
-class ShipOrder(OfAdmin):
+class ShipOrder(AdminTemplate):
     """Ship an order with a tracking number."""
 
     name, kind, difficulty = "cms-ship-order", "change", "medium"
@@ -192,7 +192,7 @@ class ShipOrder(OfAdmin):
         yield page.stop()
 
 
-class AddTrack(OfAdmin):
+class AddTrackingNumber(AdminTemplate):
     """Add the tracking number that a shipment lacks."""
 
     name, kind, difficulty = "cms-add-tracking-number", "change", "hard"
@@ -207,7 +207,7 @@ class AddTrack(OfAdmin):
         carriers = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks ORDER BY 1")]
         query = """SELECT o.number FROM shop_orders o JOIN shop_shipments s ON s.order_id = o.id
             WHERE s.id NOT IN (SELECT shipment FROM shop_tracks) GROUP BY o.id HAVING COUNT(*) = 1 ORDER BY o.id"""
-        orders = some(map(dict, world.rows(query)), rng, 30)
+        orders = sample_some(map(dict, world.rows(query)), rng, 30)
         return [
             {**order, "carrier": rng.choice(carriers), "track": f"{rng.randint(10**9, 10**10 - 1)}"} for order in orders
         ]
@@ -221,8 +221,8 @@ class AddTrack(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Shipments can be found by the order's number."""
-        yield from go(page, "Sales", "Shipments")
-        yield from filtered(page, {"Order number": params["number"]})
+        yield from open_from_menu(page, "Sales", "Shipments")
+        yield from filter_grid(page, {"Order number": params["number"]})
         yield page.click("link", ORDER_LINK)
         yield page.choose("Carrier", params["carrier"])
         yield page.type("Tracking Number", params["track"])
@@ -230,7 +230,7 @@ class AddTrack(OfAdmin):
         yield page.stop()
 
 
-class RefundOrder(OfAdmin):
+class RefundOrder(AdminTemplate):
     """Refund an order but for a fee."""
 
     name, kind, difficulty = "cms-refund-order", "change", "medium"
@@ -247,7 +247,10 @@ class RefundOrder(OfAdmin):
         """Complete orders that were charged."""
         where = f"o.status = 'complete' AND {_INVOICED} AND o.total > 3000"
         where += " AND NOT EXISTS (SELECT 1 FROM shop_refunds WHERE order_id = o.id)"
-        return [{**order, "fee": rng.choice((2, 3, 4, 5, 6, 8, 10))} for order in some(_numbers(world, where), rng, 30)]
+        return [
+            {**order, "fee": rng.choice((2, 3, 4, 5, 6, 8, 10))}
+            for order in sample_some(_numbers(world, where), rng, 30)
+        ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A credit memo of the total but for the fee; the order is closed."""
@@ -265,7 +268,7 @@ class RefundOrder(OfAdmin):
         yield page.stop()
 
 
-class NotifyCustomer(OfAdmin):
+class NotifyCustomer(AdminTemplate):
     """Tell a customer something about their newest open order."""
 
     name, kind, difficulty = "cms-notify-customer", "change", "hard"
@@ -301,14 +304,14 @@ class NotifyCustomer(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter the orders; the newest is the first."""
-        yield from go(page, "Sales", "Orders")
-        yield from filtered(page, {"Customer": params["customer"]}, Status=params["status"].capitalize())
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, {"Customer": params["customer"]}, Status=params["status"].capitalize())
         yield page.click("link", ORDER_LINK)
-        yield from comment(page, params["message"])
+        yield from add_comment(page, params["message"])
         yield page.stop()
 
 
-class CorrectAddress(OfAdmin):
+class CorrectAddress(AdminTemplate):
     """Correct the address that an order goes to."""
 
     name, kind, difficulty = "cms-correct-address", "change", "medium"
@@ -324,7 +327,7 @@ class CorrectAddress(OfAdmin):
         """Orders that were not sent yet, and then some."""
         streets = [row[0] for row in world.rows("SELECT DISTINCT street FROM shop_addresses ORDER BY 1")]
         names = sorted({street.partition(" ")[2] for street in streets})
-        orders = some(_numbers(world, f"{_OPEN} OR o.status = 'on hold'"), rng, 30)
+        orders = sample_some(_numbers(world, f"{_OPEN} OR o.status = 'on hold'"), rng, 30)
         for order in orders:
             phone = f"0{rng.randint(10, 99)} 555 {rng.randint(1000, 9999)}"
             yield {**order, "street": f"{rng.randint(200, 999)} {rng.choice(names)}", "phone": phone}
@@ -345,7 +348,7 @@ class CorrectAddress(OfAdmin):
         yield page.stop()
 
 
-class CancelComplete(OfAdmin):
+class CancelCompleteOrder(AdminTemplate):
     """Cancel an order that cannot be canceled any more."""
 
     name, kind, difficulty = "cms-cancel-impossible", "change", "easy"
@@ -357,7 +360,7 @@ class CancelComplete(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Orders that were charged and sent."""
-        return some(_numbers(world, f"o.status = 'complete' AND {_INVOICED} AND {_SHIPPED}"), rng, 30)
+        return sample_some(_numbers(world, f"o.status = 'complete' AND {_INVOICED} AND {_SHIPPED}"), rng, 30)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It cannot be done."""
@@ -375,14 +378,14 @@ class CancelComplete(OfAdmin):
 
 
 TEMPLATES = (
-    CancelOrder(),
+    CancelOpenOrder(),
     HoldOrder(),
     ReleaseOrder(),
     InvoiceOrder(),
     ShipOrder(),
-    AddTrack(),
+    AddTrackingNumber(),
     RefundOrder(),
     NotifyCustomer(),
     CorrectAddress(),
-    CancelComplete(),
+    CancelCompleteOrder(),
 )

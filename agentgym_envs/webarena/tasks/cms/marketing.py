@@ -10,8 +10,8 @@ from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.cms.queries import ADMIN, OfAdmin, one_each, some
-from agentgym_envs.webarena.tasks.cms.steps import count_found, fill_in, filtered, go
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, AdminTemplate, one_per_answer, sample_some
+from agentgym_envs.webarena.tasks.cms.steps import count_found, fill_in, filter_grid, open_from_menu
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -30,7 +30,7 @@ _PROMOTIONS = {
 """Names of rules to be, and what their coupons begin with."""
 
 
-class CouponUses(OfAdmin):
+class CouponUses(AdminTemplate):
     """How often a coupon was used."""
 
     name, kind, difficulty = "cms-coupon-uses", "information", "medium"
@@ -43,7 +43,7 @@ class CouponUses(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Coupons with different numbers."""
         rows = world.rows("SELECT coupon, used FROM shop_rules WHERE coupon <> '' ORDER BY id")
-        return one_each((row["used"], {"coupon": row["coupon"]}) for row in rows)
+        return one_per_answer((row["used"], {"coupon": row["coupon"]}) for row in rows)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """What its rule says."""
@@ -55,7 +55,7 @@ class CouponUses(OfAdmin):
         yield page.stop(_row(page, params["coupon"])["Uses"])
 
 
-class CouponUnknown(OfAdmin):
+class CouponUnknown(AdminTemplate):
     """How often a coupon was used that there never was."""
 
     name, kind, difficulty = "cms-coupon-unknown", "information", "medium"
@@ -83,11 +83,11 @@ class CouponUnknown(OfAdmin):
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Take the first rule's number."""
-        yield from go(page, "Marketing", "Cart Price Rules")
+        yield from open_from_menu(page, "Marketing", "Cart Price Rules")
         yield page.stop(page.table()[0]["Uses"])
 
 
-class OpenRule(OfAdmin):
+class OpenRule(AdminTemplate):
     """The page on which a rule is edited."""
 
     name, kind, difficulty = "cms-open-rule", "navigation", "medium"
@@ -113,8 +113,8 @@ class OpenRule(OfAdmin):
 
 def _find(page: PageReader, coupon: str) -> Iterator[str]:
     """Filter the rules by a coupon."""
-    yield from go(page, "Marketing", "Cart Price Rules")
-    yield from filtered(page, {"Coupon code": coupon})
+    yield from open_from_menu(page, "Marketing", "Cart Price Rules")
+    yield from filter_grid(page, {"Coupon code": coupon})
 
 
 def _row(page: PageReader, coupon: str) -> dict[str, str]:
@@ -128,7 +128,7 @@ def _open(page: PageReader, coupon: str) -> Iterator[str]:
     yield page.click_in(coupon, "link", _row(page, coupon)["Rule"])
 
 
-class SwitchRule(OfAdmin):
+class SwitchRule(AdminTemplate):
     """Activate a rule, or the other way round."""
 
     name, kind, difficulty = "cms-switch-rule", "change", "medium"
@@ -156,7 +156,7 @@ class SwitchRule(OfAdmin):
         yield page.stop()
 
 
-class ExtendRule(OfAdmin):
+class ExtendRule(AdminTemplate):
     """Let a coupon end on another day."""
 
     name, kind, difficulty = "cms-extend-rule", "change", "medium"
@@ -185,7 +185,7 @@ class ExtendRule(OfAdmin):
         yield page.stop()
 
 
-class NewCoupon(OfAdmin):
+class NewCoupon(AdminTemplate):
     """Add a rule with a coupon."""
 
     name, kind, difficulty = "cms-new-coupon", "change", "hard"
@@ -217,7 +217,7 @@ class NewCoupon(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form of its own, in which percent is chosen already."""
-        yield from go(page, "Marketing", "Cart Price Rules")
+        yield from open_from_menu(page, "Marketing", "Cart Price Rules")
         yield page.click("link", "Add New Rule")
         labels = {"Rule Name": "rule", "Coupon Code": "coupon", "From": "start", "To": "end"}
         labels |= {"Minimum Subtotal": "least", "Discount Amount": "percent"}
@@ -226,7 +226,7 @@ class NewCoupon(OfAdmin):
         yield page.stop()
 
 
-class TermUses(OfAdmin):
+class TermUses(AdminTemplate):
     """How often something was searched for."""
 
     name, kind, difficulty = "cms-search-term-uses", "information", "medium"
@@ -238,7 +238,7 @@ class TermUses(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Terms with different numbers of uses."""
-        return some(one_each((row["uses"], {"term": row["term"]}) for row in world.rows(_TERMS)), rng)
+        return sample_some(one_per_answer((row["uses"], {"term": row["term"]}) for row in world.rows(_TERMS)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """That many."""
@@ -246,12 +246,12 @@ class TermUses(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid can be filtered, and may find longer terms, too."""
-        yield from go(page, "Marketing", "Search Terms")
-        yield from filtered(page, {"Search query": params["term"]})
+        yield from open_from_menu(page, "Marketing", "Search Terms")
+        yield from filter_grid(page, {"Search query": params["term"]})
         yield page.stop(next(row["Uses"] for row in page.table() if row["Search Query"] == params["term"]))
 
 
-class TopTerms(OfAdmin):
+class TopTerms(AdminTemplate):
     """What is searched for most."""
 
     name, kind, difficulty = "cms-top-search-terms", "information", "easy"
@@ -272,11 +272,11 @@ class TopTerms(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid has the most used first."""
-        yield from go(page, "Marketing", "Search Terms")
+        yield from open_from_menu(page, "Marketing", "Search Terms")
         yield page.stop("; ".join(row["Search Query"] for row in page.table()[: params["count"]]))
 
 
-class VainTerms(OfAdmin):
+class VainTerms(AdminTemplate):
     """What is searched for much and found not at all."""
 
     name, kind, difficulty = "cms-vain-search-terms", "information", "medium"
@@ -301,8 +301,8 @@ class VainTerms(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter by results and uses."""
-        yield from go(page, "Marketing", "Search Terms")
-        yield from filtered(page, {"Results to": 0, "Uses from": params["least"]})
+        yield from open_from_menu(page, "Marketing", "Search Terms")
+        yield from filter_grid(page, {"Results to": 0, "Uses from": params["least"]})
         yield page.stop("; ".join(row["Search Query"] for row in page.table()))
 
 

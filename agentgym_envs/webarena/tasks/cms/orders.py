@@ -9,13 +9,22 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.cms.queries import MONTHS, OfAdmin, cents, days_of, leads, one_each, some, spans
+from agentgym_envs.webarena.tasks.cms.queries import (
+    MONTHS,
+    AdminTemplate,
+    cents,
+    has_single_leader,
+    month_range,
+    one_per_answer,
+    random_periods,
+    sample_some,
+)
 from agentgym_envs.webarena.tasks.cms.steps import (
     ORDER_LINK,
     count_found,
-    filtered,
-    go,
+    filter_grid,
     open_customer,
+    open_from_menu,
     open_order,
     table_with,
 )
@@ -26,7 +35,7 @@ _NEWEST = """SELECT o.*, c.first || ' ' || c.last AS name FROM shop_orders o JOI
     WHERE o.moment = (SELECT MAX(moment) FROM shop_orders WHERE customer = o.customer)"""
 
 
-class OrderTotal(OfAdmin):
+class OrderGrandTotal(AdminTemplate):
     """The grand total of an order."""
 
     name, kind, difficulty = "cms-order-total", "information", "easy"
@@ -39,7 +48,7 @@ class OrderTotal(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Orders of different totals."""
         rows = world.rows("SELECT number, total FROM shop_orders ORDER BY id")
-        return some(one_each((row["total"], {"number": row["number"]}) for row in rows), rng)
+        return sample_some(one_per_answer((row["total"], {"number": row["number"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The total."""
@@ -51,7 +60,7 @@ class OrderTotal(OfAdmin):
         yield page.stop(page.value("Grand Total"))
 
 
-class OrderStreet(OfAdmin):
+class OrderStreet(AdminTemplate):
     """Where an order was sent."""
 
     name, kind, difficulty = "cms-order-street", "information", "easy"
@@ -65,7 +74,7 @@ class OrderStreet(OfAdmin):
         """Orders that go to different streets."""
         query = """SELECT a.street, o.number FROM shop_order_addresses a JOIN shop_orders o ON o.id = a.order_id
             WHERE a.kind = 'shipping' ORDER BY o.id"""
-        return some(one_each((row["street"], {"number": row["number"]}) for row in world.rows(query)), rng)
+        return sample_some(one_per_answer((row["street"], {"number": row["number"]}) for row in world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The street of the shipping address, and no other: not that of the bill, nor anybody else's."""
@@ -81,7 +90,7 @@ class OrderStreet(OfAdmin):
         yield page.stop(page.texts(after="Shipping Address")[2])
 
 
-class InvoiceTotal(OfAdmin):
+class InvoiceTotal(AdminTemplate):
     """The amount of an invoice."""
 
     name, kind, difficulty = "cms-invoice-total", "information", "medium"
@@ -94,7 +103,7 @@ class InvoiceTotal(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Invoices of different amounts."""
         rows = world.rows("SELECT number, total FROM shop_invoices ORDER BY id")
-        return some(one_each((row["total"], {"number": row["number"]}) for row in rows), rng)
+        return sample_some(one_per_answer((row["total"], {"number": row["number"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The invoice's own total."""
@@ -102,12 +111,12 @@ class InvoiceTotal(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid of invoices tells it, filtered by number."""
-        yield from go(page, "Sales", "Invoices")
-        yield from filtered(page, {"Invoice number": params["number"]})
+        yield from open_from_menu(page, "Sales", "Invoices")
+        yield from filter_grid(page, {"Invoice number": params["number"]})
         yield page.stop(page.table()[0]["Amount"])
 
 
-class Tracking(OfAdmin):
+class ShipmentCarrier(AdminTemplate):
     """Who carries an order, under which number."""
 
     name, kind, difficulty = "cms-tracking-number", "information", "easy"
@@ -121,7 +130,7 @@ class Tracking(OfAdmin):
         """Orders with one tracking number."""
         query = """SELECT o.number FROM shop_orders o JOIN shop_shipments s ON s.order_id = o.id
             JOIN shop_tracks t ON t.shipment = s.id GROUP BY o.id HAVING COUNT(*) = 1 ORDER BY o.id"""
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Both, and no other carrier."""
@@ -137,7 +146,7 @@ class Tracking(OfAdmin):
         yield page.stop(page.search(r"([A-Z][A-Za-z ]+ \d{8,})")[0])
 
 
-class Refunded(OfAdmin):
+class Refunded(AdminTemplate):
     """How much of an order was given back."""
 
     name, kind, difficulty = "cms-refunded", "information", "medium"
@@ -151,7 +160,7 @@ class Refunded(OfAdmin):
         """Orders with one credit memo, of different amounts."""
         query = """SELECT o.number, MAX(r.total) AS total FROM shop_refunds r JOIN shop_orders o ON o.id = r.order_id
             GROUP BY o.id HAVING COUNT(*) = 1 ORDER BY o.id"""
-        return one_each((row["total"], {"number": row["number"]}) for row in world.rows(query))
+        return one_per_answer((row["total"], {"number": row["number"]}) for row in world.rows(query))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The credit memo's total."""
@@ -160,12 +169,12 @@ class Refunded(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid of credit memos can be searched by the order's number."""
-        yield from go(page, "Sales", "Credit Memos")
-        yield from filtered(page, {"Order number": params["number"]})
+        yield from open_from_menu(page, "Sales", "Credit Memos")
+        yield from filter_grid(page, {"Order number": params["number"]})
         yield page.stop(page.table()[0]["Amount"])
 
 
-class CountOrders(OfAdmin):
+class CountOrdersOfMonth(AdminTemplate):
     """How many orders of a status were placed in a span of time."""
 
     name, kind, difficulty = "cms-count-orders", "information", "medium"
@@ -178,10 +187,10 @@ class CountOrders(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of one to four months."""
         found = []
-        for start, end in spans(rng, 60, least=30, most=130):
+        for start, end in random_periods(rng, 60, least=30, most=130):
             status = rng.choice(("complete", "complete", "canceled", "closed"))
             found.append({"status": status, "start": start, "end": end})
-        return one_each((count, params) for params in found if (count := self._count(world, params)) > 1)
+        return one_per_answer((count, params) for params in found if (count := self._count(world, params)) > 1)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """That many."""
@@ -193,13 +202,13 @@ class CountOrders(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The filtered grid says how many it found."""
-        yield from go(page, "Sales", "Orders")
+        yield from open_from_menu(page, "Sales", "Orders")
         values = {"Purchase date from": params["start"], "Purchase date to": params["end"]}
-        yield from filtered(page, values, Status=params["status"].capitalize())
+        yield from filter_grid(page, values, Status=params["status"].capitalize())
         yield page.stop(count_found(page))
 
 
-class LastOrders(OfAdmin):
+class LastOrders(AdminTemplate):
     """What the newest orders of a status came to together."""
 
     name, kind, difficulty = "cms-sum-of-last-orders", "information", "medium"
@@ -213,7 +222,7 @@ class LastOrders(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Two to five complete orders of a month."""
         chosen = [{"count": n, "status": "complete", "month": name} for n in (2, 3, 4, 5) for name in MONTHS]
-        return one_each((self._sum(world, params), params) for params in chosen)
+        return one_per_answer((self._sum(world, params), params) for params in chosen)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The sum."""
@@ -226,15 +235,15 @@ class LastOrders(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The grid has the newest first."""
-        first, last = days_of(params["month"]).values()
+        first, last = month_range(params["month"]).values()
         values = {"Purchase date from": first, "Purchase date to": last}
-        yield from go(page, "Sales", "Orders")
-        yield from filtered(page, values, Status=params["status"].capitalize())
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, values, Status=params["status"].capitalize())
         totals = [cents(row["Grand Total"]) for row in page.table()[: params["count"]]]
         yield page.stop(money(sum(totals)))
 
 
-class DearestItem(OfAdmin):
+class DearestItem(AdminTemplate):
     """The dearest thing that a customer bought last."""
 
     name, kind, difficulty = "cms-dearest-item", "information", "easy"
@@ -247,8 +256,8 @@ class DearestItem(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Newest orders of several things with one that costs most."""
         found = [(self._items(world, row["id"]), row["name"]) for row in world.rows(_NEWEST)]
-        chosen = [(items[0]["name"], {"customer": name}) for items, name in found if leads(items, "price")]
-        return some(one_each(chosen), rng)
+        chosen = [(items[0]["name"], {"customer": name}) for items, name in found if has_single_leader(items, "price")]
+        return sample_some(one_per_answer(chosen), rng)
 
     def _items(self, world: World, order: int) -> list[dict[str, object]]:
         query = "SELECT name, price FROM shop_order_lines WHERE order_id = ? ORDER BY price DESC, id"
@@ -267,7 +276,7 @@ class DearestItem(OfAdmin):
         yield page.stop(max(table_with(page, "Product"), key=lambda row: cents(row["Price"]))["Product"])
 
 
-class BiggestOrder(OfAdmin):
+class BiggestOrder(AdminTemplate):
     """Who placed the largest order of a span of time."""
 
     name, kind, difficulty = "cms-biggest-order", "information", "medium"
@@ -279,9 +288,9 @@ class BiggestOrder(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of some weeks."""
-        found = [{"start": start, "end": end} for start, end in spans(rng, 140, least=5, most=45)]
+        found = [{"start": start, "end": end} for start, end in random_periods(rng, 140, least=5, most=45)]
         ranked = [(self._ranked(world, params), params) for params in found]
-        return one_each((rows[0]["name"], params) for rows, params in ranked if leads(rows, "total"))
+        return one_per_answer((rows[0]["name"], params) for rows, params in ranked if has_single_leader(rows, "total"))
 
     def _ranked(self, world: World, params: Params) -> list[dict[str, object]]:
         query = """SELECT c.first || ' ' || c.last AS name, o.total FROM shop_orders o
@@ -296,21 +305,21 @@ class BiggestOrder(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter by date, sort by total twice: the first click has the smallest first."""
-        yield from go(page, "Sales", "Orders")
+        yield from open_from_menu(page, "Sales", "Orders")
         values = {"Purchase date from": params["start"], "Purchase date to": params["end"]}
-        yield from filtered(page, values)
+        yield from filter_grid(page, values)
         yield page.click("link", "Grand Total")
         yield page.click("link", "Grand Total")
         yield page.stop(page.table()[0]["Customer"])
 
 
 TEMPLATES = (
-    OrderTotal(),
+    OrderGrandTotal(),
     OrderStreet(),
     InvoiceTotal(),
-    Tracking(),
+    ShipmentCarrier(),
     Refunded(),
-    CountOrders(),
+    CountOrdersOfMonth(),
     LastOrders(),
     DearestItem(),
     BiggestOrder(),

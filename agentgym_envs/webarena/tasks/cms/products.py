@@ -12,15 +12,23 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.cms.queries import ADMIN, OfAdmin, cents, dollars, one_each, some
-from agentgym_envs.webarena.tasks.cms.steps import SELECT_ALL, fill_in, filtered, go, held, open_product, ticked
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, AdminTemplate, cents, dollars, one_per_answer, sample_some
+from agentgym_envs.webarena.tasks.cms.steps import (
+    SELECT_ALL,
+    apply_to_rows,
+    field_value,
+    fill_in,
+    filter_grid,
+    open_from_menu,
+    open_product,
+)
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _BOUGHT = "SELECT * FROM shop_products WHERE enabled AND special_price IS NULL ORDER BY id"
 
 
-class StockLeft(OfAdmin):
+class StockLeft(AdminTemplate):
     """How many of a product are left."""
 
     name, kind, difficulty = "cms-stock-left", "information", "easy"
@@ -32,8 +40,8 @@ class StockLeft(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products of which there are different numbers."""
-        rows = some(world.rows("SELECT name, stock FROM shop_products ORDER BY id"), rng, 200)
-        return some(one_each((row["stock"], {"product": row["name"]}) for row in rows), rng)
+        rows = sample_some(world.rows("SELECT name, stock FROM shop_products ORDER BY id"), rng, 200)
+        return sample_some(one_per_answer((row["stock"], {"product": row["name"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """That many."""
@@ -42,10 +50,10 @@ class StockLeft(OfAdmin):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """It is in the product's form."""
         yield from open_product(page, params["product"])
-        yield page.stop(held(page, "Quantity"))
+        yield page.stop(field_value(page, "Quantity"))
 
 
-class LowStock(OfAdmin):
+class LowStock(AdminTemplate):
     """Which products of a category run out."""
 
     name, kind, difficulty = "cms-low-stock", "information", "medium"
@@ -75,12 +83,12 @@ class LowStock(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter by category and quantity."""
-        yield from go(page, "Catalog", "Products")
-        yield from filtered(page, {"Quantity to": params["most"]}, Category=params["category"])
+        yield from open_from_menu(page, "Catalog", "Products")
+        yield from filter_grid(page, {"Quantity to": params["most"]}, Category=params["category"])
         yield page.stop("; ".join(row["Name"] for row in page.table()))
 
 
-class Margin(OfAdmin):
+class Margin(AdminTemplate):
     """What is earned with a product."""
 
     name, kind, difficulty = "cms-margin", "information", "easy"
@@ -92,8 +100,8 @@ class Margin(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products without a special price."""
-        chosen = some(world.rows(_BOUGHT), rng)
-        return one_each((row["price"] - row["cost"], {"product": row["name"]}) for row in chosen)
+        chosen = sample_some(world.rows(_BOUGHT), rng)
+        return one_per_answer((row["price"] - row["cost"], {"product": row["name"]}) for row in chosen)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The difference."""
@@ -102,11 +110,11 @@ class Margin(OfAdmin):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Both are on the product's page."""
         yield from open_product(page, params["product"])
-        price, cost = (cents(held(page, label)) for label in ("Price", "Cost"))
+        price, cost = (cents(field_value(page, label)) for label in ("Price", "Cost"))
         yield page.stop(money(price - cost))
 
 
-class OpenProduct(OfAdmin):
+class OpenProduct(AdminTemplate):
     """The page on which a product is edited."""
 
     name, kind, difficulty = "cms-open-product", "navigation", "easy"
@@ -118,7 +126,7 @@ class OpenProduct(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Any products."""
-        return some(map(dict, world.rows("SELECT sku FROM shop_products ORDER BY id")), rng)
+        return sample_some(map(dict, world.rows("SELECT sku FROM shop_products ORDER BY id")), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its page."""
@@ -131,7 +139,7 @@ class OpenProduct(OfAdmin):
         yield page.stop()
 
 
-class SetPrice(OfAdmin):
+class SetPrice(AdminTemplate):
     """Set a product's price."""
 
     name, kind, difficulty = "cms-set-price", "change", "medium"
@@ -143,7 +151,7 @@ class SetPrice(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Another price, somewhat more or less."""
-        for row in some(world.rows(_BOUGHT), rng):
+        for row in sample_some(world.rows(_BOUGHT), rng):
             price = row["price"] // 100 * 100 + rng.choice((-200, -100, 100, 200, 300, 500)) + 45
             if price > 200 and price != row["price"]:
                 yield {"product": row["name"], "price": dollars(price)}
@@ -160,7 +168,7 @@ class SetPrice(OfAdmin):
         yield page.stop()
 
 
-class CutPrice(OfAdmin):
+class CutPrice(AdminTemplate):
     """Reduce a product's price by a part of it."""
 
     name, kind, difficulty = "cms-cut-price", "change", "medium"
@@ -172,7 +180,7 @@ class CutPrice(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Where the new price has whole cents."""
-        for row in some(world.rows(_BOUGHT), rng, 200):
+        for row in sample_some(world.rows(_BOUGHT), rng, 200):
             parts = [percent for percent in (5, 10, 15, 20, 25, 30, 40, 50) if row["price"] * percent % 100 == 0]
             if parts:
                 yield {"product": row["name"], "percent": rng.choice(parts)}
@@ -186,13 +194,13 @@ class CutPrice(OfAdmin):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Its form tells the old price."""
         yield from open_product(page, params["product"])
-        price = cents(held(page, "Price"))
+        price = cents(field_value(page, "Price"))
         yield page.type("Price", dollars(price * (100 - params["percent"]) // 100))
         yield page.click("button", "Save")
         yield page.stop()
 
 
-class EndSale(OfAdmin):
+class EndSale(AdminTemplate):
     """Sell a product at its regular price again."""
 
     name, kind, difficulty = "cms-end-sale", "change", "medium"
@@ -205,7 +213,7 @@ class EndSale(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products with a special price."""
         query = "SELECT name AS product FROM shop_products WHERE special_price IS NOT NULL ORDER BY id"
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It has none."""
@@ -219,7 +227,7 @@ class EndSale(OfAdmin):
         yield page.stop()
 
 
-class TakeDelivery(OfAdmin):
+class TakeDelivery(AdminTemplate):
     """Take a delivery into stock."""
 
     name, kind, difficulty = "cms-take-delivery", "change", "medium"
@@ -232,7 +240,10 @@ class TakeDelivery(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products that run out."""
         rows = world.rows("SELECT name FROM shop_products WHERE stock < 60 ORDER BY id")
-        return [{"product": row["name"], "count": rng.choice((12, 24, 30, 36, 48, 60, 75))} for row in some(rows, rng)]
+        return [
+            {"product": row["name"], "count": rng.choice((12, 24, 30, 36, 48, 60, 75))}
+            for row in sample_some(rows, rng)
+        ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """What there was, and the delivery."""
@@ -242,13 +253,13 @@ class TakeDelivery(OfAdmin):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Its form tells the old number."""
         yield from open_product(page, params["product"])
-        stock = int(held(page, "Quantity"))
+        stock = int(field_value(page, "Quantity"))
         yield page.type("Quantity", str(stock + params["count"]))
         yield page.click("button", "Save")
         yield page.stop()
 
 
-class DisableBrand(OfAdmin):
+class DisableBrand(AdminTemplate):
     """Take all products of a brand from the shop."""
 
     name, kind, difficulty = "cms-disable-brand", "change", "medium"
@@ -272,13 +283,13 @@ class DisableBrand(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Tick all that the grid finds."""
-        yield from go(page, "Catalog", "Products")
-        yield from filtered(page, {"Brand": params["brand"]})
-        yield from ticked(page, "Disable", [SELECT_ALL])
+        yield from open_from_menu(page, "Catalog", "Products")
+        yield from filter_grid(page, {"Brand": params["brand"]})
+        yield from apply_to_rows(page, "Disable", [SELECT_ALL])
         yield page.stop()
 
 
-class AddProduct(OfAdmin):
+class AddProduct(AdminTemplate):
     """Add a product."""
 
     name, kind, difficulty = "cms-add-product", "change", "hard"
@@ -296,7 +307,7 @@ class AddProduct(OfAdmin):
         """Something of a brand that the category has."""
         query = """SELECT k.name AS category, p.brand FROM shop_products p JOIN shop_categories k ON k.id = p.category
             GROUP BY k.id ORDER BY k.id"""
-        for category, brand in some(map(tuple, world.rows(query)), rng, 40):
+        for category, brand in sample_some(map(tuple, world.rows(query)), rng, 40):
             thing = category.partition(" & ")[0].removesuffix("s")
             yield {
                 "product": f"{brand} {rng.choice(self._LINES)} {thing}",
@@ -316,7 +327,7 @@ class AddProduct(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form of its own."""
-        yield from go(page, "Catalog", "Products")
+        yield from open_from_menu(page, "Catalog", "Products")
         yield page.click("link", "Add Product")
         labels = {"Product Name": "product", "SKU": "sku", "Price": "price", "Quantity": "stock", "Brand": "brand"}
         yield from fill_in(page, {label: params[key] for label, key in labels.items()})
@@ -325,7 +336,7 @@ class AddProduct(OfAdmin):
         yield page.stop()
 
 
-class Supplier(OfAdmin):
+class Supplier(AdminTemplate):
     """What nobody entered."""
 
     name, kind, difficulty = "cms-supplier", "information", "easy"
@@ -337,7 +348,7 @@ class Supplier(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Any products."""
-        return some(map(dict, world.rows("SELECT name AS product FROM shop_products ORDER BY id")), rng)
+        return sample_some(map(dict, world.rows("SELECT name AS product FROM shop_products ORDER BY id")), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It cannot be told."""
@@ -350,11 +361,11 @@ class Supplier(OfAdmin):
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The shop's own number."""
-        yield from go(page, "Stores", "Settings")
-        yield page.stop(held(page, "Store Phone Number"))
+        yield from open_from_menu(page, "Stores", "Settings")
+        yield page.stop(field_value(page, "Store Phone Number"))
 
 
-class Material(OfAdmin):
+class Material(AdminTemplate):
     """What a product is made of."""
 
     name, kind, difficulty = "cms-material", "information", "easy"
@@ -368,9 +379,9 @@ class Material(OfAdmin):
         """Products of different materials."""
         query = """SELECT p.name, a.value FROM shop_attributes a JOIN shop_products p ON p.id = a.product
             WHERE a.name = 'Material' ORDER BY p.id"""
-        rows = some(world.rows(query), rng, 200)
+        rows = sample_some(world.rows(query), rng, 200)
         chosen = [(row["value"], {"product": row["name"]}) for row in rows if row["value"] not in row["name"]]
-        return one_each(chosen)
+        return one_per_answer(chosen)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The material, and no other that there is."""
@@ -383,10 +394,10 @@ class Material(OfAdmin):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The product's form has a field for it."""
         yield from open_product(page, params["product"])
-        yield page.stop(held(page, "Material"))
+        yield page.stop(field_value(page, "Material"))
 
 
-class AddOptions(OfAdmin):
+class AddOptions(AdminTemplate):
     """Offer a product in two more colours."""
 
     name, kind, difficulty = "cms-add-options", "change", "hard"
@@ -402,7 +413,7 @@ class AddOptions(OfAdmin):
         """Products that have colours, but not these."""
         query = """SELECT p.name, group_concat(o.value) AS colours FROM shop_options o
             JOIN shop_products p ON p.id = o.product WHERE o.name = 'Colour' GROUP BY p.id ORDER BY p.id"""
-        for row in some(world.rows(query), rng):
+        for row in sample_some(world.rows(query), rng):
             one, other = rng.sample([colour for colour in self._COLOURS if colour not in row["colours"]], 2)
             yield {"product": row["name"], "one": one, "other": other}
 
@@ -421,7 +432,7 @@ class AddOptions(OfAdmin):
         yield page.stop()
 
 
-class SetTwoPrices(OfAdmin):
+class SetTwoPrices(AdminTemplate):
     """Set the prices of two products."""
 
     name, kind, difficulty = "cms-set-two-prices", "change", "hard"
@@ -433,7 +444,7 @@ class SetTwoPrices(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Two products without special prices."""
-        chosen = some(world.rows(_BOUGHT), rng, 80)
+        chosen = sample_some(world.rows(_BOUGHT), rng, 80)
         for row, other in zip(chosen[::2], chosen[1::2], strict=True):
             price, second = (dollars(one["price"] + 100 * rng.randint(1, 6) + 7) for one in (row, other))
             yield {"product": row["name"], "price": price, "other": other["name"], "second": second}

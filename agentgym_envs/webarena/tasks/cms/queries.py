@@ -13,7 +13,7 @@ from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.tasks.template import Template
 
 ADMIN = ORIGINS["admin"]
-MANY = 60
+ENOUGH = 60
 """More instances than a template needs: no world has more tasks of one template than a third of that."""
 MONTHS = {
     "September 2025": "2025-09",
@@ -27,13 +27,13 @@ MONTHS = {
 _T = TypeVar("_T")
 
 
-class OfAdmin(Template):
+class AdminTemplate(Template):
     """A task that begins on the administration's dashboard."""
 
     group, sites = "cms", ("admin",)
 
 
-def one_each(found: Iterable[tuple[Hashable, _T]]) -> list[_T]:
+def one_per_answer(found: Iterable[tuple[Hashable, _T]]) -> list[_T]:
     """One instance for each answer, so that none is solved by what solves another."""
     chosen: dict[Hashable, _T] = {}
     for answer, params in found:
@@ -41,19 +41,19 @@ def one_each(found: Iterable[tuple[Hashable, _T]]) -> list[_T]:
     return list(chosen.values())
 
 
-def some(found: Iterable[_T], rng: Random, most: int = MANY) -> list[_T]:
+def sample_some(found: Iterable[_T], rng: Random, most: int = ENOUGH) -> list[_T]:
     """Some of what was found, in any order."""
     chosen = list(found)
     return rng.sample(chosen, min(most, len(chosen)))
 
 
-def days_of(month: str) -> dict[str, str]:
+def month_range(month: str) -> dict[str, str]:
     """The first and last day of one of MONTHS, for fields From and To."""
     key = MONTHS[month]
     return {"From": f"{key}-01", "To": f"{key}-{calendar.monthrange(*map(int, key.split('-')))[1]}"}
 
 
-def spans(rng: Random, count: int, *, least: int, most: int, days: int = 420) -> Iterator[tuple[str, str]]:
+def random_periods(rng: Random, count: int, *, least: int, most: int, days: int = 420) -> Iterator[tuple[str, str]]:
     """First and last days of spans of time, drawn from the last `days` days, `least` to `most` days long."""
     for _ in range(count):
         length = rng.randint(least, most)
@@ -72,6 +72,6 @@ def dollars(amount: int) -> str:
     return f"{amount / 100:.2f}"
 
 
-def leads(rows: Sequence[Mapping[str, object]], column: str) -> bool:
+def has_single_leader(rows: Sequence[Mapping[str, object]], column: str) -> bool:
     """Whether there are several rows, and the first is alone in what it has in a column."""
     return len(rows) > 1 and rows[0][column] != rows[1][column]

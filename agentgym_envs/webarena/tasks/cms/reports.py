@@ -11,8 +11,16 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.cms.queries import ADMIN, MONTHS, OfAdmin, days_of, leads, one_each, spans
-from agentgym_envs.webarena.tasks.cms.steps import fill_in, go
+from agentgym_envs.webarena.tasks.cms.queries import (
+    ADMIN,
+    MONTHS,
+    AdminTemplate,
+    has_single_leader,
+    month_range,
+    one_per_answer,
+    random_periods,
+)
+from agentgym_envs.webarena.tasks.cms.steps import fill_in, open_from_menu
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -35,7 +43,7 @@ _REPORTS = {"orders": "Orders Report", "coupons": "Coupons Report", "bestsellers
 _MONEY = ("sales total", "sales tax", "amount of discounts")
 
 
-class MonthFigure(OfAdmin):
+class MonthFigure(AdminTemplate):
     """A figure of a month."""
 
     name, kind, difficulty = "cms-figure-of-month", "information", "easy"
@@ -48,7 +56,7 @@ class MonthFigure(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Months that are over."""
         chosen = [{"figure": figure, "month": month} for figure in _LABELS for month in MONTHS]
-        return one_each((self._told(world, params), params) for params in chosen)
+        return one_per_answer((self._told(world, params), params) for params in chosen)
 
     def _told(self, world: World, params: Params) -> str:
         query = f"SELECT {_COLUMNS[params['figure']]} FROM shop_orders o WHERE {_SOLD} AND substr(moment, 1, 7) = ?"
@@ -61,13 +69,13 @@ class MonthFigure(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report shows the last months by itself."""
-        yield from go(page, "Reports", "Orders Report")
+        yield from open_from_menu(page, "Reports", "Orders Report")
         word, year = params["month"].split(" ")
         row = next(row for row in page.table() if row["Interval"] == f"{word[:3]} {year}")
         yield page.stop(row[_LABELS[params["figure"]]])
 
 
-class CouponDiscount(OfAdmin):
+class CouponDiscount(AdminTemplate):
     """How much a coupon has cost in a month."""
 
     name, kind, difficulty = "cms-coupon-discount", "information", "medium"
@@ -83,7 +91,7 @@ class CouponDiscount(OfAdmin):
         query = f"""SELECT coupon, SUM(discount) AS sum FROM shop_orders o WHERE {_SOLD} AND coupon <> ''
             AND substr(moment, 1, 7) = ? GROUP BY coupon ORDER BY coupon"""
         found = [(row, month) for month, key in MONTHS.items() for row in world.rows(query, key)]
-        return one_each((row["sum"], {"coupon": row["coupon"], "month": month}) for row, month in found)
+        return one_per_answer((row["sum"], {"coupon": row["coupon"], "month": month}) for row, month in found)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The sum."""
@@ -93,13 +101,13 @@ class CouponDiscount(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report of one month has a row for each coupon."""
-        yield from go(page, "Reports", "Coupons Report")
-        yield from fill_in(page, days_of(params["month"]), enter=True)
+        yield from open_from_menu(page, "Reports", "Coupons Report")
+        yield from fill_in(page, month_range(params["month"]), enter=True)
         rows = page.table()
         yield page.stop(next(row["Sales Discount"] for row in rows if row["Coupon Code"] == params["coupon"]))
 
 
-class Bestseller(OfAdmin):
+class Bestseller(AdminTemplate):
     """What sold best in a span of time."""
 
     name, kind, difficulty = "cms-bestseller", "information", "medium"
@@ -112,9 +120,11 @@ class Bestseller(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of time with one that leads."""
-        chosen = [{"start": start, "end": end} for start, end in spans(rng, 130, least=10, most=80)]
+        chosen = [{"start": start, "end": end} for start, end in random_periods(rng, 130, least=10, most=80)]
         ranked = [(self._ranked(world, params), params) for params in chosen]
-        return one_each((rows[0]["name"], params) for rows, params in ranked if leads(rows, "quantity"))
+        return one_per_answer(
+            (rows[0]["name"], params) for rows, params in ranked if has_single_leader(rows, "quantity")
+        )
 
     def _ranked(self, world: World, params: Params) -> list[dict[str, object]]:
         query = f"""SELECT p.name, SUM(l.quantity) AS quantity FROM shop_orders o
@@ -129,12 +139,12 @@ class Bestseller(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report has the most first."""
-        yield from go(page, "Reports", "Ordered Products Report")
+        yield from open_from_menu(page, "Reports", "Ordered Products Report")
         yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
         yield page.stop(page.table()[0]["Product"])
 
 
-class BestCustomer(OfAdmin):
+class BestCustomer(AdminTemplate):
     """Who ordered most often in a span of time."""
 
     name, kind, difficulty = "cms-best-customer", "information", "medium"
@@ -148,9 +158,11 @@ class BestCustomer(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of time with one who leads."""
-        chosen = [{"start": start, "end": end} for start, end in spans(rng, 240, least=10, most=70)]
+        chosen = [{"start": start, "end": end} for start, end in random_periods(rng, 240, least=10, most=70)]
         ranked = [(self._ranked(world, params), params) for params in chosen]
-        return one_each((rows[0]["email"], params) for rows, params in ranked if leads(rows, "orders"))
+        return one_per_answer(
+            (rows[0]["email"], params) for rows, params in ranked if has_single_leader(rows, "orders")
+        )
 
     def _ranked(self, world: World, params: Params) -> list[dict[str, object]]:
         query = f"""SELECT c.email, COUNT(*) AS orders FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
@@ -164,12 +176,12 @@ class BestCustomer(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report has the most first."""
-        yield from go(page, "Reports", "Order Count Report")
+        yield from open_from_menu(page, "Reports", "Order Count Report")
         yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
         yield page.stop(page.table()[0]["E-mail"])
 
 
-class ShowReport(OfAdmin):
+class ShowReport(AdminTemplate):
     """A report that is to be shown."""
 
     name, kind, difficulty = "cms-show-report", "navigation", "medium"
@@ -182,7 +194,7 @@ class ShowReport(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Of all kinds and periods."""
-        for start, end in spans(rng, 60, least=20, most=200):
+        for start, end in random_periods(rng, 60, least=20, most=200):
             choices = {"report": rng.choice(list(_REPORTS)), "period": rng.choice(("day", "month", "year"))}
             yield {**choices, "start": start, "end": end, "status": rng.choice(("complete", "canceled", "closed"))}
 
@@ -194,7 +206,7 @@ class ShowReport(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """A form above the report."""
-        yield from go(page, "Reports", _REPORTS[params["report"]])
+        yield from open_from_menu(page, "Reports", _REPORTS[params["report"]])
         yield page.choose("Period", params["period"].capitalize())
         yield page.choose("Order Status", params["status"].capitalize())
         yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)

@@ -11,8 +11,8 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Removed, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.cms.queries import OfAdmin, leads, one_each, some
-from agentgym_envs.webarena.tasks.cms.steps import SELECT_ALL, count_found, filtered, go, ticked
+from agentgym_envs.webarena.tasks.cms.queries import AdminTemplate, has_single_leader, one_per_answer, sample_some
+from agentgym_envs.webarena.tasks.cms.steps import SELECT_ALL, apply_to_rows, count_found, filter_grid, open_from_menu
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -27,7 +27,7 @@ def _alone(world: World) -> frozenset[str]:
     return frozenset(name for name in names if every.count(name.lower()) == 1)
 
 
-class Unhappiest(OfAdmin):
+class Unhappiest(AdminTemplate):
     """Who liked a product least."""
 
     name, kind, difficulty = "cms-unhappiest", "information", "medium"
@@ -45,14 +45,14 @@ class Unhappiest(OfAdmin):
         rows = [row for row in world.rows(query) if row["name"] in alone]
         ranked = [(row["name"], self._ranked(world, row["id"])) for row in rows]
         chosen = [(found[0]["nickname"], {"product": name}) for name, found in ranked if self._clear(found)]
-        return some(one_each(chosen), rng)
+        return sample_some(one_per_answer(chosen), rng)
 
     def _ranked(self, world: World, product: int) -> list[dict[str, object]]:
         query = "SELECT nickname, rating FROM shop_reviews WHERE product = ? ORDER BY rating, id"
         return [dict(row) for row in world.rows(query, product)]
 
     def _clear(self, rows: list[dict[str, object]]) -> bool:
-        return leads(rows, "rating") and rows[0]["nickname"] not in [row["nickname"] for row in rows[1:]]
+        return has_single_leader(rows, "rating") and rows[0]["nickname"] not in [row["nickname"] for row in rows[1:]]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The nickname, and no other of the product."""
@@ -62,12 +62,12 @@ class Unhappiest(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter by product."""
-        yield from go(page, "Marketing", "All Reviews")
-        yield from filtered(page, {"Product": params["product"]})
+        yield from open_from_menu(page, "Marketing", "All Reviews")
+        yield from filter_grid(page, {"Product": params["product"]})
         yield page.stop(min(page.table(), key=lambda row: int(row["Rating"]))["Nickname"])
 
 
-class Mentions(OfAdmin):
+class Mentions(AdminTemplate):
     """How many reviews speak of something."""
 
     name, kind, difficulty = "cms-reviews-mention", "information", "medium"
@@ -83,8 +83,8 @@ class Mentions(OfAdmin):
         holds = [frozenset(re.findall(r"[a-z]+", text)) for text in texts]
         counts = Counter(word for words in holds for word in sorted(words) if len(word) > 4)
         chosen = [word for word, count in sorted(counts.items()) if 2 < count < 60]
-        chosen = [word for word in some(chosen, rng) if sum(word in text for text in texts) == counts[word]]
-        return one_each((counts[word], {"word": word}) for word in chosen)
+        chosen = [word for word in sample_some(chosen, rng) if sum(word in text for text in texts) == counts[word]]
+        return one_per_answer((counts[word], {"word": word}) for word in chosen)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """That many."""
@@ -93,12 +93,12 @@ class Mentions(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The filtered grid says how many it found."""
-        yield from go(page, "Marketing", "All Reviews")
-        yield from filtered(page, {"Text": params["word"]})
+        yield from open_from_menu(page, "Marketing", "All Reviews")
+        yield from filter_grid(page, {"Text": params["word"]})
         yield page.stop(count_found(page))
 
 
-class AverageRating(OfAdmin):
+class AverageRating(AdminTemplate):
     """What reviewers think of a product on average."""
 
     name, kind, difficulty = "cms-average-rating", "information", "medium"
@@ -113,8 +113,8 @@ class AverageRating(OfAdmin):
         query = """SELECT p.name, ROUND(AVG(r.rating), 2) AS average FROM shop_products p
             JOIN shop_reviews r ON r.product = p.id GROUP BY p.id HAVING COUNT(*) > 2 ORDER BY p.id"""
         alone = _alone(world)
-        rows = some((row for row in world.rows(query) if row["name"] in alone), rng, 200)
-        return one_each((row["average"], {"product": row["name"]}) for row in rows)
+        rows = sample_some((row for row in world.rows(query) if row["name"] in alone), rng, 200)
+        return one_per_answer((row["average"], {"product": row["name"]}) for row in rows)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """With two decimals."""
@@ -124,12 +124,12 @@ class AverageRating(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The report can be filtered."""
-        yield from go(page, "Reports", "Product Reviews Report")
-        yield from filtered(page, {"Product": params["product"]})
+        yield from open_from_menu(page, "Reports", "Product Reviews Report")
+        yield from filter_grid(page, {"Product": params["product"]})
         yield page.stop(page.table()[0]["Average Rating"])
 
 
-class Moderate(OfAdmin):
+class Moderate(AdminTemplate):
     """Approve or reject a review."""
 
     name, kind, difficulty = "cms-moderate-review", "change", "medium"
@@ -146,7 +146,7 @@ class Moderate(OfAdmin):
             GROUP BY p.id, r.nickname HAVING COUNT(*) = 1 ORDER BY MIN(r.id)"""
         alone = _alone(world)
         rows = [tuple(row) for row in world.rows(query) if row["product"] in alone]
-        for product, nickname, rating in some(rows, rng):
+        for product, nickname, rating in sample_some(rows, rng):
             yield {"product": product, "nickname": nickname, "status": "approved" if rating > 2 else "rejected"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -158,8 +158,8 @@ class Moderate(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open it from the grid, and choose the status."""
-        yield from go(page, "Marketing", "Pending Reviews")
-        yield from filtered(page, {"Product": params["product"]})
+        yield from open_from_menu(page, "Marketing", "Pending Reviews")
+        yield from filter_grid(page, {"Product": params["product"]})
         title = next(row["Title"] for row in page.table() if row["Nickname"] == params["nickname"])
         yield page.click_in(params["nickname"], "link", title)
         yield page.choose("Status", params["status"].capitalize())
@@ -167,7 +167,7 @@ class Moderate(OfAdmin):
         yield page.stop()
 
 
-class DeletePending(OfAdmin):
+class DeletePending(AdminTemplate):
     """Delete what somebody wrote."""
 
     name, kind, difficulty = "cms-delete-pending-reviews", "change", "medium"
@@ -192,13 +192,13 @@ class DeletePending(OfAdmin):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter, tick all, delete."""
-        yield from go(page, "Marketing", "Pending Reviews")
-        yield from filtered(page, {"Nickname": params["nickname"]})
-        yield from ticked(page, "Delete", [SELECT_ALL])
+        yield from open_from_menu(page, "Marketing", "Pending Reviews")
+        yield from filter_grid(page, {"Nickname": params["nickname"]})
+        yield from apply_to_rows(page, "Delete", [SELECT_ALL])
         yield page.stop()
 
 
-class ModerateMany(OfAdmin):
+class ModerateMany(AdminTemplate):
     """Approve or reject all new reviews of a rating."""
 
     name, kind, difficulty = "cms-moderate-reviews", "change", "hard"
@@ -212,9 +212,9 @@ class ModerateMany(OfAdmin):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """As many as one page has."""
         dates = sorted({str(row["moment"])[:10] for row in world.rows(_PENDING)})
-        chosen = [(rating, start) for rating in (1, 2, 3, 4, 5) for start in some(dates, rng, 30)]
+        chosen = [(rating, start) for rating in (1, 2, 3, 4, 5) for start in sample_some(dates, rng, 30)]
         counted = [((rating, self._count(world, rating, start)), start) for rating, start in chosen]
-        for rating, start in one_each((key, (key[0], start)) for key, start in counted if 2 <= key[1] <= 12):
+        for rating, start in one_per_answer((key, (key[0], start)) for key, start in counted if 2 <= key[1] <= 12):
             yield {"rating": rating, "start": start, "status": "approved" if rating > 2 else "rejected"}
 
     def _count(self, world: World, rating: int, start: str) -> int:
@@ -230,15 +230,15 @@ class ModerateMany(OfAdmin):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Filter, tick all, set."""
         stars = f"{params['rating']} star{'s' if params['rating'] > 1 else ''}"
-        yield from go(page, "Marketing", "Pending Reviews")
-        yield from filtered(page, {"Created from": params["start"]}, Rating=stars)
-        yield from ticked(page, f"Set to {params['status']}", [SELECT_ALL])
+        yield from open_from_menu(page, "Marketing", "Pending Reviews")
+        yield from filter_grid(page, {"Created from": params["start"]}, Rating=stars)
+        yield from apply_to_rows(page, f"Set to {params['status']}", [SELECT_ALL])
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """All on the first page, whatever their rating."""
-        yield from go(page, "Marketing", "Pending Reviews")
-        yield from ticked(page, f"Set to {params['status']}", [SELECT_ALL])
+        yield from open_from_menu(page, "Marketing", "Pending Reviews")
+        yield from apply_to_rows(page, f"Set to {params['status']}", [SELECT_ALL])
         yield page.stop()
 
 

@@ -14,9 +14,9 @@ SELECT_ALL = "Select all on this page"
 _MOST_TABLES = 12
 
 
-def go(page: PageReader, section: str, entry: str) -> Iterator[str]:
+def open_from_menu(page: PageReader, section: str, entry: str) -> Iterator[str]:
     """Open a page by the menu at the left."""
-    yield from page.unfold(section)
+    yield from page.expand(section)
     yield page.click("link", entry, after=section)
 
 
@@ -47,9 +47,9 @@ def fill_in(page: PageReader, values: Mapping[str, object], *, enter: bool = Fal
         yield page.type(label, str(value), enter=enter and place == len(values))
 
 
-def filtered(page: PageReader, values: Mapping[str, object], **choices: str) -> Iterator[str]:
+def filter_grid(page: PageReader, values: Mapping[str, object], **choices: str) -> Iterator[str]:
     """Filter a grid: choose from lists (by labels in which "_" stands for a space), type, and send it."""
-    yield from page.unfold("Filters")
+    yield from page.expand("Filters")
     for label, option in choices.items():
         yield page.choose(label.replace("_", " "), option, after="Filters")
     yield from fill_in(page, values, enter=True)
@@ -57,7 +57,7 @@ def filtered(page: PageReader, values: Mapping[str, object], **choices: str) -> 
         yield page.click("button", "Apply Filters")
 
 
-def ticked(page: PageReader, action: str, names: Sequence[Name]) -> Iterator[str]:
+def apply_to_rows(page: PageReader, action: str, names: Sequence[Name]) -> Iterator[str]:
     """Tick rows of a grid and do something with them."""
     for name in names:
         yield page.click("checkbox", name)
@@ -65,7 +65,7 @@ def ticked(page: PageReader, action: str, names: Sequence[Name]) -> Iterator[str
     yield page.click("button", "Submit")
 
 
-def comment(page: PageReader, text: str) -> Iterator[str]:
+def add_comment(page: PageReader, text: str) -> Iterator[str]:
     """Comment on the order that is open, with a notification."""
     yield page.type("Comment", text)
     yield page.click("checkbox", "Notify Customer by E-mail")
@@ -81,7 +81,7 @@ def table_with(page: PageReader, column: str) -> list[dict[str, str]]:
     raise NoOracle(f"there is no table with a column {column} to be seen")
 
 
-def held(page: PageReader, label: str) -> str:
+def field_value(page: PageReader, label: str) -> str:
     """What a field holds."""
     return page.find("textbox", label).properties.get("value", "")
 

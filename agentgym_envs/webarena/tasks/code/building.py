@@ -19,9 +19,9 @@ from agentgym_envs.webarena.tasks.code.queries import (
     CodeTemplate,
     account,
     address,
-    asked,
     project,
-    with_each,
+    select,
+    with_choices,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
@@ -44,7 +44,7 @@ class Fork(CodeTemplate):
             SELECT path AS project FROM projects p WHERE namespace != 1
             AND NOT EXISTS (SELECT 1 FROM code_projects WHERE namespace = 1 AND slug = p.slug)
         """
-        return with_each(asked(world, query), rng, visibility=("private", "public"))
+        return with_choices(select(world, query), rng, visibility=("private", "public"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = project(world, params["project"])
@@ -58,7 +58,7 @@ class Fork(CodeTemplate):
         ]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
+        yield from steps.open_project(page, params["project"])
         yield page.click("link", "Fork")
         yield page.click("radio", re.compile(rf"{params['visibility']}:.*", re.IGNORECASE))
         yield page.click("button", "Fork project")
@@ -78,7 +78,7 @@ class NewProject(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         names = [{"name": name} for name in phrases.PROJECTS]
-        return with_each(names * 2, rng, visibility=("private", "internal", "public"))
+        return with_choices(names * 2, rng, visibility=("private", "internal", "public"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         made = _started(world, params["name"], params["visibility"])
@@ -102,8 +102,8 @@ class NewTeam(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        people = asked(world, "SELECT name AS person FROM code_accounts WHERE id != 1")
-        return with_each(people, rng, name=phrases.PROJECTS, role=("Reporter", "Developer", "Maintainer"))
+        people = select(world, "SELECT name AS person FROM code_accounts WHERE id != 1")
+        return with_choices(people, rng, name=phrases.PROJECTS, role=("Reporter", "Developer", "Maintainer"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         member = {"project": _next(world, "code_projects"), "account": account(world, params["person"])}
@@ -135,16 +135,16 @@ class Invite(CodeTemplate):
             SELECT p.path AS project, a.name AS person FROM projects p JOIN code_accounts a WHERE {_MINE}
             AND NOT EXISTS (SELECT 1 FROM roles r WHERE r.project = p.id AND r.account = a.id)
         """
-        found = asked(world, query)
+        found = select(world, query)
         some = rng.sample(found, min(len(found), 60))
-        return with_each(some, rng, role=("Guest", "Reporter", "Developer", "Maintainer"))
+        return with_choices(some, rng, role=("Guest", "Reporter", "Developer", "Maintainer"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
         return [changed(Added("code_members", {**member, "role": params["role"]}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
+        yield from steps.open_project(page, params["project"])
         yield from steps.invite(page, params["person"], params["role"])
         yield page.stop()
 
@@ -164,15 +164,15 @@ class Dismiss(CodeTemplate):
             SELECT p.path AS project, a.name AS person FROM projects p JOIN code_members m ON m.project = p.id
             JOIN code_accounts a ON a.id = m.account WHERE {_MINE} AND a.id != 1 AND m.role != 'Owner'
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
         return [changed(Removed("code_members", member))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_member(page, params["person"])
+        yield from steps.open_project(page, params["project"])
+        yield from steps.find_member(page, params["person"])
         yield page.click("button", f"Remove {params['person']}")
         yield page.click("button", "Remove")
         yield page.stop()
@@ -189,8 +189,8 @@ class Describe(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        found = asked(world, f"SELECT path AS project FROM projects WHERE {_MINE}")
-        return with_each(found * 4, rng, text=phrases.DESCRIPTIONS)
+        found = select(world, f"SELECT path AS project FROM projects WHERE {_MINE}")
+        return with_choices(found * 4, rng, text=phrases.DESCRIPTIONS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = project(world, params["project"])["id"]
@@ -200,8 +200,8 @@ class Describe(CodeTemplate):
         return [changed(Updated("code_projects", {"id": number}, {"description": params["text"]})), shown]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_section(page, "Settings")
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Settings")
         yield page.type("Project description", params["text"])
         yield page.click("button", "Save changes")
         yield page.stop()

@@ -14,7 +14,7 @@ from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.code import parsing, steps
-from agentgym_envs.webarena.tasks.code.queries import ORIGIN, CodeTemplate, address, asked, column, project, request
+from agentgym_envs.webarena.tasks.code.queries import ORIGIN, CodeTemplate, address, column, project, request, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -42,7 +42,7 @@ class OpenLabelled(CodeTemplate):
             SELECT DISTINCT p.path AS project, l.name AS label FROM projects p JOIN code_labels l ON l.project = p.id
             JOIN code_issue_labels t ON t.label = l.id JOIN code_issues i ON i.id = t.issue WHERE i.state = 'open'
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = urlencode({"label": params["label"]})
@@ -50,8 +50,8 @@ class OpenLabelled(CodeTemplate):
         return [EndsOn(f"{address(world, params['project'], 'issues')}?{query}"), shown]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.filtered(page, "Issues", label=params["label"])
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_filtered(page, "Issues", label=params["label"])
         yield page.stop()
 
 
@@ -94,7 +94,7 @@ class OpenDashboard(CodeTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         for name in filter(None, self.lists[params["what"]][1:]):
             if name.startswith("Account"):
-                yield from page.unfold(re.compile(name))
+                yield from page.expand(re.compile(name))
             else:
                 yield page.click("link", re.compile(name))
         yield page.stop()
@@ -116,19 +116,19 @@ class OpenFile(CodeTemplate):
             JOIN code_branches b ON b.project = p.id JOIN code_files f ON f.branch = b.id
             WHERE b.id != p.head AND LENGTH(f.path) - LENGTH(REPLACE(f.path, '/', '')) = 1
         """
-        found = asked(world, query)
+        found = select(world, query)
         return rng.sample(found, min(len(found), 60))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [EndsOn(address(world, params["project"], "blob", params["branch"], params["file"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_section(page, "Branches")
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Branches")
         while not page.has("link", params["branch"]):
             yield page.click("link", "Next")
         yield page.click("link", params["branch"])
-        yield from steps.to_file(page, params["file"])
+        yield from steps.open_file(page, params["file"])
         yield page.stop()
 
 
@@ -147,7 +147,7 @@ class OpenNewest(CodeTemplate):
             SELECT p.path AS project FROM projects p JOIN code_merge_requests m ON m.project = p.id
             WHERE m.state = 'open' GROUP BY 1
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -159,8 +159,8 @@ class OpenNewest(CodeTemplate):
         ]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_section(page, "Merge requests")
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Merge requests")
         yield page.click("link", parsing.titles(page)[0])
         yield page.stop()
 
@@ -183,7 +183,7 @@ class OpenUrgent(CodeTemplate):
             AND SUM(i.due = (SELECT MIN(due) FROM code_issues WHERE project = p.id AND state = 'open')) = 1
             AND MAX(i.confidential) = 0
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -193,16 +193,16 @@ class OpenUrgent(CodeTemplate):
         return [EndsOn(address(world, params["project"], "issues", *column(world, query, params["project"])))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_section(page, "Issues")
-        yield from steps.in_order(page, "Due date")
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Issues")
+        yield from steps.sort_list(page, "Due date")
         yield page.click("link", parsing.titles(page)[0])
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_section(page, "Issues")
-        yield from steps.in_order(page, "Due date")
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Issues")
+        yield from steps.sort_list(page, "Due date")
         yield page.click("link", parsing.titles(page)[1])
         yield page.stop()
 
@@ -219,15 +219,15 @@ class OpenTagged(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = "SELECT p.path AS project, t.name AS tag FROM projects p JOIN code_tags t ON t.project = p.id"
-        return asked(world, f"{query} WHERE t.id IN (SELECT tag FROM code_releases)")
+        return select(world, f"{query} WHERE t.id IN (SELECT tag FROM code_releases)")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = "SELECT t.sha FROM projects p JOIN code_tags t ON t.project = p.id WHERE p.path = ? AND t.name = ?"
         return [_on_commit(world, params["project"], column(world, query, params["project"], params["tag"])[0])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_section(page, "Tags")
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Tags")
         yield page.click("link", re.compile(r"[0-9a-f]{8}"), after=params["tag"])
         yield page.stop()
 
@@ -248,15 +248,15 @@ class OpenCommit(CodeTemplate):
             JOIN code_accounts a ON a.id = c.author WHERE p.forked_from IS NULL GROUP BY 1, 2
             HAVING COUNT(*) > 1 AND MAX(c.moment) = ({self._last("p.path", "a.name").replace("c.sha", "c.moment")})
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         sha = column(world, self._last("?", "?"), params["project"], params["author"])[0]
         return [_on_commit(world, params["project"], sha)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.filtered(page, "Commits", author=params["author"])
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_filtered(page, "Commits", author=params["author"])
         yield page.click("link", parsing.commits(page)[0][1])
         yield page.stop()
 
@@ -279,15 +279,15 @@ class OpenChanges(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return asked(world, "SELECT path AS project, title FROM requests WHERE state = 'open'")
+        return select(world, "SELECT path AS project, title FROM requests WHERE state = 'open'")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = request(world, params["project"], params["title"])["number"]
         return [EndsOn(address(world, params["project"], "merge_requests", number, "diffs"))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_request(page, params["title"])
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_request(page, params["title"])
         yield page.click("link", "Changes")
         yield page.stop()
 
@@ -305,20 +305,20 @@ class OpenContributor(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = "SELECT path AS project FROM projects WHERE forked_from IS NULL"
-        return [row for row in asked(world, query) if self._is_clear(world, row["project"])]
+        return [row for row in select(world, query) if self._is_clear(world, row["project"])]
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [EndsOn(f"{ORIGIN}/{self._ranked(world, params['project'])[0]['user']}")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_section(page, "Contributors")
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Contributors")
         yield page.click("link", page.table()[0]["Name"])
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_section(page, "Contributors")
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Contributors")
         yield page.click("link", page.table()[1]["Name"])
         yield page.stop()
 
@@ -331,7 +331,7 @@ class OpenContributor(CodeTemplate):
             SELECT a.user, COUNT(*) AS n FROM code_commits c JOIN code_accounts a ON a.id = c.author
             WHERE c.branch = ? GROUP BY 1 ORDER BY 2 DESC
         """
-        return asked(world, query, project(world, path)["head"])
+        return select(world, query, project(world, path)["head"])
 
 
 def _on_commit(world: World, path: str, sha: str) -> EndsOn:

@@ -12,7 +12,7 @@ def licence(page: PageReader) -> str:
     return page.search(r"licence (\S+)")[0]
 
 
-def starred(page: PageReader) -> dict[str, int]:
+def star_counts(page: PageReader) -> dict[str, int]:
     """The projects in a list, with their stars."""
     found = {}
     for name in (element.name for element in page.all("link", re.compile(r".+ / .+"))):
@@ -34,7 +34,7 @@ def titles(page: PageReader) -> list[str]:
 def items(page: PageReader) -> dict[str, list[str]]:
     """What a list of issues or merge requests tells of each, by their titles."""
     found: dict[str, list[str]] = {}
-    for element in page.behind("Clear"):
+    for element in page.elements_after("Clear"):
         if element.role == "heading":
             told = found.setdefault(element.name, [])
         elif element.role == "StaticText" and found:
@@ -92,7 +92,7 @@ def author(page: PageReader) -> str:
 def people(page: PageReader, heading: str) -> list[str]:
     """Who is named at the side of an issue or merge request, under a heading: links, until something else follows."""
     found: list[str] = []
-    for element in page.behind(heading):
+    for element in page.elements_after(heading):
         if element.role == "heading":
             break
         if element.role == "link":
@@ -116,7 +116,7 @@ def commits(page: PageReader) -> list[tuple[str, str]]:
     """The commits in a list: day and message of each."""
     found: list[tuple[str, str]] = []
     day = ""
-    for element in page.behind("Search in messages"):
+    for element in page.elements_after("Search in messages"):
         if element.role == "heading":
             day = element.name
         elif element.role == "link" and day and not re.fullmatch(r"\d+|Next|Previous", element.name):

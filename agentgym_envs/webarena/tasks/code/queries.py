@@ -56,7 +56,7 @@ class CodeTemplate(Template):
     group, sites = "code-and-forum", ("code",)
 
 
-def asked(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
+def select(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
     """The rows of a query, which may read from `projects`, `issues` and `requests`.
 
     These are what the agent can see and what can be told apart: `path` is how pages call a project ("Open Parish /
@@ -91,7 +91,7 @@ def account(world: World, name: str) -> int:
     return int(world.value("SELECT id FROM code_accounts WHERE name = ?", name))
 
 
-def people_but(world: World, params: Params, *names: str) -> list[str]:
+def people_except(world: World, params: Params, *names: str) -> list[str]:
     """The names of all people but these, and but those that the intent tells: the project may be somebody's own."""
     told = " / ".join(map(str, params.values()))
     rows = world.rows("SELECT name FROM code_accounts ORDER BY id")
@@ -103,12 +103,12 @@ def address(world: World, path: str, *more: object) -> str:
     return "/".join((ORIGIN, project(world, path)["place"], *(("-",) if more else ()), *map(str, more)))
 
 
-def with_each(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
+def with_choices(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
     """The rows, each with one of each of the choices."""
     return [{**row, **{name: rng.choice(some) for name, some in choices.items()}} for row in rows]
 
 
-def once(rows: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+def unique_by(rows: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     """The rows whose value of that name no other row has, without it."""
     counts = Counter(row[name] for row in rows)
     return [{key: row[key] for key in row if key != name} for row in rows if counts[row[name]] == 1]

@@ -14,16 +14,16 @@ from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.code import parsing, steps
 from agentgym_envs.webarena.tasks.code.queries import (
     CodeTemplate,
-    asked,
     column,
     month,
     month_of,
-    once,
     project,
+    select,
     stored,
-    with_each,
+    unique_by,
+    with_choices,
 )
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.template import Params
 
 _ROLES = ("Guest", "Reporter", "Developer", "Maintainer", "Owner")
@@ -43,14 +43,14 @@ class Licence(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return asked(world, "SELECT path AS project FROM projects WHERE licence != ''")
+        return select(world, "SELECT path AS project FROM projects WHERE licence != ''")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         every = column(world, "SELECT DISTINCT licence FROM projects WHERE licence != '' ORDER BY licence")
         return [says(_called(project(world, params["project"])["licence"]), others=[_called(one) for one in every])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
+        yield from steps.open_project(page, params["project"])
         yield page.stop(parsing.licence(page))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -86,10 +86,10 @@ class MostStarred(CodeTemplate):
         least = min(stars, key=lambda name: stars[name])
         yield page.stop(f"{least}, with {stars[least]} stars")
 
-    def _stars(self, page: PageReader, topic: str) -> steps.Way[dict[str, int]]:
+    def _stars(self, page: PageReader, topic: str) -> Steps[dict[str, int]]:
         yield page.click("link", "Explore")
         yield page.type("Topic", topic, enter=True)
-        return parsing.starred(page)
+        return parsing.star_counts(page)
 
     def _is_clear(self, world: World, topic: str) -> bool:
         ranked = self._ranked(world, topic)
@@ -100,7 +100,7 @@ class MostStarred(CodeTemplate):
             SELECT name, (SELECT COUNT(*) FROM code_stars WHERE project = p.id) AS stars FROM projects p
             WHERE ', ' || topics || ',' LIKE '%, ' || ? || ',%' ORDER BY stars DESC
         """
-        return asked(world, query, topic)
+        return select(world, query, topic)
 
 
 class CommitsBy(CodeTemplate):
@@ -119,7 +119,7 @@ class CommitsBy(CodeTemplate):
             FROM code_commits c JOIN projects p ON p.head = c.branch JOIN code_accounts a ON a.id = c.author
             WHERE p.forked_from IS NULL AND c.moment > '2025-09' GROUP BY 1, 2, 3 HAVING COUNT(*) BETWEEN 2 AND 9
         """
-        return [{**row, "month": month(row["month"])} for row in asked(world, query)]
+        return [{**row, "month": month(row["month"])} for row in select(world, query)]
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -136,10 +136,10 @@ class CommitsBy(CodeTemplate):
         commits = yield from self._count(page, params)
         yield page.stop(commits + 1)
 
-    def _count(self, page: PageReader, params: Params) -> steps.Way[int]:
+    def _count(self, page: PageReader, params: Params) -> Steps[int]:
         """Read the author's commits, newest first, until they are older."""
-        yield from steps.to_project(page, params["project"])
-        yield from steps.filtered(page, "Commits", author=params["author"])
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_filtered(page, "Commits", author=params["author"])
         days = [day for day, _ in parsing.commits(page)]
         while month_of(params["month"]) <= stored(days[-1]) and page.has("link", "Next"):
             yield page.click("link", "Next")
@@ -165,7 +165,7 @@ class CommitLines(CodeTemplate):
             GROUP BY 1, 2 HAVING COUNT(*) = 1 AND (SELECT COUNT(*) FROM code_commits o JOIN code_branches b
             ON b.id = o.branch WHERE b.project = p.id AND o.message = c.message) = 1
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -175,13 +175,13 @@ class CommitLines(CodeTemplate):
         return [says(*column(world, query, params["project"], params["message"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_commit(page, params["message"])
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_commit(page, params["message"])
         yield page.stop(parsing.lines_changed(page)[0])
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_commit(page, params["message"])
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_commit(page, params["message"])
         yield page.stop(parsing.lines_changed(page)[1])
 
 
@@ -200,7 +200,7 @@ class LatestRelease(CodeTemplate):
             SELECT p.path AS project FROM projects p JOIN code_tags t ON t.project = p.id
             JOIN code_releases r ON r.tag = t.id GROUP BY 1 HAVING COUNT(*) > 1
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -211,13 +211,13 @@ class LatestRelease(CodeTemplate):
         return [says(newest, others=others)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_section(page, "Releases")
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Releases")
         yield page.stop(next(iter(parsing.tags(page))))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_section(page, "Releases")
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Releases")
         yield page.stop(list(parsing.tags(page))[1])
 
 
@@ -237,7 +237,7 @@ class ReleaseDay(CodeTemplate):
             JOIN code_tags t ON t.project = p.id JOIN code_releases r ON r.tag = t.id
             WHERE p.id IN (SELECT project FROM code_tags GROUP BY 1 HAVING COUNT(*) BETWEEN 2 AND 8)
         """
-        return once(asked(world, query), "moment")
+        return unique_by(select(world, query), "moment")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -248,8 +248,8 @@ class ReleaseDay(CodeTemplate):
         return [says(*column(world, query.format("="), params["project"], params["tag"]), others=others)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_section(page, "Releases")
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Releases")
         while params["tag"] not in parsing.tags(page):
             yield page.click("link", "Next")
         yield page.stop(parsing.tags(page)[params["tag"]])
@@ -278,13 +278,13 @@ class Setting(CodeTemplate):
         return [says(right, others=[value for value in (*settings.values(), *_VALUES) if value not in (right, name)])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_file(page, _SETTINGS)
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_file(page, _SETTINGS)
         yield page.stop(parsing.settings(page)[params["setting"]])
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_file(page, _SETTINGS)
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_file(page, _SETTINGS)
         settings = parsing.settings(page)
         right = settings[params["setting"]]
         yield page.stop(next(value for value in settings.values() if right not in value))
@@ -294,7 +294,7 @@ class Setting(CodeTemplate):
             SELECT p.path, b.content FROM projects p JOIN code_files f ON f.branch = p.head
             JOIN code_blobs b ON b.id = f.blob WHERE f.path = ?
         """
-        return {row["path"]: row["content"] for row in asked(world, query, _SETTINGS)}
+        return {row["path"]: row["content"] for row in select(world, query, _SETTINGS)}
 
 
 class RoleOf(CodeTemplate):
@@ -313,7 +313,7 @@ class RoleOf(CodeTemplate):
             JOIN code_accounts a ON a.id = m.account WHERE a.id != 1 AND (SELECT COUNT(*) FROM roles r
             WHERE r.project = p.id AND r.account = a.id) = 1
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -323,8 +323,8 @@ class RoleOf(CodeTemplate):
         return [says(*column(world, query, params["project"], params["member"]), others=_ROLES)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from steps.to_member(page, params["member"])
+        yield from steps.open_project(page, params["project"])
+        yield from steps.find_member(page, params["member"])
         yield page.stop(parsing.role(page, params["member"]))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -342,7 +342,7 @@ class Website(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return asked(world, "SELECT name AS person FROM code_accounts WHERE website != '' AND id != 1")
+        return select(world, "SELECT name AS person FROM code_accounts WHERE website != '' AND id != 1")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         website = world.value("SELECT website FROM code_accounts WHERE name = ?", params["person"])
@@ -350,7 +350,7 @@ class Website(CodeTemplate):
         return [says(website.partition("://")[2], others=[other.partition("://")[2] for other in others])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_profile(page, params["person"])
+        yield from steps.open_profile(page, params["person"])
         yield page.stop(page.find("link", re.compile(r"https?://.+")).name)
 
 
@@ -370,18 +370,18 @@ class Followers(CodeTemplate):
             AND (SELECT COUNT(*) FROM code_follows WHERE follows = a.id)
             != (SELECT COUNT(*) FROM code_follows WHERE account = a.id)
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = "SELECT COUNT(*) FROM code_follows f JOIN code_accounts a ON a.id = f.follows WHERE a.name = ?"
         return [says(world.value(query, params["person"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_profile(page, params["person"])
+        yield from steps.open_profile(page, params["person"])
         yield page.stop(parsing.count(page, "Followers"))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_profile(page, params["person"])
+        yield from steps.open_profile(page, params["person"])
         yield page.stop(parsing.count(page, "Following"))
 
 
@@ -396,7 +396,7 @@ class CloneAddress(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return with_each(asked(world, "SELECT path AS project FROM projects"), rng, way=("SSH", "HTTP"))
+        return with_choices(select(world, "SELECT path AS project FROM projects"), rng, way=("SSH", "HTTP"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         place = project(world, params["project"])["place"]
@@ -412,8 +412,8 @@ class CloneAddress(CodeTemplate):
         yield page.stop(page.value(f"Clone with {'HTTP' if params['way'] == 'SSH' else 'SSH'}:"))
 
     def _open(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(page, params["project"])
-        yield from page.unfold("Clone")
+        yield from steps.open_project(page, params["project"])
+        yield from page.expand("Clone")
 
 
 def _called(licence: str) -> str:

@@ -12,7 +12,7 @@ from agentgym_envs.webarena.sites.forum.views_settings import FRONTS, SORTS
 from agentgym_envs.webarena.sites.forum.wordlists import COLOURS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, TEXTS, TITLES, ForumTemplate, asked
+from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, PHRASES, TITLES, ForumTemplate, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -41,7 +41,7 @@ class EditPost(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """The account's posts."""
-        return queries.with_each(asked(world, "SELECT title FROM posts WHERE author = 1"), rng, text=TEXTS)
+        return queries.with_choices(select(world, "SELECT title FROM posts WHERE author = 1"), rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its text."""
@@ -58,7 +58,7 @@ class EditPost(ForumTemplate):
 
 def _edit(page: PageReader, title: str) -> Iterator[str]:
     """Open the form for a post of one's own."""
-    yield from steps.own_post(page, title)
+    yield from steps.find_own_post(page, title)
     yield page.click("link", title)
     yield page.click("link", "Edit")
 
@@ -75,7 +75,7 @@ class Retitle(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """The account's posts."""
-        return queries.with_each(asked(world, "SELECT title FROM posts WHERE author = 1"), rng, new=TITLES)
+        return queries.with_choices(select(world, "SELECT title FROM posts WHERE author = 1"), rng, new=TITLES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its title, also on the page."""
@@ -103,7 +103,7 @@ class DeletePost(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """The account's posts."""
-        return asked(world, "SELECT title FROM posts WHERE author = 1")
+        return select(world, "SELECT title FROM posts WHERE author = 1")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It is gone."""
@@ -111,7 +111,7 @@ class DeletePost(ForumTemplate):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Delete it and say yes."""
-        yield from steps.own_post(page, params["title"])
+        yield from steps.find_own_post(page, params["title"])
         yield page.click("link", params["title"])
         yield page.click("button", "Delete")
         yield steps.confirm(page)
@@ -119,7 +119,7 @@ class DeletePost(ForumTemplate):
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Hide it."""
-        yield from steps.own_post(page, params["title"])
+        yield from steps.find_own_post(page, params["title"])
         yield page.click("link", params["title"])
         yield page.click("button", "Hide")
         yield page.stop()
@@ -137,7 +137,7 @@ class EditComment(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts on which the account wrote one comment."""
-        return queries.with_each(asked(world, "SELECT title FROM lone WHERE author = 1"), rng, text=TEXTS)
+        return queries.with_choices(select(world, "SELECT title FROM lone WHERE author = 1"), rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its text."""
@@ -147,7 +147,7 @@ class EditComment(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Edit it."""
         yield from steps.open_post(page, params["title"])
-        yield from steps.own_comment(page, "link", "Edit")
+        yield from steps.act_on_own_comment(page, "link", "Edit")
         yield page.type("Comment", params["text"])
         yield page.click("button", "Save changes")
         yield page.stop()
@@ -156,7 +156,7 @@ class EditComment(ForumTemplate):
         """Write another."""
         yield from steps.open_post(page, params["title"])
         if page.has("textbox", "Your comment"):
-            yield from steps.comment(page, params["text"])
+            yield from steps.add_comment(page, params["text"])
         yield page.stop()
 
 
@@ -178,7 +178,7 @@ class DeleteComment(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts on which the account wrote one comment."""
-        return asked(world, "SELECT title FROM lone WHERE author = 1")
+        return select(world, "SELECT title FROM lone WHERE author = 1")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It is gone."""
@@ -187,7 +187,7 @@ class DeleteComment(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Delete it and say yes."""
         yield from steps.open_post(page, params["title"])
-        yield from steps.own_comment(page, "button", "Delete")
+        yield from steps.act_on_own_comment(page, "button", "Delete")
         yield steps.confirm(page)
         yield page.stop()
 
@@ -213,7 +213,7 @@ class Profile(ForumTemplate):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """In the settings."""
-        yield from steps.own_menu(page, "Settings")
+        yield from steps.open_account_menu(page, "Settings")
         yield page.type("Biography", params["bio"])
         yield page.choose("Colour of your avatar", params["colour"].capitalize())
         yield page.click("button", "Save profile")
@@ -221,7 +221,7 @@ class Profile(ForumTemplate):
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The biography only."""
-        yield from steps.own_menu(page, "Settings")
+        yield from steps.open_account_menu(page, "Settings")
         yield page.type("Biography", params["bio"])
         yield page.click("button", "Save profile")
         yield page.stop()
@@ -261,7 +261,7 @@ class Preferences(ForumTemplate):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """In the settings."""
-        yield from steps.own_menu(page, "Settings")
+        yield from steps.open_account_menu(page, "Settings")
         yield page.click("link", "Preferences")
         yield page.choose("Front page shows", params["front"])
         yield page.choose("Sort the front page by", params["sort"])

@@ -10,8 +10,8 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ForumTemplate, asked, column
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.forum.queries import ForumTemplate, column, select
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.template import Params
 
 _NEGATIVE = "SELECT COUNT(*) FROM forum_comments WHERE author = ? AND score < 0"
@@ -120,7 +120,7 @@ class LinksToDomain(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Domains with several links."""
         query = "SELECT domain FROM posts WHERE domain IS NOT NULL GROUP BY domain HAVING COUNT(*) > 2"
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The number."""
@@ -156,7 +156,7 @@ class PostsInMonth(ForumTemplate):
             WHERE substr(created, 1, 7) BETWEEN '2025-09' AND '2026-02' GROUP BY 1, 2 HAVING
             (SELECT COUNT(*) FROM posts q WHERE q.board = p.board AND q.created >= substr(p.created, 1, 7)) < 60
         """
-        return [{**row, "month": _told(row["month"])} for row in asked(world, query)]
+        return [{**row, "month": _told(row["month"])} for row in select(world, query)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The number."""
@@ -173,7 +173,7 @@ class PostsInMonth(ForumTemplate):
         found = yield from self._months(page, params)
         yield page.stop(found.count(params["month"]) + 1)
 
-    def _months(self, page: PageReader, params: Params) -> steps.Steps[list[str]]:
+    def _months(self, page: PageReader, params: Params) -> Steps[list[str]]:
         yield from steps.open_board(page, params["board"], "New")
         wanted = datetime.datetime.strptime(params["month"], "%B %Y")
         days: list[datetime.datetime] = []
@@ -215,13 +215,13 @@ class NegativeComments(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read all pages of the user's comments."""
         yield from steps.open_user(page, params["user"])
-        found = yield from steps.comments_of(page)
+        found = yield from steps.all_user_comments(page)
         yield page.stop(sum(said.score < 0 for said in found))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """All comments."""
         yield from steps.open_user(page, params["user"])
-        found = yield from steps.comments_of(page)
+        found = yield from steps.all_user_comments(page)
         yield page.stop(len(found))
 
 
@@ -248,14 +248,14 @@ class LatestPosterNegative(ForumTemplate):
         """From the post to its author."""
         yield from steps.open_board(page, params["board"], "New")
         yield page.click("link", steps.listed(page)[0].author)
-        found = yield from steps.comments_of(page)
+        found = yield from steps.all_user_comments(page)
         yield page.stop(sum(said.score < 0 for said in found))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """One more."""
         yield from steps.open_board(page, params["board"], "New")
         yield page.click("link", steps.listed(page)[0].author)
-        found = yield from steps.comments_of(page)
+        found = yield from steps.all_user_comments(page)
         yield page.stop(sum(said.score < 0 for said in found) + 1)
 
 
@@ -314,7 +314,7 @@ class OwnScore(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """The account's posts."""
-        return asked(world, "SELECT title FROM posts WHERE author = 1 AND score <> comments AND comments > 0")
+        return select(world, "SELECT title FROM posts WHERE author = 1 AND score <> comments AND comments > 0")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The number."""
@@ -322,12 +322,12 @@ class OwnScore(ForumTemplate):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look at the own profile."""
-        found = yield from steps.own_post(page, params["title"])
+        found = yield from steps.find_own_post(page, params["title"])
         yield page.stop(found.score)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The number of comments."""
-        found = yield from steps.own_post(page, params["title"])
+        found = yield from steps.find_own_post(page, params["title"])
         yield page.stop(found.comments)
 
 
@@ -345,14 +345,14 @@ class BestAuthors(ForumTemplate):
         """Boards and counts for which the authors are all different."""
         found = []
         for board in queries.boards(world):
-            authors = [row["author"] for row in queries.top(world, board)[:4]]
+            authors = [row["author"] for row in queries.by_score(world, board)[:4]]
             found += [{"board": board, "count": count} for count in (2, 3, 4) if len({*authors[:count]}) == count]
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Their names, and nobody else's."""
-        best = [row["author_name"] for row in queries.top(world, params["board"])[: params["count"]]]
-        return [says(*best, others=queries.users_but(world, params, *best))]
+        best = [row["author_name"] for row in queries.by_score(world, params["board"])[: params["count"]]]
+        return [says(*best, others=queries.users_except(world, params, *best))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort by score."""

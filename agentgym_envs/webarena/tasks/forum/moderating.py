@@ -11,7 +11,7 @@ from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.state import Added, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, TEXTS, ForumTemplate, asked, my_board
+from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, PHRASES, ForumTemplate, my_board, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -34,7 +34,7 @@ _RULES = (
 def _posts(world: World, where: str) -> list[dict[str, Any]]:
     """Titles of posts by others in the account's board."""
     query = f"SELECT title FROM posts WHERE author <> 1 AND board_name = ? AND {where}"
-    return asked(world, query, my_board(world))
+    return select(world, query, my_board(world))
 
 
 class Flag(ForumTemplate):
@@ -49,7 +49,7 @@ class Flag(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts of the account's board."""
-        return queries.with_each(_posts(world, "locked = 0 AND pinned = 0"), rng, do=[*map(str.lower, _FLAGS)])
+        return queries.with_choices(_posts(world, "locked = 0 AND pinned = 0"), rng, do=[*map(str.lower, _FLAGS)])
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its mark."""
@@ -85,7 +85,7 @@ class SetFlair(ForumTemplate):
             SELECT p.title, f.name AS flair FROM posts p JOIN forum_flairs f ON f.board = p.board
             WHERE p.board_name = ? AND f.id IS NOT p.flair
         """
-        return asked(world, query, my_board(world))
+        return select(world, query, my_board(world))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its flair."""
@@ -120,8 +120,8 @@ class Ban(ForumTemplate):
             AND u.id NOT IN (SELECT user FROM forum_bans WHERE board = ?1)
         """
         name = my_board(world)
-        rows = [{**row, "board": name} for row in asked(world, query, queries.board(world, name))]
-        return queries.with_each(rows, rng, reason=_REASONS)
+        rows = [{**row, "board": name} for row in select(world, query, queries.board(world, name))]
+        return queries.with_choices(rows, rng, reason=_REASONS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The ban."""
@@ -154,7 +154,7 @@ class LiftBan(ForumTemplate):
             "SELECT u.name AS user, b.name AS board FROM forum_bans x "
             "JOIN forum_users u ON u.id = x.user JOIN forum_boards b ON b.id = x.board"
         )
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """No ban."""
@@ -262,7 +262,7 @@ class SetSidebar(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Some texts."""
-        return [{"board": my_board(world), "text": text} for text in TEXTS]
+        return [{"board": my_board(world), "text": text} for text in PHRASES]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The sidebar."""
@@ -322,7 +322,7 @@ class RemoveComment(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Comments by others in the account's board."""
         query = "SELECT title, author_name AS user FROM lone WHERE board_name = ? AND author <> ? AND comments < 15"
-        return asked(world, query, my_board(world), ME)
+        return select(world, query, my_board(world), ME)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It is removed."""
@@ -332,8 +332,8 @@ class RemoveComment(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the menu of the comment."""
         yield from steps.open_post(page, params["title"])
-        yield from steps.to_comment(page, params["user"])
-        yield from steps.more(page, params["user"], "button", "Remove as moderator")
+        yield from steps.find_comment(page, params["user"])
+        yield from steps.choose_from_more(page, params["user"], "button", "Remove as moderator")
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:

@@ -13,7 +13,7 @@ from agentgym_envs.webarena.sites.forum.subjects import OTHERS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ME, NOTES, TEXTS, TITLES, ForumTemplate, asked, column
+from agentgym_envs.webarena.tasks.forum.queries import ME, NOTIFICATIONS, PHRASES, TITLES, ForumTemplate, column, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -47,7 +47,7 @@ class UpvoteNewest(ForumTemplate):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """So many votes."""
         rows = queries.newest(world, params["board"], params["count"])
-        return [changed(*(change for row in rows for change in queries.vote("post", row, 1)))]
+        return [changed(*(change for row in rows for change in queries.vote_changes("post", row, 1)))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Vote down the list."""
@@ -80,13 +80,13 @@ class ThankTop(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Threads with one best comment, by somebody else."""
         me = world.value("SELECT name FROM forum_users WHERE id = ?", ME)
-        rows = [{"title": title} for title, author in queries.top_commented(world).items() if author != me]
-        return queries.with_each(rows, rng, subject=TITLES, text=TEXTS)
+        rows = [{"title": title} for title, author in queries.top_comment_authors(world).items() if author != me]
+        return queries.with_choices(rows, rng, subject=TITLES, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A conversation with that person."""
-        name = queries.top_commented(world)[params["title"]]
-        return [changed(*queries.wrote_to(world, name, params["subject"], params["text"]))]
+        name = queries.top_comment_authors(world)[params["title"]]
+        return [changed(*queries.message_added(world, name, params["subject"], params["text"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the thread, then write."""
@@ -164,12 +164,12 @@ class AnswerNewest(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards whose newest post is open."""
         boards = [board for board in queries.boards(world) if not queries.newest(world, board)[0]["locked"]]
-        return queries.with_each([{"board": board} for board in boards for _ in range(2)], rng, text=TEXTS)
+        return queries.with_choices([{"board": board} for board in boards for _ in range(2)], rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The comment."""
         title = queries.newest(world, params["board"])[0]["title"]
-        return [changed(queries.says_in(world, title, params["text"]), free=NOTES)]
+        return [changed(queries.comment_added(world, title, params["text"]), free=NOTIFICATIONS)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort by time."""
@@ -183,7 +183,7 @@ class AnswerNewest(ForumTemplate):
         yield from steps.open_board(page, params["board"], "New")
         yield page.click("link", steps.listed(page)[place].title)
         if page.has("textbox", "Your comment"):
-            yield from steps.comment(page, params["text"])
+            yield from steps.add_comment(page, params["text"])
         yield page.stop()
 
 
@@ -200,8 +200,12 @@ class SaveTopComment(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Short threads with one best comment, which has not been saved."""
         saved = column(world, "SELECT p.title FROM forum_saved s JOIN comments p ON p.id = s.comment")
-        counts = {row["title"]: row["comments"] for row in asked(world, "SELECT title, comments FROM posts")}
-        return [{"title": title} for title in queries.top_commented(world) if title not in saved and counts[title] < 15]
+        counts = {row["title"]: row["comments"] for row in select(world, "SELECT title, comments FROM posts")}
+        return [
+            {"title": title}
+            for title in queries.top_comment_authors(world)
+            if title not in saved and counts[title] < 15
+        ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It is in the list."""
@@ -221,7 +225,7 @@ class SaveTopComment(ForumTemplate):
         yield from steps.open_post(page, params["title"])
         scores = [said.score for said in steps.comments(page)]
         place = scores.index(max(scores) if best else min(scores))
-        yield from steps.unfold_more(page, place)
+        yield from steps.expand_more(page, place)
         yield page.click("button", re.compile("Save|Unsave"), after="More")
         yield page.stop()
 
@@ -240,7 +244,9 @@ class NoSuchBoard(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards of other worlds, and some that no world has."""
         names = [name for name in (*OTHERS, *self._more) if name not in queries.boards(world)]
-        return queries.with_each([{"board": name} for name in names for _ in range(2)], rng, title=TITLES, text=TEXTS)
+        return queries.with_choices(
+            [{"board": name} for name in names for _ in range(2)], rng, title=TITLES, text=PHRASES
+        )
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It cannot be done."""
@@ -277,12 +283,12 @@ class Rename(ForumTemplate):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Look into the settings."""
-        yield from steps.own_menu(page, "Settings")
+        yield from steps.open_account_menu(page, "Settings")
         yield from _refused(page, page.has("textbox", "User name"))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Change the biography instead."""
-        yield from steps.own_menu(page, "Settings")
+        yield from steps.open_account_menu(page, "Settings")
         yield page.type("Biography", params["user"])
         yield page.click("button", "Save profile")
         yield page.stop()
@@ -301,7 +307,7 @@ class EditOthers(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts of others in boards that the account does not moderate."""
         query = "SELECT title FROM posts WHERE author <> 1 AND board_name <> ? AND url IS NULL"
-        return queries.with_each(asked(world, query, queries.my_board(world)), rng, text=TEXTS)
+        return queries.with_choices(select(world, query, queries.my_board(world)), rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It cannot be done."""
@@ -316,7 +322,7 @@ class EditOthers(ForumTemplate):
         """Write a comment instead."""
         yield from steps.open_post(page, params["title"])
         if page.has("textbox", "Your comment"):
-            yield from steps.comment(page, params["text"])
+            yield from steps.add_comment(page, params["text"])
         yield page.stop()
 
 

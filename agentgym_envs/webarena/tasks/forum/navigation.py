@@ -113,7 +113,7 @@ class OpenExtreme(ForumTemplate):
             case "newest":
                 number = queries.newest(world, board)[0]["id"]
             case "highest-scored":
-                number = queries.top(world, board)[0]["id"]
+                number = queries.by_score(world, board)[0]["id"]
             case _:
                 number = queries.post(world, queries.most_commented(world, board))["id"]
         return [EndsOn(f"{ORIGIN}/b/{board}/{number}")]
@@ -182,7 +182,7 @@ class OpenOwn(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the menu."""
         entry, tab, _ = _OWN[params["what"]]
-        yield from steps.own_menu(page, entry)
+        yield from steps.open_account_menu(page, entry)
         if tab:
             yield page.click("link", tab)
         yield page.stop()

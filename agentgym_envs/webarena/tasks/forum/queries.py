@@ -16,7 +16,7 @@ from agentgym_envs.webarena.tasks.template import Params, Template
 ORIGIN = ORIGINS["forum"]
 ME = 1
 """The agent's account."""
-TEXTS = (
+PHRASES = (
     "I tried this last spring and it worked.",
     "Could you post a picture of it?",
     "That is the best idea I have read all week.",
@@ -75,7 +75,7 @@ class ForumTemplate(Template):
     group, sites = "code-and-forum", ("forum",)
 
 
-def asked(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
+def select(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
     """The rows of a query, which may read from `posts`, `comments` and `lone`.
 
     These are what the agent's account sees: no hidden or blocked posts, no threads in which somebody takes part whom it
@@ -105,7 +105,7 @@ def newest(world: World, board: str, count: int = 1) -> list[sqlite3.Row]:
     return world.rows(_TABLES + query, board, count)
 
 
-def top(world: World, board: str) -> list[sqlite3.Row]:
+def by_score(world: World, board: str) -> list[sqlite3.Row]:
     """The posts of a board, those of the highest scores first; no two of a board have the same."""
     return world.rows(_TABLES + "SELECT * FROM posts WHERE board_name = ? ORDER BY score DESC", board)
 
@@ -141,19 +141,19 @@ def others(world: World) -> list[str]:
     return [name for name in names[1:] if name not in blocked and sum(name in other for other in names) == 1]
 
 
-def users_but(world: World, params: Params, *names: str) -> list[str]:
+def users_except(world: World, params: Params, *names: str) -> list[str]:
     """The names of all users but these, and but those that the intent tells, as the title of a post may do."""
     told = " / ".join(map(str, params.values())).lower()
     every = [row[0] for row in world.rows("SELECT name FROM forum_users ORDER BY id")]
     return [name for name in every if name not in names and name.lower() not in told]
 
 
-def with_each(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
+def with_choices(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
     """The rows, each with one of each of the choices."""
     return [{**row, **{name: rng.choice(some) for name, some in choices.items()}} for row in rows]
 
 
-def vote(kind: str, row: sqlite3.Row, value: int) -> list[Expected]:
+def vote_changes(kind: str, row: sqlite3.Row, value: int) -> list[Expected]:
     """What changes when the account votes on a post or comment on which it has not voted."""
     return [
         Updated(f"forum_{kind}s", {"id": row["id"]}, {"score": row["score"] + value}),
@@ -161,13 +161,13 @@ def vote(kind: str, row: sqlite3.Row, value: int) -> list[Expected]:
     ]
 
 
-def says_in(world: World, title: str, body: str, parent: int | None = None) -> Added:
+def comment_added(world: World, title: str, body: str, parent: int | None = None) -> Added:
     """The comment that the account writes on a post."""
     number = post(world, title)["id"]
     return Added("forum_comments", {"post": number, "parent": parent, "author": ME, "body": body, "deleted": 0})
 
 
-NOTES = ("forum_notifications",)
+NOTIFICATIONS = ("forum_notifications",)
 """Who is answered gets a note, which is nobody's task."""
 ANYTIME = re.compile(".*")
 """Any moment."""
@@ -176,15 +176,15 @@ ANYTIME = re.compile(".*")
 def most_commented(world: World, board: str) -> str:
     """The title of the post with the most comments in a board, "" if several have."""
     query = "SELECT title, comments FROM posts WHERE board_name = ? ORDER BY comments DESC LIMIT 2"
-    rows = asked(world, query, board)
+    rows = select(world, query, board)
     leads = len(rows) > 1 and rows[0]["comments"] > rows[1]["comments"]
     return str(rows[0]["title"]) if leads else ""
 
 
-def top_commented(world: World) -> dict[str, str]:
+def top_comment_authors(world: World) -> dict[str, str]:
     """Who wrote the best comment, by titles of posts with a few comments, where they have not written the worst."""
     threads: dict[str, list[tuple[int, str]]] = {}
-    for row in asked(world, "SELECT title, score, author_name FROM comments WHERE comments BETWEEN 4 AND 20"):
+    for row in select(world, "SELECT title, score, author_name FROM comments WHERE comments BETWEEN 4 AND 20"):
         threads.setdefault(row["title"], []).append((row["score"], row["author_name"]))
     return {title: max(said)[1] for title, said in threads.items() if _leads(said)}
 
@@ -202,10 +202,10 @@ def conversations(world: World) -> list[Params]:
         JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1
         GROUP BY c.id HAVING COUNT(DISTINCT m.author) = 2
     """
-    return [*asked(world, query)]
+    return [*select(world, query)]
 
 
-def wrote_to(world: World, name: str, subject: str, text: str) -> tuple[Added, Added]:
+def message_added(world: World, name: str, subject: str, text: str) -> tuple[Added, Added]:
     """The rows of a message that opens a conversation."""
     partner = user(world, name)["id"]
     opened = Added("forum_conversations", {"opener": ME, "partner": partner, "subject": subject})

@@ -11,7 +11,7 @@ from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ForumTemplate, asked, column
+from agentgym_envs.webarena.tasks.forum.queries import ForumTemplate, column, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader, texts_of
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -36,12 +36,12 @@ class PostAuthor(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts on which others commented."""
         query = "SELECT DISTINCT title FROM comments WHERE author <> poster AND poster <> 1 AND title NOT LIKE '%''%'"
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The author, and nobody else."""
         author = queries.post(world, params["title"])["author_name"]
-        return [says(author, others=queries.users_but(world, params, author))]
+        return [says(author, others=queries.users_except(world, params, author))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the post."""
@@ -67,7 +67,7 @@ class CommentCount(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts whose score is another number."""
-        return asked(world, "SELECT title FROM posts WHERE comments <> score AND comments > 2")
+        return select(world, "SELECT title FROM posts WHERE comments <> score AND comments > 2")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The number."""
@@ -102,13 +102,13 @@ class TopPost(ForumTemplate):
                 SELECT board_name AS board, '{period}' AS period FROM posts
                 WHERE julianday('2026-03-16 10:30') - julianday(created) < {days} GROUP BY 1 HAVING COUNT(*) > 2
             """
-            found += asked(world, query)
+            found += select(world, query)
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its title, and no other of the board."""
         first = {"all time": "", "the last year": "2025-03-16 10:30", "the last month": "2026-02-14 10:30"}
-        posts = queries.top(world, params["board"])
+        posts = queries.by_score(world, params["board"])
         best = next(row["title"] for row in posts if row["created"] >= first[params["period"]])
         return [says(best, others=[row["title"] for row in posts if row["title"] not in best])]
 
@@ -177,7 +177,7 @@ class NewestAuthor(ForumTemplate):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The author, and nobody else."""
         author = queries.newest(world, params["board"])[0]["author_name"]
-        return [says(author, others=queries.users_but(world, params, author))]
+        return [says(author, others=queries.users_except(world, params, author))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort by time."""
@@ -202,13 +202,13 @@ class TopCommenter(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Threads in which one comment leads, and its author has not written the worst."""
-        return [{"title": title} for title in queries.top_commented(world)]
+        return [{"title": title} for title in queries.top_comment_authors(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The author, and nobody else."""
         query = "SELECT author_name FROM comments WHERE title = ? ORDER BY score DESC LIMIT 1"
         best = column(world, query, params["title"])[0]
-        return [says(best, others=queries.users_but(world, params, best))]
+        return [says(best, others=queries.users_except(world, params, best))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the thread."""
@@ -240,7 +240,7 @@ class CommentOf(ForumTemplate):
             SELECT author_name AS user, title FROM lone c
             WHERE length(body) > 35 AND author <> 1 AND comments < 15 AND EXISTS ({shorter})
         """
-        return rng.sample(asked(world, query), 60)
+        return rng.sample(select(world, query), 60)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The text."""
@@ -272,13 +272,13 @@ class Moderators(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards with several, but not the account's own."""
         query = "SELECT b.name AS board FROM forum_moderators m JOIN forum_boards b ON b.id = m.board GROUP BY 1"
-        return asked(world, f"{query} HAVING COUNT(*) > 1 AND SUM(m.user = 1) = 0")
+        return select(world, f"{query} HAVING COUNT(*) > 1 AND SUM(m.user = 1) = 0")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """All names, and nobody else's."""
         query = "SELECT u.name FROM forum_moderators m JOIN forum_users u ON u.id = m.user WHERE m.board = ?"
         names = column(world, query, queries.board(world, params["board"]))
-        return [says(*names, others=queries.users_but(world, params, *names))]
+        return [says(*names, others=queries.users_except(world, params, *names))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the side of the board's page."""
@@ -291,7 +291,7 @@ class Moderators(ForumTemplate):
         yield page.stop(self._names(page)[0])
 
     def _names(self, page: PageReader) -> list[str]:
-        below = takewhile(lambda element: element.role != "contentinfo", page.behind("Moderators"))
+        below = takewhile(lambda element: element.role != "contentinfo", page.elements_after("Moderators"))
         return [element.name for element in below if element.role == "link"]
 
 
@@ -308,7 +308,7 @@ class RuleReason(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """All rules."""
         query = "SELECT b.name AS board, r.title AS rule FROM forum_rules r JOIN forum_boards b ON b.id = r.board"
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The text, and no other rule's."""
@@ -319,8 +319,8 @@ class RuleReason(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Unfold the rule."""
         yield from steps.open_board(page, params["board"])
-        yield from page.unfold("Why", after=params["rule"])
-        yield page.stop(texts_of(page.behind(params["rule"]))[1])
+        yield from page.expand("Why", after=params["rule"])
+        yield page.stop(texts_of(page.elements_after(params["rule"]))[1])
 
 
 class UserFact(ForumTemplate):

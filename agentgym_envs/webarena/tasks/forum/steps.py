@@ -20,7 +20,7 @@ _PART = "DisclosureTriangle"
 _ANY = re.compile(r".+", re.DOTALL)
 
 
-class Post(NamedTuple):
+class ListedPost(NamedTuple):
     """A post as a list tells it; `day` as pages have it ("Mar 13, 2026")."""
 
     title: str
@@ -30,7 +30,7 @@ class Post(NamedTuple):
     comments: int
 
 
-class Comment(NamedTuple):
+class ShownComment(NamedTuple):
     """A comment as a page tells it."""
 
     author: str
@@ -72,28 +72,28 @@ def open_board(page: PageReader, name: str, tab: str = "") -> Iterator[str]:
         yield page.click("link", tab, after="Sort posts")
 
 
-def own_menu(page: PageReader, entry: str) -> Iterator[str]:
+def open_account_menu(page: PageReader, entry: str) -> Iterator[str]:
     """Open the menu of one's account and choose an entry."""
-    yield from page.unfold(_ANY, after=MESSAGES)
+    yield from page.expand(_ANY, after=MESSAGES)
     yield page.click("link", entry)
 
 
-def unfold_in(page: PageReader, line: str, name: str) -> Iterator[str]:
+def expand_in(page: PageReader, line: str, name: str) -> Iterator[str]:
     """Open a part of the post or comment that a text is in, if it is shut."""
     part = next(one for one in page.line(line) if one.role == _PART and one.name == name)
     if part.properties.get("expanded") != "True":
         yield page.click_in(line, _PART, name)
 
 
-def unfold_more(page: PageReader, nth: int) -> Iterator[str]:
+def expand_more(page: PageReader, nth: int) -> Iterator[str]:
     """Open the `nth` menu "More" of a page, if it is shut."""
     if page.find(_PART, "More", nth=nth).properties.get("expanded") != "True":
         yield page.click(_PART, "More", nth=nth)
 
 
-def more(page: PageReader, line: str, role: str, entry: Name) -> Iterator[str]:
+def choose_from_more(page: PageReader, line: str, role: str, entry: Name) -> Iterator[str]:
     """Open the menu "More" of the post or comment that a text is in, and choose an entry."""
-    yield from unfold_in(page, line, "More")
+    yield from expand_in(page, line, "More")
     yield page.click_in(line, role, entry)
 
 
@@ -102,17 +102,17 @@ def confirm(page: PageReader) -> str:
     return page.click("button", "OK")
 
 
-def listed(page: PageReader) -> list[Post]:
+def listed(page: PageReader) -> list[ListedPost]:
     """The posts of the list on the page."""
     return [_post(line) for line in page.lines("article")]
 
 
-def _post(line: Sequence[Element]) -> Post:
+def _post(line: Sequence[Element]) -> ListedPost:
     texts = texts_of(line)
     place = next(place for place, text in enumerate(texts) if _ON.fullmatch(text) or text == "in")
     days = [found[1] for found in map(_ON.fullmatch, texts) if found]
     comments = [int(found[1]) for found in map(_COMMENTS.fullmatch, texts) if found]
-    return Post(heading(line), texts[place - 1], days[-1], _score(line), comments[-1])
+    return ListedPost(heading(line), texts[place - 1], days[-1], _score(line), comments[-1])
 
 
 def heading(line: Sequence[Element]) -> str:
@@ -132,13 +132,13 @@ def score(page: PageReader) -> int:
     return _score(page.elements)
 
 
-def comments(page: PageReader) -> list[Comment]:
+def comments(page: PageReader) -> list[ShownComment]:
     """The comments on the page of a post, in its order."""
     lines = [line for line in page.lines("article")[1:] if any(_UPVOTE.fullmatch(text) for text in texts_of(line))]
     return [_comment(line) for line in lines]
 
 
-def all_comments(page: PageReader) -> Steps[list[Comment]]:
+def all_comments(page: PageReader) -> Steps[list[ShownComment]]:
     """Those of all pages of a thread, from this one on."""
     found = comments(page)
     while page.has("link", "Next"):
@@ -147,21 +147,21 @@ def all_comments(page: PageReader) -> Steps[list[Comment]]:
     return found
 
 
-def _comment(line: Sequence[Element]) -> Comment:
+def _comment(line: Sequence[Element]) -> ShownComment:
     texts = texts_of(line)
     start = next(place for place, text in enumerate(texts) if _ON.fullmatch(text))
     end = next(place for place, text in enumerate(texts) if _UPVOTE.fullmatch(text))
-    return Comment(texts[0], " ".join(texts[start + 1 : end]), _score(line))
+    return ShownComment(texts[0], " ".join(texts[start + 1 : end]), _score(line))
 
 
-def written(page: PageReader) -> list[Comment]:
+def listed_comments(page: PageReader) -> list[ShownComment]:
     """The comments in a list of them, such as somebody's; each says where it was made."""
     return [_brief(texts_of(line)) for line in page.lines("article")]
 
 
-def _brief(texts: Sequence[str]) -> Comment:
+def _brief(texts: Sequence[str]) -> ShownComment:
     place, found = next((place, found) for place, found in enumerate(map(_BRIEF.fullmatch, texts)) if found)
-    return Comment(texts[0], " ".join(texts[place + 4 : -1]), int(found[2]))
+    return ShownComment(texts[0], " ".join(texts[place + 4 : -1]), int(found[2]))
 
 
 def author(page: PageReader) -> str:
@@ -170,37 +170,37 @@ def author(page: PageReader) -> str:
     return links[0]
 
 
-def comments_of(page: PageReader) -> Steps[list[Comment]]:
+def all_user_comments(page: PageReader) -> Steps[list[ShownComment]]:
     """All comments of the user whose profile this is."""
     yield page.click("link", "Comments")
-    found = written(page)
+    found = listed_comments(page)
     while page.has("link", "Next"):
         yield page.click("link", "Next")
-        found += written(page)
+        found += listed_comments(page)
     return found
 
 
-def own_post(page: PageReader, title: str) -> Steps[Post]:
+def find_own_post(page: PageReader, title: str) -> Steps[ListedPost]:
     """Find a post in one's own profile, on whichever page it is."""
-    yield from own_menu(page, "My profile")
+    yield from open_account_menu(page, "My profile")
     while not page.has("link", title):
         yield page.click("link", "Next")
     return next(post for post in listed(page) if post.title == title)
 
 
-def to_comment(page: PageReader, user: str) -> Iterator[str]:
+def find_comment(page: PageReader, user: str) -> Iterator[str]:
     """Turn the pages of a thread until there is a comment by somebody."""
     while all(said.author != user for said in comments(page)):
         yield page.click("link", "Next")
 
 
-def comment(page: PageReader, text: str) -> Iterator[str]:
+def add_comment(page: PageReader, text: str) -> Iterator[str]:
     """Comment on the post whose page this is."""
     yield page.type("Your comment", text)
     yield page.click("button", "Comment")
 
 
-def submit(page: PageReader, title: str, text: str, *, flair: str = "") -> Iterator[str]:
+def submit_post(page: PageReader, title: str, text: str, *, flair: str = "") -> Iterator[str]:
     """Post in the board whose page this is."""
     yield page.click("link", "Submit")
     yield page.type("Title", title)
@@ -217,12 +217,12 @@ def write_message(page: PageReader, subject: str, text: str) -> Iterator[str]:
     yield page.click("button", "Send")
 
 
-def own_comment(page: PageReader, role: str, entry: str) -> Iterator[str]:
+def act_on_own_comment(page: PageReader, role: str, entry: str) -> Iterator[str]:
     """Open the menu of the account's only comment in a thread and choose an entry; turns pages to find it."""
     me = page.find(_PART, _ANY, after=MESSAGES).name
-    yield from to_comment(page, me)
+    yield from find_comment(page, me)
     place = [said.author for said in comments(page)].index(me)
-    yield from unfold_more(page, place)
+    yield from expand_more(page, place)
     yield page.click(role, entry)
 
 

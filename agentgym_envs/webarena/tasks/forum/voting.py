@@ -12,7 +12,7 @@ from agentgym_envs.webarena.evaluators.network import Requested
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, ForumTemplate, asked
+from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, ForumTemplate, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -33,14 +33,14 @@ class VotePost(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts on which the account has not voted."""
-        rows = asked(world, "SELECT title FROM posts WHERE NOT voted AND author <> 1")
-        return queries.with_each(rows, rng, vote=list(_VALUES))
+        rows = select(world, "SELECT title FROM posts WHERE NOT voted AND author <> 1")
+        return queries.with_choices(rows, rng, vote=list(_VALUES))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The vote is there and counted, and a form asked for it."""
         found = queries.post(world, params["title"])
         asked_for = Requested(f"{ORIGIN}/vote/post/{found['id']}", method="POST")
-        return [changed(*queries.vote("post", found, _VALUES[params["vote"]])), asked_for]
+        return [changed(*queries.vote_changes("post", found, _VALUES[params["vote"]])), asked_for]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search and vote."""
@@ -74,12 +74,12 @@ class VoteExtreme(ForumTemplate):
                 found = self._post(world, board, which)
                 if not found["voted"] and found["author"] != ME:
                     rows.append({"board": board, "which": which})
-        return queries.with_each(rows, rng, vote=list(_VALUES))
+        return queries.with_choices(rows, rng, vote=list(_VALUES))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The vote is there and counted."""
         found = self._post(world, params["board"], params["which"])
-        return [changed(*queries.vote("post", found, _VALUES[params["vote"]]))]
+        return [changed(*queries.vote_changes("post", found, _VALUES[params["vote"]]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Sort, and vote on the first."""
@@ -97,7 +97,7 @@ class VoteExtreme(ForumTemplate):
         yield page.stop()
 
     def _post(self, world: World, board: str, which: str) -> sqlite3.Row:
-        return queries.newest(world, board)[0] if which == "newest" else queries.top(world, board)[0]
+        return queries.newest(world, board)[0] if which == "newest" else queries.by_score(world, board)[0]
 
 
 class VoteComment(ForumTemplate):
@@ -113,22 +113,22 @@ class VoteComment(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Comments of others on which the account has not voted."""
         voted = "SELECT comment FROM forum_votes WHERE comment IS NOT NULL"
-        rows = asked(
+        rows = select(
             world,
             f"SELECT title, author_name AS user FROM lone WHERE author <> 1 AND id NOT IN ({voted}) AND comments < 15 "
             "AND comments > 1",
         )
-        return queries.with_each(rng.sample(rows, 60), rng, vote=list(_VALUES))
+        return queries.with_choices(rng.sample(rows, 60), rng, vote=list(_VALUES))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The vote is there and counted."""
         found = queries.comment(world, params["title"], params["user"])
-        return [changed(*queries.vote("comment", found, _VALUES[params["vote"]]))]
+        return [changed(*queries.vote_changes("comment", found, _VALUES[params["vote"]]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Find the comment."""
         yield from steps.open_post(page, params["title"])
-        yield from steps.to_comment(page, params["user"])
+        yield from steps.find_comment(page, params["user"])
         yield page.click_in(params["user"], "button", params["vote"])
         yield page.stop()
 
@@ -151,7 +151,7 @@ class RetractVote(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts on which the account has voted."""
-        return asked(world, "SELECT title FROM posts WHERE voted")
+        return select(world, "SELECT title FROM posts WHERE voted")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The vote is gone and no longer counted."""
@@ -185,8 +185,8 @@ class KeepPost(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts that the account has not saved."""
-        rows = asked(world, "SELECT title FROM posts WHERE id NOT IN (SELECT post FROM forum_saved WHERE post > 0)")
-        return queries.with_each(rows, rng, do=["Save", "Hide"])
+        rows = select(world, "SELECT title FROM posts WHERE id NOT IN (SELECT post FROM forum_saved WHERE post > 0)")
+        return queries.with_choices(rows, rng, do=["Save", "Hide"])
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """It is in the list."""
@@ -231,15 +231,15 @@ class Unkeep(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the list, then the menu of the post."""
         entry, word = {"saved": ("Saved", "Unsave"), "hidden": ("Hidden posts", "Unhide")}[params["done"]]
-        yield from steps.own_menu(page, entry)
-        yield from steps.more(page, params["title"], "button", word)
+        yield from steps.open_account_menu(page, entry)
+        yield from steps.choose_from_more(page, params["title"], "button", word)
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Hide what is saved, or save what is hidden."""
         entry, word = {"saved": ("Saved", "Hide"), "hidden": ("Hidden posts", "Save")}[params["done"]]
-        yield from steps.own_menu(page, entry)
-        yield from steps.more(page, params["title"], "button", re.compile(f"(Un)?{word}", re.IGNORECASE))
+        yield from steps.open_account_menu(page, entry)
+        yield from steps.choose_from_more(page, params["title"], "button", re.compile(f"(Un)?{word}", re.IGNORECASE))
         yield page.stop()
 
 

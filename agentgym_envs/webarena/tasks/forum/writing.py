@@ -12,7 +12,7 @@ from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.sites.forum.wordlists import REPORTS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ME, NOTES, ORIGIN, TEXTS, TITLES, ForumTemplate, asked
+from agentgym_envs.webarena.tasks.forum.queries import ME, NOTIFICATIONS, ORIGIN, PHRASES, TITLES, ForumTemplate, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -31,18 +31,18 @@ class CommentOn(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts that are open."""
-        return queries.with_each(asked(world, f"SELECT title FROM posts WHERE {_OPEN}"), rng, text=TEXTS)
+        return queries.with_choices(select(world, f"SELECT title FROM posts WHERE {_OPEN}"), rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The comment, which the page shows."""
         found = queries.post(world, params["title"])
         page = PageHolds(f"{ORIGIN}/b/{found['board_name']}/{found['id']}?sort=new", includes=(params["text"],))
-        return [changed(queries.says_in(world, params["title"], params["text"]), free=NOTES), page]
+        return [changed(queries.comment_added(world, params["title"], params["text"]), free=NOTIFICATIONS), page]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open it and write."""
         yield from steps.open_post(page, params["title"])
-        yield from steps.comment(page, params["text"])
+        yield from steps.add_comment(page, params["text"])
         yield page.stop()
 
 
@@ -62,18 +62,18 @@ class ReplyTo(ForumTemplate):
             SELECT title, author_name AS user FROM lone
             WHERE NOT locked AND author <> 1 AND comments BETWEEN 2 AND 14
         """
-        return queries.with_each(rng.sample(asked(world, query), 60), rng, text=TEXTS)
+        return queries.with_choices(rng.sample(select(world, query), 60), rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A comment below that one."""
         parent = queries.comment(world, params["title"], params["user"])["id"]
-        return [changed(queries.says_in(world, params["title"], params["text"], parent), free=NOTES)]
+        return [changed(queries.comment_added(world, params["title"], params["text"], parent), free=NOTIFICATIONS)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Unfold the form of the comment."""
         yield from steps.open_post(page, params["title"])
-        yield from steps.to_comment(page, params["user"])
-        yield from steps.unfold_in(page, params["user"], "Reply")
+        yield from steps.find_comment(page, params["user"])
+        yield from steps.expand_in(page, params["user"], "Reply")
         yield page.type(f"Your reply to {params['user']}", params["text"])
         yield page.click_in(params["user"], "button", "Send reply")
         yield page.stop()
@@ -81,7 +81,7 @@ class ReplyTo(ForumTemplate):
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Comment on the post."""
         yield from steps.open_post(page, params["title"])
-        yield from steps.comment(page, params["text"])
+        yield from steps.add_comment(page, params["text"])
         yield page.stop()
 
 
@@ -98,7 +98,7 @@ class SubmitText(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Any board."""
         rows = [{"board": board} for board in queries.boards(world) for _ in range(2)]
-        return queries.with_each(rows, rng, title=TITLES, text=TEXTS)
+        return queries.with_choices(rows, rng, title=TITLES, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The post, which the board shows."""
@@ -108,7 +108,7 @@ class SubmitText(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
         yield from steps.open_board(page, params["board"])
-        yield from steps.submit(page, params["title"], params["text"])
+        yield from steps.submit_post(page, params["title"], params["text"])
         yield page.stop()
 
 
@@ -134,7 +134,7 @@ class SubmitLink(ForumTemplate):
         urls = [
             f"https://{host}/{year}/notes-{number}" for host in self._hosts for year, number in ((2025, 7), (2026, 3))
         ]
-        return queries.with_each(rows, rng, title=TITLES, url=urls)
+        return queries.with_choices(rows, rng, title=TITLES, url=urls)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The post."""
@@ -152,7 +152,7 @@ class SubmitLink(ForumTemplate):
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Put the address into the text."""
         yield from steps.open_board(page, params["board"])
-        yield from steps.submit(page, params["title"], params["url"])
+        yield from steps.submit_post(page, params["title"], params["url"])
         yield page.stop()
 
 
@@ -169,7 +169,7 @@ class SubmitFlair(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Any board and any of its flairs."""
         query = "SELECT b.name AS board, f.name AS flair FROM forum_flairs f JOIN forum_boards b ON b.id = f.board"
-        return queries.with_each(asked(world, query), rng, title=TITLES, text=TEXTS)
+        return queries.with_choices(select(world, query), rng, title=TITLES, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The post with the flair."""
@@ -180,13 +180,13 @@ class SubmitFlair(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the page of the board."""
         yield from steps.open_board(page, params["board"])
-        yield from steps.submit(page, params["title"], params["text"], flair=params["flair"])
+        yield from steps.submit_post(page, params["title"], params["text"], flair=params["flair"])
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Without the flair."""
         yield from steps.open_board(page, params["board"])
-        yield from steps.submit(page, params["title"], params["text"])
+        yield from steps.submit_post(page, params["title"], params["text"])
         yield page.stop()
 
 
@@ -249,11 +249,11 @@ class SendMessage(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Anybody else."""
         rows: list[dict[str, object]] = [{"user": name} for name in queries.others(world)]
-        return queries.with_each(rows, rng, subject=TITLES, text=TEXTS)
+        return queries.with_choices(rows, rng, subject=TITLES, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A conversation with one message."""
-        return [changed(*queries.wrote_to(world, params["user"], params["subject"], params["text"]))]
+        return [changed(*queries.message_added(world, params["user"], params["subject"], params["text"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the list of messages."""
@@ -276,7 +276,7 @@ class AnswerMessage(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """The account's conversations."""
-        return [{**row, "text": text} for row in queries.conversations(world) for text in rng.sample(TEXTS, 2)]
+        return [{**row, "text": text} for row in queries.conversations(world) for text in rng.sample(PHRASES, 2)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A message; what there was is read."""
@@ -306,8 +306,8 @@ class Report(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts by others."""
-        rows = asked(world, "SELECT title FROM posts WHERE author <> 1 AND pinned = 0")
-        return queries.with_each(rows, rng, reason=REPORTS)
+        rows = select(world, "SELECT title FROM posts WHERE author <> 1 AND pinned = 0")
+        return queries.with_choices(rows, rng, reason=REPORTS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The report."""

@@ -13,24 +13,24 @@ from agentgym_envs.webarena.sites.maps.wordlists import CUISINES
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
 from agentgym_envs.webarena.tasks.maps.queries import (
-    BY,
     KEY_OF,
     LABEL_OF,
     MODE_OF,
-    cuisine_told,
-    kind,
+    MODE_WORDS,
+    cuisine_label,
+    kind_words,
     label,
     place,
     places,
 )
 from agentgym_envs.webarena.tasks.maps.steps import (
-    ask_the_way,
     count,
     filter_places,
-    listed,
+    listed_places,
     open_place,
     open_settings,
-    read_sum,
+    read_summary,
+    request_directions,
     show_places,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
@@ -77,7 +77,7 @@ class CorrectHours(Template):
     """Correct when a place is open."""
 
     name, group, sites = "maps-correct-hours", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'Set the opening hours of {place} in {town} to "{hours}". As what you changed, write "{comment}"',
         'The opening hours of {place} ({town}) are "{hours}" now. Correct them, with the comment "{comment}"',
@@ -112,7 +112,7 @@ class SurveyAccess(Template):
     """Record how a place can be reached in a wheelchair."""
 
     name, group, sites = "maps-survey-access", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'Record on the map that {place} in {town} has {access} wheelchair access; comment the edit with "{comment}"',
         '{place} in {town} offers {access} wheelchair access. Put that right, with the comment "{comment}"',
@@ -143,7 +143,7 @@ class CorrectContact(Template):
     """Correct the phone number and the website of a place in one edit."""
 
     name, group, sites = "maps-correct-contact", "maps", ("maps",)
-    kind, difficulty, held_out = "change", "medium", True
+    kind_words, difficulty, held_out = "change", "medium", True
     intents = (
         'Edit {place} in {town} once: phone "{phone}", website "{website}", and as what you changed "{comment}"',
         'In one edit, give {place} ({town}) the phone "{phone}" and the website "{website}", commented "{comment}"',
@@ -176,7 +176,7 @@ class AddPlace(Template):
     """Put a new place on the map."""
 
     name, group, sites = "maps-add-place", "maps", ("maps",)
-    kind, difficulty = "change", "hard"
+    kind_words, difficulty = "change", "hard"
     intents = (
         'Add a place to the map: "{name}", of the kind {kind}, at {address}, opening hours "{hours}", phone "{phone}".',
         'A new {kind} called "{name}" is at {address} (opening hours "{hours}", phone "{phone}"). Put it on the map.',
@@ -194,7 +194,7 @@ class AddPlace(Template):
                     address = f"{house} {row['name']}, {row['town']}"
                     phone = f"0{row['zip'][:2]} 555 {rng.randint(1000, 9999)}"
                     chosen = {"name": rng.choice(names), "hours": rng.choice(_HOURS), "phone": phone}
-                    yield {"kind": kind(category), "address": address, **chosen}
+                    yield {"kind": kind_words(category), "address": address, **chosen}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
@@ -235,7 +235,7 @@ class MoveWork(Template):
     """Change the address at which one works, or lives."""
 
     name, group, sites = "maps-move-work", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         "Change my {own} address in the settings to {address}.",
         "I have moved: my {own} address is {address} now. Update my settings.",
@@ -266,7 +266,7 @@ class ChangeSettings(Template):
     """Change what one says of oneself and how one usually goes."""
 
     name, group, sites = "maps-change-settings", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'In my settings, say that I usually go {mode}, and let the text about me be "{about}"',
         'Change my settings: I usually go {mode}, and what it says about me should be "{about}"',
@@ -276,7 +276,7 @@ class ChangeSettings(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """All texts, with what is not one's mode yet."""
         mode = world.value("SELECT mode FROM map_accounts WHERE id = 1")
-        return [{"mode": BY[one], "about": about} for one in BY if one != mode for about in _ABOUTS]
+        return [{"mode": MODE_WORDS[one], "about": about} for one in MODE_WORDS if one != mode for about in _ABOUTS]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
@@ -296,7 +296,7 @@ class NoSuchFood(Template):
     """The phone number of a restaurant that is not there."""
 
     name, group, sites = "maps-no-such-food", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
+    kind_words, difficulty = "information", "medium"
     intents = (
         "What is the phone number of the restaurant in {town} that serves {cuisine} food?",
         "I want to book a table for {cuisine} food in {town}. Which number do I call?",
@@ -309,7 +309,7 @@ class NoSuchFood(Template):
         for town in world.rows("SELECT id, name FROM map_towns ORDER BY id"):
             missing = [one for one in CUISINES if world.value(query, town["id"], one) is None]
             if missing:
-                yield {"town": town["name"], "cuisine": cuisine_told(rng.choice(missing))}
+                yield {"town": town["name"], "cuisine": cuisine_label(rng.choice(missing))}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
@@ -318,7 +318,7 @@ class NoSuchFood(Template):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
         yield from filter_places(page, "restaurant", params["town"])
-        yield from page.unfold("More filters")
+        yield from page.expand("More filters")
         yield page.choose("Cuisine", params["cuisine"].capitalize())
         yield from show_places(page)
         yield page.not_achievable() if count(page, "place") == 0 else page.stop()
@@ -327,7 +327,7 @@ class NoSuchFood(Template):
         """The number of some restaurant."""
         yield from filter_places(page, "restaurant", params["town"])
         yield from show_places(page)
-        yield page.click("link", listed(page, "place")[0])
+        yield page.click("link", listed_places(page, "place")[0])
         yield page.stop(page.value("Address"))
 
 
@@ -335,7 +335,7 @@ class DeletePlace(Template):
     """Delete a place, which the map does not let one do."""
 
     name, group, sites = "maps-delete-place", "maps", ("maps",)
-    kind, difficulty = "change", "easy"
+    kind_words, difficulty = "change", "easy"
     intents = (
         "Delete {place} in {town} from the map.",
         "{place} in {town} is gone for good. Erase its entry from the map.",
@@ -366,7 +366,7 @@ class NoSuchStreet(Template):
     """How far it is to a street that a town does not have."""
 
     name, group, sites = "maps-no-such-street", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
+    kind_words, difficulty = "information", "medium"
     intents = (
         "How many kilometres is it {mode} from {start} to {address}?",
         "What is the distance {mode} from {start} to the address {address}?",
@@ -381,7 +381,7 @@ class NoSuchStreet(Template):
             street, town = rng.choice(streets), rng.choice(towns)
             if world.value(f"SELECT id FROM ({_STREETS}) WHERE name = ? AND town = ?", street, town) is None:
                 address = f"{rng.randint(1, 180)} {street}, {town}"
-                yield {"start": row["name"], "address": address, "mode": BY[rng.choice(tuple(BY))]}
+                yield {"start": row["name"], "address": address, "mode": MODE_WORDS[rng.choice(tuple(MODE_WORDS))]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
@@ -389,13 +389,13 @@ class NoSuchStreet(Template):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(page, params["start"], params["address"], params["mode"])
-        yield page.not_achievable() if page.has("heading", "Destination") else page.stop(read_sum(page).length)
+        yield from request_directions(page, params["start"], params["address"], params["mode"])
+        yield page.not_achievable() if page.has("heading", "Destination") else page.stop(read_summary(page).length)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """To the middle of the town."""
-        yield from ask_the_way(page, params["start"], params["address"].partition(", ")[2], params["mode"])
-        yield page.stop(read_sum(page).length)
+        yield from request_directions(page, params["start"], params["address"].partition(", ")[2], params["mode"])
+        yield page.stop(read_summary(page).length)
 
 
 TEMPLATES = (

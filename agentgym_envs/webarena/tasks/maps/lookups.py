@@ -80,7 +80,7 @@ class RoadSpeed(Template):
 def _open_street(page: PageReader, params: Params) -> Iterator[str]:
     """By way of the town, which lists its streets."""
     yield from open_place(page, params["town"])
-    yield from page.unfold("Streets")
+    yield from page.expand("Streets")
     yield page.click("link", params["road"], after="Streets")
 
 
@@ -139,7 +139,7 @@ class TraceLength(Template):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from page.unfold(re.compile(".+"), after="History")
+        yield from page.expand(re.compile(".+"), after="History")
         yield page.click("link", "My traces")
         yield page.stop(next(row["Length"] for row in page.table() if row["Trace"] == params["trace"]))
 

@@ -10,33 +10,32 @@ from agentgym_envs.webarena.evaluators.state import Added, Removed
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import (
-    BY,
     KEY_OF,
     MODE_OF,
-    SOUGHT,
-    Lasts,
+    MODE_WORDS,
+    NEARBY_CATEGORIES,
+    DurationIs,
+    clear_nearest,
     kilometres,
-    kind,
+    kind_words,
     largest,
+    largest_place_params,
     minutes,
     nearest,
     pairs,
     place,
     places,
-    plainly_nearest,
-    town_way,
-    unmistakable,
-    way,
-    where_one_is_largest,
+    route_between,
+    unique_names,
 )
 from agentgym_envs.webarena.tasks.maps.steps import (
-    ask_the_way,
     filter_places,
     find_nearby,
-    guesses,
-    listed,
+    hedged_duration,
+    listed_places,
     open_place,
-    read_sum,
+    read_summary,
+    request_directions,
     show_places,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
@@ -54,7 +53,7 @@ class NearestPhone(Template):
     """The phone number of the nearest place of a kind."""
 
     name, group, sites = "maps-nearest-phone", "maps", ("maps",)
-    kind, difficulty, held_out = "information", "medium", True
+    kind_words, difficulty, held_out = "information", "medium", True
     intents = (
         "What is the phone number of the {kind} nearest to {place} in a straight line?",
         "I am at {place} and want to call the {kind} that is closest as the crow flies. What is its number?",
@@ -67,9 +66,9 @@ class NearestPhone(Template):
             category = rng.choice(
                 ("hotel", "museum", "pharmacy", "bank", "library", "restaurant", "doctors", "hospital")
             )
-            found = plainly_nearest(world, row["name"], category) if category != row["category"] else None
+            found = clear_nearest(world, row["name"], category) if category != row["category"] else None
             if found is not None and found["phone"]:
-                yield {"place": row["name"], "kind": kind(category)}
+                yield {"place": row["name"], "kind": kind_words(category)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
@@ -92,7 +91,7 @@ class SoonestOfThree(Template):
     """Which of three places is reached first."""
 
     name, group, sites = "maps-soonest-of-three", "maps", ("maps",)
-    kind, difficulty = "information", "hard"
+    kind_words, difficulty = "information", "hard"
     intents = (
         "Going {mode} from {start}, which do I reach in the least time: {one}, {two} or {three}?",
         "Which of {one}, {two} and {three} can I reach in the least time {mode} from {start}?",
@@ -101,13 +100,13 @@ class SoonestOfThree(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Three of a category in the town of the start."""
-        known = unmistakable(world)
+        known = unique_names(world)
         for start in rng.sample(places(world), 300):
-            near = nearest(world, start["name"], rng.choice(SOUGHT))[:9]
+            near = nearest(world, start["name"], rng.choice(NEARBY_CATEGORIES))[:9]
             names = [row["name"] for row in near if row["town"] == start["town"] and row["name"] in known]
             if len(names) > 2:
                 chosen = dict(zip(("one", "two", "three"), rng.sample(names, 3), strict=True))
-                params = {"start": start["name"], **chosen, "mode": BY[rng.choice(tuple(BY))]}
+                params = {"start": start["name"], **chosen, "mode": MODE_WORDS[rng.choice(tuple(MODE_WORDS))]}
                 first, second, _ = sorted(_times(world, params).values())
                 if second > first + 1:
                     yield params
@@ -120,12 +119,12 @@ class SoonestOfThree(Template):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
         times = {}
-        yield from ask_the_way(page, params["start"], params["one"], params["mode"])
-        times[params["one"]] = read_sum(page).minutes
+        yield from request_directions(page, params["start"], params["one"], params["mode"])
+        times[params["one"]] = read_summary(page).minutes
         for name in (params["two"], params["three"]):
             yield page.type("To", name)
             yield page.click("button", "Go")
-            times[name] = read_sum(page).minutes
+            times[name] = read_summary(page).minutes
         yield page.stop(min(times, key=lambda name: times[name]))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -135,14 +134,14 @@ class SoonestOfThree(Template):
 
 def _times(world: World, params: Params) -> dict[str, int]:
     mode, names = MODE_OF[params["mode"]], (params["one"], params["two"], params["three"])
-    return {name: minutes(way(world, mode, params["start"], name)) for name in names}
+    return {name: minutes(route_between(world, mode, params["start"], name)) for name in names}
 
 
 class RoundTrip(Template):
     """The length of a way over a third place."""
 
     name, group, sites = "maps-round-trip", "maps", ("maps",)
-    kind, difficulty = "information", "hard"
+    kind_words, difficulty = "information", "hard"
     intents = (
         "I go {mode} from {start} to {over} and then on to {end}. How many kilometres is that altogether?",
         "How many kilometres long is the trip {mode} from {start} by way of {over} to {end}, both parts together?",
@@ -151,39 +150,39 @@ class RoundTrip(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Between three towns, where every part is told in kilometres."""
-        known = unmistakable(world)
+        known = unique_names(world)
         for start, over in pairs(world, rng, 60, most_km=90, where="p.house IS NOT NULL"):
-            end = rng.choice(nearest(world, over["name"], rng.choice(SOUGHT))[3:12])
+            end = rng.choice(nearest(world, over["name"], rng.choice(NEARBY_CATEGORIES))[3:12])
             if len({start["town"], over["town"], end["town"]}) == 3 and end["name"] in known:
-                yield {"start": start["name"], "over": over["name"], "end": end["name"], "mode": BY["bicycle"]}
+                yield {"start": start["name"], "over": over["name"], "end": end["name"], "mode": MODE_WORDS["bicycle"]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
         mode = MODE_OF[params["mode"]]
         parts = [("start", "over"), ("over", "end")]
-        total = sum(kilometres(way(world, mode, params[one], params[other])) for one, other in parts)
+        total = sum(kilometres(route_between(world, mode, params[one], params[other])) for one, other in parts)
         return [says(f"{total:.1f}")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(page, params["start"], params["over"], params["mode"])
-        first = float(read_sum(page).kilometres.replace(",", ""))
+        yield from request_directions(page, params["start"], params["over"], params["mode"])
+        first = float(read_summary(page).kilometres.replace(",", ""))
         yield page.type("From", params["over"])
         yield page.type("To", params["end"])
         yield page.click("button", "Go")
-        yield page.stop(f"{first + float(read_sum(page).kilometres.replace(',', '')):.1f} km")
+        yield page.stop(f"{first + float(read_summary(page).kilometres.replace(',', '')):.1f} km")
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Only the first part."""
-        yield from ask_the_way(page, params["start"], params["over"], params["mode"])
-        yield page.stop(read_sum(page).length)
+        yield from request_directions(page, params["start"], params["over"], params["mode"])
+        yield page.stop(read_summary(page).length)
 
 
 class ReportLargest(Template):
     """Report a problem at the place with the most of something."""
 
     name, group, sites = "maps-report-largest", "maps", ("maps",)
-    kind, difficulty = "change", "hard"
+    kind_words, difficulty = "change", "hard"
     intents = (
         'Report a problem at the {kind} in {town} that has the most {things}: "{text}"',
         'Find the {kind} with the largest number of {things} in {town}, and add the note "{text}" about it.',
@@ -192,7 +191,7 @@ class ReportLargest(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Where one is the largest of two or more."""
-        return [{**params, "text": rng.choice(_PROBLEMS)} for params in where_one_is_largest(world)]
+        return [{**params, "text": rng.choice(_PROBLEMS)} for params in largest_place_params(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
@@ -222,14 +221,14 @@ def open_largest(page: PageReader, params: Params, rank: int = 0) -> Iterator[st
     yield from filter_places(page, params["kind"], params["town"])
     yield page.choose("Sort by", "Size, largest first")
     yield from show_places(page)
-    yield page.click("link", listed(page, "place")[rank])
+    yield page.click("link", listed_places(page, "place")[rank])
 
 
 class SaveLargest(Template):
     """Put the place with the most of something on a list."""
 
     name, group, sites = "maps-save-largest", "maps", ("maps",)
-    kind, difficulty = "change", "hard"
+    kind_words, difficulty = "change", "hard"
     intents = (
         'Save the {kind} in {town} that has the most {things} to my list "{list}".',
         'Find the {kind} with the largest number of {things} in {town} and put it on my list "{list}".',
@@ -240,7 +239,7 @@ class SaveLargest(Template):
         """What is on none of the lists yet."""
         lists = [row["name"] for row in world.rows("SELECT name FROM map_lists WHERE account = 1 ORDER BY id")]
         query = "SELECT s.id FROM map_saved s JOIN map_lists l ON l.id = s.list WHERE l.account = 1 AND s.place = ?"
-        for params in where_one_is_largest(world):
+        for params in largest_place_params(world):
             if world.value(query, largest(world, params)[0]["id"]) is None:
                 yield {**params, "list": rng.choice(lists)}
 
@@ -266,7 +265,7 @@ class WayToLargest(Template):
     """How long it takes to the place with the most of something."""
 
     name, group, sites = "maps-way-to-largest", "maps", ("maps",)
-    kind, difficulty = "information", "hard"
+    kind_words, difficulty = "information", "hard"
     intents = (
         "How long does it take by car from {start} to the {kind} with the most {things} in {town}?",
         "Find the {kind} in {town} that has the most {things}. How much time is it by car from {start} to there?",
@@ -275,34 +274,34 @@ class WayToLargest(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """From places in other towns."""
-        for params in where_one_is_largest(world):
+        for params in largest_place_params(world):
             start = rng.choice(places(world, "t.name != ? AND p.house IS NOT NULL", params["town"]))
             yield {**params, "start": start["name"]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
-        return [Lasts(minutes(way(world, "car", params["start"], largest(world, params)[0]["name"])))]
+        return [DurationIs(minutes(route_between(world, "car", params["start"], largest(world, params)[0]["name"])))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
         yield from filter_places(page, params["kind"], params["town"])
         yield page.choose("Sort by", "Size, largest first")
         yield from show_places(page)
-        name = listed(page, "place")[0]
-        yield from ask_the_way(page, params["start"], name, BY["car"])
-        yield page.stop(read_sum(page).time)
+        name = listed_places(page, "place")[0]
+        yield from request_directions(page, params["start"], name, MODE_WORDS["car"])
+        yield page.stop(read_summary(page).time)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two guesses."""
-        yield from ask_the_way(page, params["start"], params["town"], BY["car"])
-        yield page.stop(guesses(page))
+        yield from request_directions(page, params["start"], params["town"], MODE_WORDS["car"])
+        yield page.stop(hedged_duration(page))
 
 
 class TwoLargestTowns(Template):
     """How far it is between the two largest towns of a region."""
 
     name, group, sites = "maps-two-largest-towns", "maps", ("maps",)
-    kind, difficulty, held_out = "information", "hard", True
+    kind_words, difficulty, held_out = "information", "hard", True
     intents = (
         "How many kilometres is it {mode} between the two towns of {region} with the most inhabitants?",
         "Take the two largest towns of {region} by population. How far in kilometres is one from the other {mode}?",
@@ -313,13 +312,15 @@ class TwoLargestTowns(Template):
         """Regions with three towns or more."""
         query = "SELECT r.name FROM map_regions r JOIN map_towns t ON t.region = r.id GROUP BY r.id HAVING COUNT(*) > 2"
         regions = [row["name"] for row in world.rows(f"{query} ORDER BY r.id")]
-        return [{"region": region, "mode": mode} for region in regions for mode in MODE_OF if mode != BY["foot"]]
+        return [
+            {"region": region, "mode": mode} for region in regions for mode in MODE_OF if mode != MODE_WORDS["foot"]
+        ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
         query = "SELECT t.name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE r.name = ?"
         first, second = world.rows(f"{query} ORDER BY t.population DESC LIMIT 2", params["region"])
-        return [says(f"{kilometres(town_way(world, MODE_OF[params['mode']], first['name'], second['name'])):.1f}")]
+        return [says(f"{kilometres(route_between_towns(world, MODE_OF[params['mode']], first['name'], second['name'])):.1f}")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
@@ -328,8 +329,8 @@ class TwoLargestTowns(Template):
         yield page.choose("Sort by", "Population, largest first")
         yield page.click("button", "Show")
         first, second = (row["Town"] for row in page.table()[:2])
-        yield from ask_the_way(page, first, second, params["mode"])
-        yield page.stop(read_sum(page).kilometres)
+        yield from request_directions(page, first, second, params["mode"])
+        yield page.stop(read_summary(page).kilometres)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The time instead."""
@@ -337,15 +338,15 @@ class TwoLargestTowns(Template):
         yield page.choose("Region", params["region"])
         yield page.click("button", "Show")
         first, second = (row["Town"] for row in page.table()[:2])
-        yield from ask_the_way(page, first, second, params["mode"])
-        yield page.stop(read_sum(page).time)
+        yield from request_directions(page, first, second, params["mode"])
+        yield page.stop(read_summary(page).time)
 
 
 class MoveSaved(Template):
     """Move a place from a list to another."""
 
     name, group, sites = "maps-move-saved", "maps", ("maps",)
-    kind, difficulty, held_out = "change", "medium", True
+    kind_words, difficulty, held_out = "change", "medium", True
     intents = (
         'Move {place} from my list "{old}" to my list "{new}".',
         'Take {place} off my list "{old}" and put it on "{new}" instead.',

@@ -11,10 +11,10 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import (
-    BY,
     MAP,
     MODE_OF,
-    Lasts,
+    MODE_WORDS,
+    DurationIs,
     directions,
     kilometres,
     minutes,
@@ -22,15 +22,15 @@ from agentgym_envs.webarena.tasks.maps.queries import (
     pairs,
     place,
     places,
-    way,
+    route_between,
 )
 from agentgym_envs.webarena.tasks.maps.steps import (
-    ask_the_way,
     change_mode,
     filter_places,
-    guesses,
-    listed,
-    read_sum,
+    hedged_duration,
+    listed_places,
+    read_summary,
+    request_directions,
     show_places,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
@@ -46,8 +46,8 @@ class _Way(Template):
         """Within reach of each mode, and never next door."""
         for mode, reach in _REACH.items():
             for start, end in pairs(world, rng, 14, most_km=reach):
-                if way(world, mode, start["name"], end["name"]).metres >= 1000:
-                    yield {"start": start["name"], "end": end["name"], "mode": BY[mode]}
+                if route_between(world, mode, start["name"], end["name"]).metres >= 1000:
+                    yield {"start": start["name"], "end": end["name"], "mode": MODE_WORDS[mode]}
 
 
 class HowFar(_Way):
@@ -63,18 +63,18 @@ class HowFar(_Way):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
-        route = way(world, MODE_OF[params["mode"]], params["start"], params["end"])
+        route = route_between(world, MODE_OF[params["mode"]], params["start"], params["end"])
         return [says(f"{kilometres(route):,.1f}")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
-        yield page.stop(read_sum(page).kilometres)
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
+        yield page.stop(read_summary(page).kilometres)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The length of the first step."""
-        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
-        total = read_sum(page).length
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
+        total = read_summary(page).length
         steps = (text for text in page.texts(after=total) if re.fullmatch(r"[\d.,]+ k?m", text) and text != total)
         yield page.stop(next(steps, "0 km"))
 
@@ -92,17 +92,17 @@ class HowLong(_Way):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
-        return [Lasts(minutes(way(world, MODE_OF[params["mode"]], params["start"], params["end"])))]
+        return [DurationIs(minutes(route_between(world, MODE_OF[params["mode"]], params["start"], params["end"])))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
-        yield page.stop(read_sum(page).time)
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
+        yield page.stop(read_summary(page).time)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two guesses."""
-        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
-        yield page.stop(guesses(page))
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
+        yield page.stop(hedged_duration(page))
 
 
 class HowMuchLonger(Template):
@@ -120,7 +120,7 @@ class HowMuchLonger(Template):
         """In and around a town, where the faster mode is faster."""
         for start, end in pairs(world, rng, 40, most_km=6):
             fast = rng.choice(("bicycle", "car"))
-            params = {"start": start["name"], "end": end["name"], "slow": BY["foot"], "fast": BY[fast]}
+            params = {"start": start["name"], "end": end["name"], "slow": MODE_WORDS["foot"], "fast": MODE_WORDS[fast]}
             if _saved(world, params) > 1:
                 yield params
 
@@ -130,19 +130,21 @@ class HowMuchLonger(Template):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(page, params["start"], params["end"], params["slow"])
-        slow = read_sum(page).minutes
+        yield from request_directions(page, params["start"], params["end"], params["slow"])
+        slow = read_summary(page).minutes
         yield from change_mode(page, params["fast"])
-        yield page.stop(slow - read_sum(page).minutes)
+        yield page.stop(slow - read_summary(page).minutes)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The time of the slower mode."""
-        yield from ask_the_way(page, params["start"], params["end"], params["slow"])
-        yield page.stop(read_sum(page).minutes)
+        yield from request_directions(page, params["start"], params["end"], params["slow"])
+        yield page.stop(read_summary(page).minutes)
 
 
 def _saved(world: World, params: Params) -> int:
-    times = [minutes(way(world, MODE_OF[params[one]], params["start"], params["end"])) for one in ("slow", "fast")]
+    times = [
+        minutes(route_between(world, MODE_OF[params[one]], params["start"], params["end"])) for one in ("slow", "fast")
+    ]
     return times[0] - times[1]
 
 
@@ -173,12 +175,12 @@ class LeaveMotorway(Template):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(page, params["start"], params["end"], BY["car"])
+        yield from request_directions(page, params["start"], params["end"], MODE_WORDS["car"])
         yield page.stop(page.search(r"^Leave the M\d+ at (.+?) onto ")[0])
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Where one joins it."""
-        yield from ask_the_way(page, params["start"], params["end"], BY["car"])
+        yield from request_directions(page, params["start"], params["end"], MODE_WORDS["car"])
         yield page.stop(page.search(r"^Join the M\d+ at (.+)$")[0])
 
 
@@ -199,12 +201,12 @@ class ShowTheWay(_Way):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The way back."""
-        yield from ask_the_way(page, params["start"], params["end"], params["mode"])
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
         yield page.click("link", "Reverse")
         yield page.stop()
 
@@ -223,7 +225,11 @@ class HomeTo(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Anywhere in the country."""
         for row in rng.sample(places(world), 30):
-            yield {"own": rng.choice(("home", "work")), "end": row["name"], "mode": BY[rng.choice(tuple(BY))]}
+            yield {
+                "own": rng.choice(("home", "work")),
+                "end": row["name"],
+                "mode": MODE_WORDS[rng.choice(tuple(MODE_WORDS))],
+            }
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
@@ -235,7 +241,7 @@ class HomeTo(Template):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
         own = page.texts(after=f"{params['own'].capitalize()}:")[0]
-        yield from ask_the_way(page, own, params["end"], params["mode"])
+        yield from request_directions(page, own, params["end"], params["mode"])
         yield page.stop()
 
 
@@ -266,21 +272,21 @@ class StarsToStation(Template):
             "WHERE p.category = 'hotel' AND t.name = ? ORDER BY p.stars DESC",
             params["town"],
         )
-        return [Lasts(minutes(way(world, "foot", hotel, params["station"])))]
+        return [DurationIs(minutes(route_between(world, "foot", hotel, params["station"])))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
         yield from filter_places(page, "hotel", params["town"])
         yield page.choose("Sort by", "Stars, most first")
         yield from show_places(page)
-        hotel = listed(page, "place")[0]
-        yield from ask_the_way(page, hotel, params["station"], BY["foot"])
-        yield page.stop(read_sum(page).time)
+        hotel = listed_places(page, "place")[0]
+        yield from request_directions(page, hotel, params["station"], MODE_WORDS["foot"])
+        yield page.stop(read_summary(page).time)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two guesses."""
-        yield from ask_the_way(page, params["town"], params["station"], BY["foot"])
-        yield page.stop(guesses(page))
+        yield from request_directions(page, params["town"], params["station"], MODE_WORDS["foot"])
+        yield page.stop(hedged_duration(page))
 
 
 TEMPLATES = (

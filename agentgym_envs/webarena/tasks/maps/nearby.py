@@ -12,14 +12,14 @@ from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import (
     KEY_OF,
     MAP,
-    SOUGHT,
-    kind,
+    NEARBY_CATEGORIES,
+    clear_nearest,
+    count_within,
+    kind_words,
     label,
     nearest,
     place,
     places,
-    plainly_nearest,
-    within,
 )
 from agentgym_envs.webarena.tasks.maps.steps import find_nearby, open_place
 from agentgym_envs.webarena.tasks.page_reader import PageReader
@@ -30,7 +30,7 @@ class Nearest(Template):
     """The nearest place of a kind."""
 
     name, group, sites = "maps-nearest", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
+    kind_words, difficulty = "information", "medium"
     intents = (
         "As the crow flies, which {kind} is nearest to {place}?",
         "I am at {place}. Which {kind} is closest, measured in a straight line?",
@@ -40,9 +40,9 @@ class Nearest(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Where the next one is plainly farther away."""
         for row in rng.sample(places(world), 70):
-            category = rng.choice(SOUGHT)
-            if category != row["category"] and plainly_nearest(world, row["name"], category):
-                yield {"place": row["name"], "kind": kind(category)}
+            category = rng.choice(NEARBY_CATEGORIES)
+            if category != row["category"] and clear_nearest(world, row["name"], category):
+                yield {"place": row["name"], "kind": kind_words(category)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
@@ -64,7 +64,7 @@ class WithinReach(Template):
     """How many places of a kind are within some distance."""
 
     name, group, sites = "maps-within-reach", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
+    kind_words, difficulty = "information", "medium"
     intents = (
         "How many places of the kind {kind} lie within {distance} of {place}, as the crow flies?",
         "Count the places of the kind {kind} that are at most {distance} from {place} in a straight line.",
@@ -74,16 +74,16 @@ class WithinReach(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Where more of them are farther away but near."""
         for row in rng.sample(places(world), 90):
-            category, distance = rng.choice(SOUGHT), rng.choice((1, 2, 5, 20))
-            found = within(world, row["name"], category, 1000 * distance)
-            more = within(world, row["name"], category, 50_000)
+            category, distance = rng.choice(NEARBY_CATEGORIES), rng.choice((1, 2, 5, 20))
+            found = count_within(world, row["name"], category, 1000 * distance)
+            more = count_within(world, row["name"], category, 50_000)
             if 0 < found < more:
-                yield {"place": row["name"], "kind": kind(category), "distance": f"{distance} km"}
+                yield {"place": row["name"], "kind": kind_words(category), "distance": f"{distance} km"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
         metres = 1000 * int(params["distance"].split()[0])
-        return [says(within(world, params["place"], KEY_OF[params["kind"]], metres))]
+        return [says(count_within(world, params["place"], KEY_OF[params["kind"]], metres))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
@@ -108,7 +108,7 @@ class ShowNearby(Template):
     """Show what there is of a kind around a place."""
 
     name, group, sites = "maps-show-nearby", "maps", ("maps",)
-    kind, difficulty = "navigation", "medium"
+    kind_words, difficulty = "navigation", "medium"
     intents = (
         "Show me the places of the kind {kind} near {place}, on the page of what is nearby.",
         "Bring up the list of places of the kind {kind} near {place}, by distance.",
@@ -118,7 +118,10 @@ class ShowNearby(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Any place and kind, but not the kind that is shown at first."""
         for row in rng.sample(places(world), 40):
-            yield {"place": row["name"], "kind": kind(rng.choice([one for one in SOUGHT if one != "restaurant"]))}
+            yield {
+                "place": row["name"],
+                "kind": kind_words(rng.choice([one for one in NEARBY_CATEGORIES if one != "restaurant"])),
+            }
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""

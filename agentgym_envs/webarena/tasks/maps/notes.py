@@ -13,7 +13,15 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.maps.queries import KEY_OF, MAP, SOUGHT, kind, place, places, plainly_nearest
+from agentgym_envs.webarena.tasks.maps.queries import (
+    KEY_OF,
+    MAP,
+    NEARBY_CATEGORIES,
+    clear_nearest,
+    kind_words,
+    place,
+    places,
+)
 from agentgym_envs.webarena.tasks.maps.steps import count, find_nearby, open_place
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
@@ -45,7 +53,7 @@ class ReportProblem(Template):
     """Report a problem at a place."""
 
     name, group, sites = "maps-report-problem", "maps", ("maps",)
-    kind, difficulty, records = "change", "medium", True
+    kind_words, difficulty, records = "change", "medium", True
     intents = (
         'Report a problem at {place} in {town}: "{text}"',
         'Add a note to the map about {place} in {town} that says "{text}"',
@@ -86,7 +94,7 @@ class ReportNearest(Template):
     """Report a problem at the nearest place of a kind."""
 
     name, group, sites = "maps-report-nearest", "maps", ("maps",)
-    kind, difficulty, held_out = "change", "hard", True
+    kind_words, difficulty, held_out = "change", "hard", True
     intents = (
         'Find the {kind} that is nearest to {place} in a straight line, and report there: "{text}"',
         'Leave the note "{text}" at whichever {kind} is closest to {place} as the crow flies.',
@@ -96,13 +104,13 @@ class ReportNearest(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Where the nearest is plain."""
         for row in rng.sample(places(world), 50):
-            category = rng.choice(SOUGHT)
-            if category != row["category"] and plainly_nearest(world, row["name"], category):
-                yield {"place": row["name"], "kind": kind(category), "text": rng.choice(_PROBLEMS)}
+            category = rng.choice(NEARBY_CATEGORIES)
+            if category != row["category"] and clear_nearest(world, row["name"], category):
+                yield {"place": row["name"], "kind": kind_words(category), "text": rng.choice(_PROBLEMS)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
-        found = plainly_nearest(world, params["place"], KEY_OF[params["kind"]])
+        found = clear_nearest(world, params["place"], KEY_OF[params["kind"]])
         return [_noted(found["id"] if found else 0, params["text"])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -123,7 +131,7 @@ class CommentOnNote(Template):
     """Comment on the open note about a place."""
 
     name, group, sites = "maps-comment-on-note", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'Comment on the open note about {place} in {town}: "{text}"',
         'There is an open note about {place} in {town}. Add the comment "{text}" to it.',
@@ -156,7 +164,7 @@ class ResolveNewest(Template):
     """Resolve the newest open note of a town."""
 
     name, group, sites = "maps-resolve-newest", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'Resolve the newest open note in {town} with the comment "{text}"',
         'Of the notes in {town} that are still open, mark the most recent one as resolved and say "{text}"',
@@ -210,7 +218,7 @@ class ReopenMine(Template):
     """Open a note of one's own again that was resolved."""
 
     name, group, sites = "maps-reopen-mine", "maps", ("maps",)
-    kind, difficulty = "change", "hard"
+    kind_words, difficulty = "change", "hard"
     intents = (
         'The note that I opened in {town} was resolved too early. Reopen it with the comment "{text}"',
         'Reopen my resolved note in {town} and write "{text}"',
@@ -231,7 +239,7 @@ class ReopenMine(Template):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
-        yield from page.unfold(re.compile(".+"), after="History")
+        yield from page.expand(re.compile(".+"), after="History")
         yield page.click("link", "My notes")
         yield page.choose("Status", "Resolved")
         yield page.choose("Town", params["town"])
@@ -252,7 +260,7 @@ class OpenNotes(Template):
     """How many notes of a town are open."""
 
     name, group, sites = "maps-open-notes", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
+    kind_words, difficulty = "information", "medium"
     intents = (
         "How many notes in {town} are still open?",
         "Count the open notes in {town}.",
@@ -287,7 +295,7 @@ class ShowNewestNote(Template):
     """Show the newest note of a town that is open."""
 
     name, group, sites = "maps-show-newest-note", "maps", ("maps",)
-    kind, difficulty = "navigation", "medium"
+    kind_words, difficulty = "navigation", "medium"
     intents = (
         "Open the newest of the open notes in {town}.",
         "Show me the most recent note in {town} that is still open.",

@@ -13,14 +13,14 @@ from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import (
     KEY_OF,
     SIZES,
-    cuisine_told,
-    kind,
+    cuisine_label,
+    kind_words,
     largest,
+    largest_place_params,
     place,
     places,
-    where_one_is_largest,
 )
-from agentgym_envs.webarena.tasks.maps.steps import count, filter_places, listed, open_place, show_places
+from agentgym_envs.webarena.tasks.maps.steps import count, filter_places, listed_places, open_place, show_places
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template
 
@@ -37,7 +37,7 @@ class PlaceFact(Template):
     """A fact of a place."""
 
     name, group, sites = "maps-place-fact", "maps", ("maps",)
-    kind, difficulty = "information", "easy"
+    kind_words, difficulty = "information", "easy"
     intents = (
         "What is the {fact} of {place} in {town}?",
         "I need the {fact} of {place} in {town}.",
@@ -65,7 +65,7 @@ class ClosingTime(Template):
     """Until when a place is open on a day."""
 
     name, group, sites = "maps-closing-time", "maps", ("maps",)
-    kind, difficulty = "information", "easy"
+    kind_words, difficulty = "information", "easy"
     intents = (
         "Until what time is {place} in {town} open on {day}?",
         "When does {place} in {town} close on a {day}?",
@@ -115,7 +115,7 @@ class PlaceSize(Template):
     """How large a place is: rooms of a hotel, sockets of a charging station."""
 
     name, group, sites = "maps-place-size", "maps", ("maps",)
-    kind, difficulty = "information", "easy"
+    kind_words, difficulty = "information", "easy"
     intents = (
         "How many {things} does {place} in {town} have?",
         "Tell me the number of {things} of {place} in {town}.",
@@ -149,7 +149,7 @@ class OpenNow(Template):
     """How many places of a kind in a town are open at this moment."""
 
     name, group, sites = "maps-open-now", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
+    kind_words, difficulty = "information", "medium"
     intents = (
         "How many places of the kind {kind} in {town} are open now?",
         "Count the places of the kind {kind} in {town} that are open now.",
@@ -164,7 +164,7 @@ class OpenNow(Template):
             found.setdefault((row["category"], row["town"]), []).append(is_open(row["hours"]))
         for (category, town), states in found.items():
             if any(states) and not all(states):
-                yield {"kind": kind(category), "town": town}
+                yield {"kind": kind_words(category), "town": town}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
@@ -175,7 +175,7 @@ class OpenNow(Template):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
         yield from filter_places(page, params["kind"], params["town"])
-        yield from page.unfold("More filters")
+        yield from page.expand("More filters")
         yield page.click("checkbox", "Open now")
         yield from show_places(page)
         yield page.stop(count(page, "place"))
@@ -191,7 +191,7 @@ class ServedFood(Template):
     """The restaurants of a cuisine in a town, by their names."""
 
     name, group, sites = "maps-served-food", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
+    kind_words, difficulty = "information", "medium"
     intents = (
         "Which restaurants in {town} serve {cuisine} food? Name all of them.",
         "Where can one eat {cuisine} food in {town}? List every restaurant of that cuisine.",
@@ -204,7 +204,7 @@ class ServedFood(Template):
             "SELECT p.cuisine, t.name AS town FROM map_places p JOIN map_towns t ON t.id = p.town "
             "WHERE p.category = 'restaurant' GROUP BY p.cuisine, t.id HAVING COUNT(*) BETWEEN 1 AND 5 ORDER BY 1, 2"
         )
-        return [{"cuisine": cuisine_told(row["cuisine"]), "town": row["town"]} for row in rows]
+        return [{"cuisine": cuisine_label(row["cuisine"]), "town": row["town"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
@@ -220,17 +220,17 @@ class ServedFood(Template):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """See `Template`."""
         yield from filter_places(page, "restaurant", params["town"])
-        yield from page.unfold("More filters")
+        yield from page.expand("More filters")
         yield page.choose("Cuisine", params["cuisine"].capitalize())
         yield from show_places(page)
-        yield page.stop(", ".join(listed(page, "place")))
+        yield page.stop(", ".join(listed_places(page, "place")))
 
 
 class LargestOfKind(Template):
     """The place of a kind in a town that has the most of something."""
 
     name, group, sites = "maps-largest-of-kind", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
+    kind_words, difficulty = "information", "medium"
     intents = (
         "Which place of the kind {kind} in {town} has the most {things}?",
         "Which {kind} in {town} has the largest number of {things}?",
@@ -239,7 +239,7 @@ class LargestOfKind(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Where one is the largest of two or more."""
-        return where_one_is_largest(world)
+        return largest_place_params(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
@@ -251,14 +251,14 @@ class LargestOfKind(Template):
         yield from filter_places(page, params["kind"], params["town"])
         yield page.choose("Sort by", "Size, largest first")
         yield from show_places(page)
-        yield page.stop(listed(page, "place")[0])
+        yield page.stop(listed_places(page, "place")[0])
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The last instead of the first."""
         yield from filter_places(page, params["kind"], params["town"])
         yield page.choose("Sort by", "Size, largest first")
         yield from show_places(page)
-        yield page.stop(listed(page, "place")[-1])
+        yield page.stop(listed_places(page, "place")[-1])
 
 
 _EXTREMES = {
@@ -273,7 +273,7 @@ class ExtremeTown(Template):
     """The town of a region with the most or the least of something."""
 
     name, group, sites = "maps-extreme-town", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
+    kind_words, difficulty = "information", "medium"
     intents = (
         "Which town in {region} has {most}?",
         "Among the towns of {region}, name the one with {most}.",
@@ -326,7 +326,7 @@ class LastEditor(Template):
     """Who edited a place last."""
 
     name, group, sites = "maps-last-editor", "maps", ("maps",)
-    kind, difficulty = "information", "easy"
+    kind_words, difficulty = "information", "easy"
     intents = (
         "Who made the last edit of {place} in {town}?",
         "Give me the user name of whoever edited {place} in {town} last.",
@@ -363,7 +363,7 @@ class EditCount(Template):
     """How many edits somebody made."""
 
     name, group, sites = "maps-edit-count", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
+    kind_words, difficulty = "information", "medium"
     intents = (
         "How many edits has the contributor {user} made?",
         "Look up among the contributors how many edits {user} has made.",

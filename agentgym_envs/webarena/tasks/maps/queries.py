@@ -18,14 +18,14 @@ from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.template import Params
 
 MAP = ORIGINS["maps"]
-BY = {"car": "by car", "bicycle": "by bicycle", "foot": "on foot"}
+MODE_WORDS = {"car": "by car", "bicycle": "by bicycle", "foot": "on foot"}
 """Modes as intents have them."""
-MODE_OF = {told: mode for mode, told in BY.items()}
-LABEL_OF = {told: MODES[mode] for mode, told in BY.items()}
+MODE_OF = {told: mode for mode, told in MODE_WORDS.items()}
+LABEL_OF = {told: MODES[mode] for mode, told in MODE_WORDS.items()}
 """Modes as the site's lists have them, by the words of intents."""
 KEY_OF = {one.label.lower(): key for key, one in CATEGORIES.items()}
 """Categories by what intents call them."""
-_CLEARLY = 1.12
+_CLEAR_FACTOR = 1.12
 """By so much the next place has to be farther away for the nearest to be plain."""
 
 
@@ -39,19 +39,19 @@ SIZES = {
     "campsite": "pitches",
 }
 """What there is a number of, by categories."""
-SOUGHT = (
+NEARBY_CATEGORIES = (
     "cafe", "hotel", "museum", "pharmacy", "supermarket", "bakery", "station", "charging_station", "bank", "library",
     "park", "parking", "pub", "restaurant", "fuel", "post_office",
 )  # fmt: skip
 """Categories that one looks for near a place."""
 
 
-def kind(category: str) -> str:
+def kind_words(category: str) -> str:
     """What intents call a category: as the site does, in lower case."""
     return CATEGORIES[category].label.lower()
 
 
-def cuisine_told(cuisine: str) -> str:
+def cuisine_label(cuisine: str) -> str:
     """What intents call a cuisine: as the site does, but only names of peoples begin with a capital letter."""
     words = cuisine.replace("_", " ")
     return words if words in ("regional", "seafood", "steak house", "vegan") else words.capitalize()
@@ -71,7 +71,7 @@ def places(world: World, where: str = "1", *arguments: object) -> list[sqlite3.R
     )
 
 
-def unmistakable(world: World) -> set[str]:
+def unique_names(world: World) -> set[str]:
     """Names that one place only has: to be told in an intent, as the site asks which one is meant by any other."""
     return {row["name"] for row in places(world)}
 
@@ -88,7 +88,7 @@ def pairs(
     rows = places(world, where)
     found: list[tuple[sqlite3.Row, sqlite3.Row]] = []
     for start in rng.sample(rows, len(rows)):
-        ends = [end for end in rows if end is not start and 300 < _away(start, end) < 1000 * most_km]
+        ends = [end for end in rows if end is not start and 300 < _metres_apart(start, end) < 1000 * most_km]
         if ends:
             found.append((start, rng.choice(ends)))
         if len(found) == count:
@@ -96,13 +96,13 @@ def pairs(
     return found
 
 
-def way(world: World, mode: str, start: str, end: str) -> Route:
+def route_between(world: World, mode: str, start: str, end: str) -> Route:
     """The way between two places by their names."""
     first, last = place(world, start), place(world, end)
     return find_route(network(world.database), mode, (first["x"], first["y"]), (last["x"], last["y"]))
 
 
-def town_way(world: World, mode: str, start: str, end: str) -> Route:
+def route_between_towns(world: World, mode: str, start: str, end: str) -> Route:
     """The way between the middles of two towns by their names."""
     query = "SELECT x, y FROM map_towns WHERE name = ?"
     first, last = (world.rows(query, name)[0] for name in (start, end))
@@ -123,30 +123,33 @@ def nearest(world: World, name: str, category: str) -> list[sqlite3.Row]:
     """The places of a category, the nearest to a place first."""
     here = place(world, name)
     rows = world.rows("SELECT * FROM map_places WHERE category = ? AND id != ?", category, here["id"])
-    return sorted(rows, key=lambda row: _away(here, row))
+    return sorted(rows, key=lambda row: _metres_apart(here, row))
 
 
-def plainly_nearest(world: World, name: str, category: str) -> sqlite3.Row | None:
+def clear_nearest(world: World, name: str, category: str) -> sqlite3.Row | None:
     """The nearest place of a category, if the next is clearly farther away."""
     here, rows = place(world, name), nearest(world, name, category)
-    if len(rows) > 1 and _away(here, rows[1]) > _CLEARLY * _away(here, rows[0]) + 30:
+    if len(rows) > 1 and _metres_apart(here, rows[1]) > _CLEAR_FACTOR * _metres_apart(here, rows[0]) + 30:
         return rows[0]
     return None
 
 
-def within(world: World, name: str, category: str, metres: int) -> int:
+def count_within(world: World, name: str, category: str, metres: int) -> int:
     """How many places of a category are at most so far from a place."""
     here = place(world, name)
-    return sum(_away(here, row) <= metres for row in nearest(world, name, category))
+    return sum(_metres_apart(here, row) <= metres for row in nearest(world, name, category))
 
 
 def motorway_exits(world: World, start: str, end: str) -> list[str]:
     """The junctions at which one leaves motorways on the way by car from a town to another."""
-    found = (re.match(r"Leave the M\d+ at (.+?) onto ", step.text) for step in town_way(world, "car", start, end).steps)
+    found = (
+        re.match(r"Leave the M\d+ at (.+?) onto ", step.text)
+        for step in route_between_towns(world, "car", start, end).steps
+    )
     return [match[1] for match in found if match]
 
 
-def where_one_is_largest(world: World) -> list[Params]:
+def largest_place_params(world: World) -> list[Params]:
     """Kinds and towns in which one place has the most of what its kind is counted by."""
     found: list[Params] = []
     query = "SELECT t.name AS town, p.capacity FROM map_places p JOIN map_towns t ON t.id = p.town WHERE p.category = ?"
@@ -155,7 +158,7 @@ def where_one_is_largest(world: World) -> list[Params]:
         for row in world.rows(f"{query} ORDER BY p.id", category):
             sizes.setdefault(row["town"], []).append(row["capacity"] or 0)
         towns = [town for town, all_ in sizes.items() if len(all_) > 1 and all_.count(max(all_)) == 1]
-        found += [{"kind": kind(category), "things": things, "town": town} for town in towns]
+        found += [{"kind": kind_words(category), "things": things, "town": town} for town in towns]
     return found
 
 
@@ -171,7 +174,7 @@ def directions(world: World, params: Params) -> str:
     return f"{MAP}/directions?from=place-{start}&to=place-{end}&mode={MODE_OF[params['mode']]}"
 
 
-def _away(one: sqlite3.Row, other: sqlite3.Row) -> int:
+def _metres_apart(one: sqlite3.Row, other: sqlite3.Row) -> int:
     return crow((one["x"], one["y"]), (other["x"], other["y"]))
 
 
@@ -183,7 +186,7 @@ _DURATION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Lasts:
+class DurationIs:
     """The answer names one duration, of so many minutes: "1 h 12 min", "72 minutes", "1:12", or a bare "72"."""
 
     minutes: int

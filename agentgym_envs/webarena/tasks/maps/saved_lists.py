@@ -9,7 +9,15 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.maps.queries import KEY_OF, MAP, SOUGHT, kind, place, places, plainly_nearest
+from agentgym_envs.webarena.tasks.maps.queries import (
+    KEY_OF,
+    MAP,
+    NEARBY_CATEGORIES,
+    clear_nearest,
+    kind_words,
+    place,
+    places,
+)
 from agentgym_envs.webarena.tasks.maps.steps import find_nearby, open_list, open_place, open_trace
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
@@ -42,7 +50,7 @@ class CreateList(Template):
     """Begin a list."""
 
     name, group, sites = "maps-create-list", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'Create a {visibility} list called "{list}" with the description "{about}"',
         'I want a new {visibility} list of places named "{list}", described as "{about}"',
@@ -76,7 +84,7 @@ class RenameList(Template):
     """Give a list another name."""
 
     name, group, sites = "maps-rename-list", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'Rename my list "{list}" to "{new}"',
         'My list "{list}" should be called "{new}" from now on.',
@@ -105,7 +113,7 @@ class DeleteList(Template):
     """Delete a list."""
 
     name, group, sites = "maps-delete-list", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'Delete my list "{list}".',
         'I do not need my list "{list}" any more; remove it.',
@@ -136,7 +144,7 @@ class SavePlace(Template):
     """Put a place on a list, with a note."""
 
     name, group, sites = "maps-save-place", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'Save {place} in {town} to my list "{list}" with the note "{note}"',
         'Put {place} ({town}) on my list "{list}", and write "{note}" beside it.',
@@ -178,7 +186,7 @@ class SaveNearest(Template):
     """Put the nearest place of a kind on a list."""
 
     name, group, sites = "maps-save-nearest", "maps", ("maps",)
-    kind, difficulty, held_out = "change", "hard", True
+    kind_words, difficulty, held_out = "change", "hard", True
     intents = (
         'Which {kind} is nearest to {place} in a straight line? Put it on my list "{list}".',
         'Save the {kind} closest to {place}, as the crow flies, to my list "{list}".',
@@ -189,14 +197,14 @@ class SaveNearest(Template):
         """Where the nearest is plain, and on none of the lists."""
         free = {row["id"] for row in places(world, _NOT_KEPT)}
         for row in rng.sample(places(world), 60):
-            category = rng.choice(SOUGHT)
-            found = plainly_nearest(world, row["name"], category) if category != row["category"] else None
+            category = rng.choice(NEARBY_CATEGORIES)
+            found = clear_nearest(world, row["name"], category) if category != row["category"] else None
             if found is not None and found["id"] in free:
-                yield {"place": row["name"], "kind": kind(category), "list": rng.choice(_own_lists(world))}
+                yield {"place": row["name"], "kind": kind_words(category), "list": rng.choice(_own_lists(world))}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """See `Template`."""
-        found = plainly_nearest(world, params["place"], KEY_OF[params["kind"]])
+        found = clear_nearest(world, params["place"], KEY_OF[params["kind"]])
         return [_saved(world, found["id"] if found else 0, params["list"], "")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -222,7 +230,7 @@ class Unsave(Template):
     """Take a place off a list."""
 
     name, group, sites = "maps-unsave", "maps", ("maps",)
-    kind, difficulty = "change", "easy"
+    kind_words, difficulty = "change", "easy"
     intents = (
         'Remove {place} from my list "{list}".',
         'Take {place} off my list "{list}".',
@@ -248,7 +256,7 @@ class ChangeSavedNote(Template):
     """Change one's note on a place of a list."""
 
     name, group, sites = "maps-change-saved-note", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'On my list "{list}", change my note on {place} to "{note}"',
         'Write "{note}" as my note on {place} in the list "{list}", in place of what is there.',
@@ -293,7 +301,7 @@ class ShareTrace(Template):
     """Change who may see a trace."""
 
     name, group, sites = "maps-share-trace", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'Make my trace "{trace}" {visibility}.',
         'Change the visibility of my trace "{trace}" to {visibility}.',
@@ -323,7 +331,7 @@ class TagTrace(Template):
     """Add a tag to a trace."""
 
     name, group, sites = "maps-tag-trace", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'Add the tag "{tag}" to my trace "{trace}".',
         'Tag my trace "{trace}" with "{tag}", and keep the tags that it has.',
@@ -364,7 +372,7 @@ class DeleteTrace(Template):
     """Delete a trace."""
 
     name, group, sites = "maps-delete-trace", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
+    kind_words, difficulty = "change", "medium"
     intents = (
         'Delete my trace "{trace}".',
         'Remove the trace of mine that is called "{trace}".',

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from agentgym_envs.webarena.tasks.maps.queries import LABEL_OF, durations, label
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 
-_SUM = re.compile(r"[\d,.]+ (?:km|m)")
+_LENGTH = re.compile(r"[\d,.]+ (?:km|m)")
 
 
-class Sum(NamedTuple):
+class RouteSummary(NamedTuple):
     """What directions come to, as the page tells it."""
 
     length: str
@@ -35,7 +35,7 @@ def open_place(page: PageReader, name: str) -> Iterator[str]:
     yield page.click("link", name)
 
 
-def ask_the_way(page: PageReader, start: str, end: str, mode: str) -> Iterator[str]:
+def request_directions(page: PageReader, start: str, end: str, mode: str) -> Iterator[str]:
     """Ask for directions, by the mode as intents word it."""
     yield page.click("link", "Directions")
     yield page.type("From", start)
@@ -51,15 +51,17 @@ def change_mode(page: PageReader, mode: str) -> Iterator[str]:
     yield page.click("button", "Go")
 
 
-def read_sum(page: PageReader) -> Sum:
+def read_summary(page: PageReader) -> RouteSummary:
     """What the directions on the page come to."""
     texts = page.texts(after="Distance:")
-    return Sum(next(text for text in texts if _SUM.fullmatch(text)), page.texts(after=re.compile(r"\. Time:"))[0])
+    return RouteSummary(
+        next(text for text in texts if _LENGTH.fullmatch(text)), page.texts(after=re.compile(r"\. Time:"))[0]
+    )
 
 
-def guesses(page: PageReader) -> str:
+def hedged_duration(page: PageReader) -> str:
     """What somebody answers who is not sure how long the way on the page takes."""
-    found = read_sum(page).minutes
+    found = read_summary(page).minutes
     return f"{found} min or {found + 1} min"
 
 
@@ -80,11 +82,11 @@ def count(page: PageReader, noun: str) -> int:
     return int(page.search(rf"^([\d,]+) {noun}s?$")[0].replace(",", ""))
 
 
-def listed(page: PageReader, noun: str) -> list[str]:
+def listed_places(page: PageReader, noun: str) -> list[str]:
     """The names of the places that the page lists, below the heading that counts them."""
     behind = re.compile(rf"[\d,]+ {noun}s?")
     names = []
-    for element in page.behind(behind):
+    for element in page.elements_after(behind):
         if element.role in ("navigation", "region"):
             break
         if element.role == "link":
@@ -108,7 +110,7 @@ def open_list(page: PageReader, name: str) -> Iterator[str]:
 
 def open_trace(page: PageReader, name: str) -> Iterator[str]:
     """Open one of one's traces."""
-    yield from page.unfold(re.compile(".+"), after="History")
+    yield from page.expand(re.compile(".+"), after="History")
     yield page.click("link", "My traces")
     while not page.has("link", name):
         yield page.click("link", "Next")
@@ -117,5 +119,5 @@ def open_trace(page: PageReader, name: str) -> Iterator[str]:
 
 def open_settings(page: PageReader) -> Iterator[str]:
     """Open one's settings."""
-    yield from page.unfold(re.compile(".+"), after="History")
+    yield from page.expand(re.compile(".+"), after="History")
     yield page.click("link", "Settings")

@@ -97,7 +97,7 @@ class Narrowed(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Values that some products of a category have, but not all."""
         orders = [text for text in _ORDERS if text.startswith("Price")]
-        return [{**row, "order": rng.choice(orders)} for row in queries.narrowings(world)]
+        return [{**row, "order": rng.choice(orders)} for row in queries.filters(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The list, with filter and order."""
@@ -108,7 +108,7 @@ class Narrowed(Template):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open, filter, sort."""
         yield from steps.open_category(page, params["department"], params["category"])
-        yield from steps.narrow(page, params["attribute"], params["value"])
+        yield from steps.apply_filter(page, params["attribute"], params["value"])
         yield page.choose("Sort By", params["order"])
         yield page.stop()
 
@@ -133,22 +133,22 @@ class CountNarrowed(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Values that some products of a category have, but not all."""
-        return queries.narrowings(world)
+        return queries.filters(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Their number."""
-        return [says(queries.count_narrowed(world, params))]
+        return [says(queries.count_filtered(world, params))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """The filter says so."""
         yield from steps.open_category(page, params["department"], params["category"])
-        yield from steps.narrow(page, params["attribute"], params["value"])
-        yield page.stop(steps.items(page))
+        yield from steps.apply_filter(page, params["attribute"], params["value"])
+        yield page.stop(steps.item_count(page))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """How many there are altogether."""
         yield from steps.open_category(page, params["department"], params["category"])
-        yield page.stop(steps.items(page))
+        yield page.stop(steps.item_count(page))
 
 
 class OpenExtreme(Template):
@@ -180,7 +180,7 @@ class OpenExtreme(Template):
         """Search, sort, open the first."""
         yield from steps.search(page, params["brand"])
         yield page.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
-        yield page.click("link", steps.listed(page)[0].name)
+        yield page.click("link", steps.listed_products(page)[0].name)
         yield page.stop()
 
 

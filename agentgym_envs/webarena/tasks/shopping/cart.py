@@ -71,7 +71,7 @@ class AddChosen(Template):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, choose, add."""
         yield from steps.open_product(page, params["product"])
-        yield from steps.choose_all(page, params["options"])
+        yield from steps.choose_options(page, params["options"])
         yield page.type("Qty", str(params["quantity"]))
         yield page.click("button", "Add to Cart")
         yield page.stop()
@@ -79,7 +79,7 @@ class AddChosen(Template):
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """One only."""
         yield from steps.open_product(page, params["product"])
-        yield from steps.choose_all(page, params["options"])
+        yield from steps.choose_options(page, params["options"])
         yield page.click("button", "Add to Cart")
         yield page.stop()
 
@@ -118,7 +118,7 @@ class AddBothEnds(Template):
         for order in (steps.PRICE_UP, steps.PRICE_DOWN):
             yield from steps.open_category(page, params["department"], params["category"])
             yield page.choose("Sort By", order)
-            yield page.click("link", steps.listed(page)[0].name)
+            yield page.click("link", steps.listed_products(page)[0].name)
             yield page.click("button", "Add to Cart")
         yield page.stop()
 

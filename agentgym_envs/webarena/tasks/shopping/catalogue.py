@@ -113,7 +113,7 @@ class Extreme(Template):
         """Sort the category by price; the first it is."""
         yield from steps.open_category(page, params["department"], params["category"])
         yield page.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
-        yield page.stop(steps.listed(page)[0].name)
+        yield page.stop(steps.listed_products(page)[0].name)
 
 
 class BrandRange(Template):
@@ -142,9 +142,9 @@ class BrandRange(Template):
         """Sort what is found by price, both ways."""
         yield from steps.search(page, params["brand"])
         yield page.choose("Sort By", steps.PRICE_UP)
-        low = steps.listed(page)[0].price
+        low = steps.listed_products(page)[0].price
         yield page.choose("Sort By", steps.PRICE_DOWN)
-        yield page.stop(f"{low} to {steps.listed(page)[0].price}")
+        yield page.stop(f"{low} to {steps.listed_products(page)[0].price}")
 
 
 class MostReviewed(Template):
@@ -182,10 +182,10 @@ class MostReviewed(Template):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the list, page by page."""
         yield from steps.open_category(page, params["department"], params["category"])
-        found = steps.listed(page)
+        found = steps.listed_products(page)
         while page.has("link", "Next"):
             yield page.click("link", "Next")
-            found += steps.listed(page)
+            found += steps.listed_products(page)
         yield page.stop(max(found, key=lambda product: product.reviews).name)
 
 

@@ -11,7 +11,7 @@ from agentgym_envs.webarena.evaluators.state import Added, Rows
 from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import ordering, queries, reviews, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
@@ -55,7 +55,7 @@ class CheapestOfFour(Template):
         """The most expensive one."""
         yield page.stop(max((yield from self._prices(page, params)))[1])
 
-    def _prices(self, page: PageReader, params: Params) -> steps.Steps[list[tuple[int, str]]]:
+    def _prices(self, page: PageReader, params: Params) -> Steps[list[tuple[int, str]]]:
         prices = []
         for place in _FOUR:
             yield from steps.open_product(page, params[place])
@@ -158,20 +158,20 @@ class WishNarrowed(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Values that some products of a category have, but not all, of which the cheapest is no wish yet."""
         wished = {row[0] for row in world.rows("SELECT product FROM shop_wishes WHERE customer = ?", queries.ME)}
-        kept = (row for row in queries.narrowings(world) if queries.cheapest_narrowed(world, row) not in wished)
+        kept = (row for row in queries.filters(world) if queries.cheapest_filtered(world, row) not in wished)
         return [{**row, "comment": rng.choice(self._SAID)} for row in kept]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """One wish, with its comment."""
-        values = {"product": queries.cheapest_narrowed(world, params), "comment": params["comment"]}
+        values = {"product": queries.cheapest_filtered(world, params), "comment": params["comment"]}
         return [changed(Added("shop_wishes", {"customer": queries.ME, **values}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Narrow the category down, sort it, take the first."""
         yield from steps.open_category(page, params["department"], params["category"])
-        yield from steps.narrow(page, params["attribute"], params["value"])
+        yield from steps.apply_filter(page, params["attribute"], params["value"])
         yield page.choose("Sort By", steps.PRICE_UP)
-        product = steps.listed(page)[0].name
+        product = steps.listed_products(page)[0].name
         yield page.click("link", product)
         yield page.click("button", "Add to Wish List")
         yield page.type("Comment", params["comment"], enter=True, after=product)
@@ -180,7 +180,7 @@ class WishNarrowed(Template):
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The dearest one."""
         yield from steps.open_category(page, params["department"], params["category"])
-        yield from steps.narrow(page, params["attribute"], params["value"])
+        yield from steps.apply_filter(page, params["attribute"], params["value"])
         yield page.choose("Sort By", steps.PRICE_DOWN)
         yield page.click("button", "Add to Wish List")
         yield page.stop()
@@ -218,7 +218,7 @@ class ReviewBought(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """One review, of the customer."""
-        return [changed(queries.written(self._bought(world)[params["day"]], params))]
+        return [changed(queries.review_added(self._bought(world)[params["day"]], params))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """From the order to the product, and there the form."""
@@ -250,7 +250,7 @@ class ReorderAndBuy(Template):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """An order of all that."""
         more = queries.order_lines(world, params["number"])
-        return [changed(*queries.ordered(world, [*queries.cart_lines(world), *more], params, new=len(more)))]
+        return [changed(*queries.order_changes(world, [*queries.cart_lines(world), *more], params, new=len(more)))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Fill the cart, then two steps."""

@@ -107,7 +107,7 @@ class MissingProduct(Template):
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """The price of something else by that brand."""
         yield from steps.search(page, params["product"].split()[0])
-        yield page.stop(steps.listed(page)[0].price)
+        yield page.stop(steps.listed_products(page)[0].price)
 
 
 class MissingOption(Template):

@@ -42,7 +42,7 @@ class Checkout(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """An order of all lines of the cart, which is empty afterwards."""
-        return [changed(*queries.ordered(world, queries.cart_lines(world), params))]
+        return [changed(*queries.order_changes(world, queries.cart_lines(world), params))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Two steps."""
@@ -75,7 +75,7 @@ class AddAndCheckout(Template):
         columns = f"id AS product, name, sku, '' AS options, {queries.SOLD} AS price, 1 AS quantity"
         query = f"SELECT {columns} FROM shop_products p"
         more = dict(world.rows(f"{query} WHERE name = ?", params["product"])[0])
-        return [changed(*queries.ordered(world, [*queries.cart_lines(world), more], params, new=1))]
+        return [changed(*queries.order_changes(world, [*queries.cart_lines(world), more], params, new=1))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Search, open, add, order."""
@@ -148,7 +148,7 @@ class CancelOrder(Template):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """By the button on its page."""
         yield from steps.open_order(page, lambda order: order.day == params["day"])
-        yield from steps.cancel(page)
+        yield from steps.cancel_order(page)
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:

@@ -15,7 +15,7 @@ from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template
 
@@ -71,7 +71,7 @@ class OrderOfStatus(Template):
         """Every status, and which of its orders."""
         counts = Counter(row["status"] for row in queries.orders(world))
         return [
-            {"status": queries.status(status), "which": which}
+            {"status": queries.shown_status(status), "which": which}
             for status, count in counts.items()
             for which in self._WHICH
             if which == "latest" or count > 2
@@ -80,7 +80,7 @@ class OrderOfStatus(Template):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Its number, and no other order's."""
         rows = queries.orders(world)
-        found = [row["number"] for row in rows if queries.status(row["status"]) == params["status"]]
+        found = [row["number"] for row in rows if queries.shown_status(row["status"]) == params["status"]]
         wanted = self._pick(found, params)
         return [says(wanted, others=[row["number"] for row in rows])]
 
@@ -112,27 +112,29 @@ class CountOrders(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Years and months with two orders at least, not all of one status."""
         found = []
-        for time in queries.times(world):
+        for time in queries.order_periods(world):
             rows = queries.orders(world, time)
             counts = Counter(row["status"] for row in rows)
-            found += [{"time": time, "status": queries.status(one)} for one in counts if 1 <= counts[one] < len(rows)]
+            found += [
+                {"time": time, "status": queries.shown_status(one)} for one in counts if 1 <= counts[one] < len(rows)
+            ]
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """The number."""
         rows = queries.orders(world, params["time"])
-        return [says(sum(queries.status(row["status"]) == params["status"] for row in rows))]
+        return [says(sum(queries.shown_status(row["status"]) == params["status"] for row in rows))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Read the list of orders."""
         found = yield from steps.all_orders(page)
-        chosen = [order for order in found if steps.within(order.day, params["time"])]
+        chosen = [order for order in found if steps.is_within(order.day, params["time"])]
         yield page.stop(sum(order.status == params["status"] for order in chosen))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """All of them, whatever their status."""
         found = yield from steps.all_orders(page)
-        yield page.stop(sum(steps.within(order.day, params["time"]) for order in found))
+        yield page.stop(sum(steps.is_within(order.day, params["time"]) for order in found))
 
 
 class Spent(Template):
@@ -150,7 +152,7 @@ class Spent(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Spans of two to four months with two to eight orders that count."""
-        months = [time for time in reversed(queries.times(world)) if len(time) > 4]
+        months = [time for time in reversed(queries.order_periods(world)) if len(time) > 4]
         spans = ((months[start : start + size]) for size in (2, 3, 4) for start in range(len(months) - size + 1))
         kept = (span for span in spans if 2 <= len(self._totals(world, span)) <= 8)
         return [{"first": span[0], "last": span[-1]} for span in kept]
@@ -173,10 +175,10 @@ class Spent(Template):
         found = yield from self._meant(page, params)
         yield page.stop(next(order.total for order in found if order.status != "Canceled"))
 
-    def _meant(self, page: PageReader, params: Params) -> steps.Steps[list[steps.Order]]:
+    def _meant(self, page: PageReader, params: Params) -> Steps[list[steps.ListedOrder]]:
         every = yield from steps.all_orders(page)
         months = steps.months(params["first"], params["last"])
-        return [order for order in every if any(steps.within(order.day, time) for time in months)]
+        return [order for order in every if any(steps.is_within(order.day, time) for time in months)]
 
 
 class Tracking(Template):
@@ -210,7 +212,7 @@ class Tracking(Template):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the order."""
         yield from steps.open_order(page, lambda order: order.day == params["day"])
-        yield page.stop(steps.tracking(page))
+        yield page.stop(steps.tracking_number(page))
 
 
 class ChosenOption(Template):
@@ -250,7 +252,7 @@ class ChosenOption(Template):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the order."""
         yield from steps.open_order(page, lambda order: order.day == params["day"])
-        yield page.stop(steps.bought(page, params["product"])[params["option"]])
+        yield page.stop(steps.chosen_options(page, params["product"])[params["option"]])
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """When it was ordered."""
@@ -284,7 +286,7 @@ class OpenOrder(Template):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Open the orders of that month, until one has it."""
-        first = yield from steps.find_order(page, lambda order: steps.within(order.day, params["month"]))
+        first = yield from steps.find_order(page, lambda order: steps.is_within(order.day, params["month"]))
         number = first.number
         while True:
             yield page.click_in(number, "link", "View Order")

@@ -69,7 +69,7 @@ def brands(world: World) -> dict[str, list[tuple[int, str]]]:
     return found
 
 
-def narrowings(world: World) -> list[dict[str, Any]]:
+def filters(world: World) -> list[dict[str, Any]]:
     """What categories can be narrowed down by, where some of their products remain but not all."""
     query = (
         "SELECT d.name AS department, c.name AS category, f.name AS attribute, f.value FROM shop_categories c "
@@ -82,17 +82,17 @@ def narrowings(world: World) -> list[dict[str, Any]]:
     return [dict(row) for row in world.rows(query)]
 
 
-def count_narrowed(world: World, params: Mapping[str, Any]) -> int:
+def count_filtered(world: World, params: Mapping[str, Any]) -> int:
     """How many products of a category have some attribute."""
-    return len(_narrowed(world, params))
+    return len(_filtered(world, params))
 
 
-def cheapest_narrowed(world: World, params: Mapping[str, Any]) -> int:
+def cheapest_filtered(world: World, params: Mapping[str, Any]) -> int:
     """The number of the cheapest product of a category that has some attribute."""
-    return _narrowed(world, params)[0]
+    return _filtered(world, params)[0]
 
 
-def _narrowed(world: World, params: Mapping[str, Any]) -> list[int]:
+def _filtered(world: World, params: Mapping[str, Any]) -> list[int]:
     query = (
         "SELECT p.id FROM shop_products p JOIN shop_categories c ON c.id = p.category AND c.name = ? "
         f"JOIN {_FEATURES} f ON f.product = p.id AND f.name = ? AND f.value = ? WHERE p.enabled ORDER BY {SOLD}"
@@ -100,7 +100,7 @@ def _narrowed(world: World, params: Mapping[str, Any]) -> list[int]:
     return [row["id"] for row in world.rows(query, params["category"], params["attribute"], params["value"])]
 
 
-def status(stored: str) -> str:
+def shown_status(stored: str) -> str:
     """An order's status as pages tell it."""
     return stored.capitalize()
 
@@ -111,7 +111,7 @@ def orders(world: World, time: str = "") -> list[sqlite3.Row]:
     return [row for row in rows if time in ("", row["moment"][:4], month(row["moment"]))]
 
 
-def times(world: World) -> list[str]:
+def order_periods(world: World) -> list[str]:
     """The years and months in which the customer has ordered."""
     moments = [row["moment"] for row in orders(world)]
     return list(dict.fromkeys([*(moment[:4] for moment in moments), *map(month, moments)]))
@@ -200,7 +200,7 @@ def discount(world: World, subtotal: int, coupon: str = "") -> int:
     return sum(discount_of(row, subtotal) for row in rules(world, subtotal) if row["coupon"] in ("", coupon))
 
 
-def ordered(world: World, lines: Sequence[Any], params: Params, new: int = 0) -> Iterator[Expected]:
+def order_changes(world: World, lines: Sequence[Any], params: Params, new: int = 0) -> Iterator[Expected]:
     """What an order of these lines changes, of which the last `new` were not in the cart at the beginning."""
     subtotal = sum(line["price"] * line["quantity"] for line in lines)
     values = {"customer": ME, "status": "pending", "coupon": "", "discount": discount(world, subtotal)}
@@ -223,7 +223,7 @@ def ordered(world: World, lines: Sequence[Any], params: Params, new: int = 0) ->
             yield Removed("shop_cart_lines", {"product": line["product"], "options": line["options"]})
 
 
-def written(product: int, params: Params) -> Added:
+def review_added(product: int, params: Params) -> Added:
     """The customer's review of a product."""
     told = {"nickname": params["nickname"], "rating": params["stars"], "title": params["title"], "text": params["text"]}
     return Added("shop_reviews", {"product": product, "customer": ME, **told})

@@ -10,7 +10,7 @@ from typing import Any
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
@@ -175,7 +175,7 @@ class MoreReviews(Template):
         """The one with fewer."""
         yield page.stop(min((yield from self._counts(page, params)))[1])
 
-    def _counts(self, page: PageReader, params: Params) -> steps.Steps[list[tuple[int, str]]]:
+    def _counts(self, page: PageReader, params: Params) -> Steps[list[tuple[int, str]]]:
         counts = []
         for name in (params["one"], params["other"]):
             yield from steps.open_product(page, name)
@@ -205,7 +205,7 @@ class WriteReview(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """One review, of the customer."""
-        return [changed(queries.written(queries.product_id(world, params["product"]), params))]
+        return [changed(queries.review_added(queries.product_id(world, params["product"]), params))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Fill in the form."""

@@ -17,7 +17,7 @@ PRICE_UP, PRICE_DOWN = "Price: Low to High", "Price: High to Low"
 _AMOUNT = re.compile(r"-?\$[\d,]+\.\d\d")
 
 
-class Product(NamedTuple):
+class ListedProduct(NamedTuple):
     """A product as a list tells it."""
 
     name: str
@@ -25,7 +25,7 @@ class Product(NamedTuple):
     reviews: int
 
 
-class Review(NamedTuple):
+class ListedReview(NamedTuple):
     """A review as a page tells it."""
 
     title: str
@@ -33,7 +33,7 @@ class Review(NamedTuple):
     stars: int
 
 
-class Order(NamedTuple):
+class ListedOrder(NamedTuple):
     """An order as the list of orders tells it; `day` as pages have it ("Mar 13, 2026")."""
 
     number: str
@@ -60,19 +60,19 @@ def open_product(page: PageReader, name: str) -> Iterator[str]:
 
 def open_category(page: PageReader, department: str, category: str) -> Iterator[str]:
     """Open a department's menu and choose a category."""
-    yield from page.unfold(department)
+    yield from page.expand(department)
     yield page.click("link", category)
 
 
-def narrow(page: PageReader, attribute: str, value: str) -> Iterator[str]:
+def apply_filter(page: PageReader, attribute: str, value: str) -> Iterator[str]:
     """Open a filter of a list and choose a value."""
-    yield from page.unfold(attribute, after="Shop By")
+    yield from page.expand(attribute, after="Shop By")
     yield page.click("link", value, after="Shop By")
 
 
 def price(page: PageReader) -> str:
     """What the product on the page is sold for."""
-    return _first(element.name for element in page.behind("Breadcrumbs") if _AMOUNT.fullmatch(element.name))
+    return _first(element.name for element in page.elements_after("Breadcrumbs") if _AMOUNT.fullmatch(element.name))
 
 
 def old_price(page: PageReader) -> str:
@@ -91,19 +91,19 @@ def review_count(page: PageReader) -> int:
     return int(found[0].name.split()[0]) if found else 0
 
 
-def items(page: PageReader) -> int:
+def item_count(page: PageReader) -> int:
     """How many products a list has, on all of its pages."""
     return int(page.search(r"^(?:Items \d+-\d+ of )?(\d+)(?: Items?)?$")[0])
 
 
-def listed(page: PageReader) -> list[Product]:
+def listed_products(page: PageReader) -> list[ListedProduct]:
     """The products of the list on the page."""
     return [_product(texts_of(line)) for line in page.lines("article")]
 
 
-def _product(texts: list[str]) -> Product:
+def _product(texts: list[str]) -> ListedProduct:
     counts = [int(text.split()[0]) for text in texts if re.fullmatch(r"\d+ Reviews?", text)]
-    return Product(texts[0], _first(text for text in texts if _AMOUNT.fullmatch(text)), sum(counts))
+    return ListedProduct(texts[0], _first(text for text in texts if _AMOUNT.fullmatch(text)), sum(counts))
 
 
 def open_reviews(page: PageReader, product: str) -> Iterator[str]:
@@ -112,7 +112,7 @@ def open_reviews(page: PageReader, product: str) -> Iterator[str]:
     yield page.click("link", re.compile(r"\d+ Reviews?"))
 
 
-def all_reviews(page: PageReader, product: str) -> Steps[list[Review]]:
+def all_reviews(page: PageReader, product: str) -> Steps[list[ListedReview]]:
     """Read all reviews of a product, page by page."""
     yield from open_reviews(page, product)
     found = _reviews(page)
@@ -122,13 +122,13 @@ def all_reviews(page: PageReader, product: str) -> Steps[list[Review]]:
     return found
 
 
-def _reviews(page: PageReader) -> list[Review]:
+def _reviews(page: PageReader) -> list[ListedReview]:
     return [_review(texts_of(line)) for line in page.lines("article")]
 
 
-def _review(texts: list[str]) -> Review:
+def _review(texts: list[str]) -> ListedReview:
     title, stars, by = texts[:3]
-    return Review(title, by.removeprefix("by ").rsplit(", ", 2)[0], int(stars.removeprefix("Rating: ")[0]))
+    return ListedReview(title, by.removeprefix("by ").rsplit(", ", 2)[0], int(stars.removeprefix("Rating: ")[0]))
 
 
 def write_review(page: PageReader, params: Params) -> Iterator[str]:
@@ -141,7 +141,7 @@ def write_review(page: PageReader, params: Params) -> Iterator[str]:
     yield page.click("button", "Submit Review")
 
 
-def all_orders(page: PageReader, status: str = "") -> Steps[list[Order]]:
+def all_orders(page: PageReader, status: str = "") -> Steps[list[ListedOrder]]:
     """Read the list of orders, all pages; of one status only if it is given."""
     yield page.click("link", "My Orders")
     if status:
@@ -153,7 +153,7 @@ def all_orders(page: PageReader, status: str = "") -> Steps[list[Order]]:
     return found
 
 
-def find_order(page: PageReader, fits: Callable[[Order], bool]) -> Steps[Order]:
+def find_order(page: PageReader, fits: Callable[[ListedOrder], bool]) -> Steps[ListedOrder]:
     """Go through the list of orders until there is one that fits."""
     yield page.click("link", "My Orders")
     while not any(map(fits, _orders(page))):
@@ -171,18 +171,18 @@ def next_order(page: PageReader, number: str) -> Steps[str]:
     return _orders(page)[0].number
 
 
-def open_order(page: PageReader, fits: Callable[[Order], bool]) -> Steps[Order]:
+def open_order(page: PageReader, fits: Callable[[ListedOrder], bool]) -> Steps[ListedOrder]:
     """Open the first order in the list that fits."""
     order = yield from find_order(page, fits)
     yield page.click_in(order.number, "link", "View Order")
     return order
 
 
-def _orders(page: PageReader) -> list[Order]:
-    return [Order(row["Order #"], row["Date"], row["Order Total"], row["Status"]) for row in page.table()]
+def _orders(page: PageReader) -> list[ListedOrder]:
+    return [ListedOrder(row["Order #"], row["Date"], row["Order Total"], row["Status"]) for row in page.table()]
 
 
-def within(day: str, time: str) -> bool:
+def is_within(day: str, time: str) -> bool:
     """Whether a day ("Mar 13, 2026") is in a year or month ("2026", "March 2026")."""
     return day.endswith(time[-4:]) and (len(time) == 4 or time.startswith(day[:3]))
 
@@ -194,23 +194,23 @@ def months(first: str, last: str) -> list[str]:
     return [f"{datetime.date(number // 12, number % 12 + 1, 1):%B %Y}" for number in span]
 
 
-def tracking(page: PageReader) -> str:
+def tracking_number(page: PageReader) -> str:
     """The tracking number on an order's page."""
     return page.search(r"Tracking number: .*?(\d+)$")[0]
 
 
-def bought(page: PageReader, product: str) -> dict[str, str]:
+def chosen_options(page: PageReader, product: str) -> dict[str, str]:
     """The options of a product on an order's page, by their names in lower case."""
     return options(page.search(rf"^{re.escape(product)} (\S.*)$")[0])
 
 
-def cancel(page: PageReader) -> Iterator[str]:
+def cancel_order(page: PageReader) -> Iterator[str]:
     """Cancel the order on the page."""
     yield page.click("button", "Cancel Order")
     yield page.click("button", "Cancel the order")
 
 
-def choose_all(page: PageReader, told: str) -> Iterator[str]:
+def choose_options(page: PageReader, told: str) -> Iterator[str]:
     """Choose the options ("Colour: Blue, Size: M") of the product on the page."""
     for part in told.split(", "):
         name, _, value = part.partition(": ")
