@@ -1,4 +1,4 @@
-"""Tasks that put several steps together."""
+"""Tasks of several steps."""
 
 from __future__ import annotations
 
@@ -44,13 +44,11 @@ class FulfilOrder(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Pending orders, with any carrier."""
         carriers = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks ORDER BY 1")]
         for row in world.rows("SELECT number FROM shop_orders WHERE status = 'pending' ORDER BY id"):
             yield {"number": row[0], "carrier": rng.choice(carriers), "track": f"{rng.randint(10**9, 10**10 - 1)}"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Both papers; the order is complete."""
         (row,) = world.rows("SELECT id, total FROM shop_orders WHERE number = ?", params["number"])
         invoice = Added("shop_invoices", {"order_id": row["id"], "total": row["total"]})
         track = Added("shop_tracks", {"carrier": params["carrier"], "number": params["track"]})
@@ -58,7 +56,6 @@ class FulfilOrder(AdminTemplate):
         return [changed(invoice, Added("shop_shipments", {"order_id": row["id"]}), track, done)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """One form after the other."""
         yield from open_order(page, params["number"])
         yield page.click("link", "Invoice")
         yield page.click("button", "Submit Invoice")
@@ -70,7 +67,7 @@ class FulfilOrder(AdminTemplate):
 
 
 class PromoteCustomer(AdminTemplate):
-    """Move who placed the largest order of some weeks to another group."""
+    """Find the customer with the largest order of a period, and move them to another group."""
 
     name, kind, difficulty = "cms-promote-customer", "change", "hard"
     intents = (
@@ -83,7 +80,6 @@ class PromoteCustomer(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Spans of some weeks, and groups that the customer is not in."""
         chosen = [{"start": start, "end": end} for start, end in random_periods(rng, 110, least=5, most=45)]
         ranked = [(self._ranked(world, params), params) for params in chosen]
         found = one_per_answer(
@@ -99,12 +95,10 @@ class PromoteCustomer(AdminTemplate):
         return [dict(row) for row in world.rows(query, params["start"], params["end"])]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only the group of that customer."""
         id = self._ranked(world, params)[0]["id"]
         return [changed(Updated("shop_customers", {"id": id}, {"customer_group": params["target"]}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Sort the orders of that time, then find the customer."""
         yield from open_from_menu(page, "Sales", "Orders")
         yield from filter_grid(page, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
         yield page.click("link", "Grand Total")
@@ -115,7 +109,7 @@ class PromoteCustomer(AdminTemplate):
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Take who placed the smallest."""
+        """Move the customer with the smallest order."""
         yield from open_from_menu(page, "Sales", "Orders")
         yield from filter_grid(page, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
         yield page.click("link", "Grand Total")
@@ -125,8 +119,8 @@ class PromoteCustomer(AdminTemplate):
         yield page.stop()
 
 
-class MoveHouse(AdminTemplate):
-    """Correct both addresses of an order."""
+class CorrectBothAddresses(AdminTemplate):
+    """Correct the street in both addresses of an order."""
 
     name, kind, difficulty = "cms-correct-both-addresses", "change", "hard"
     held_out = True
@@ -138,19 +132,16 @@ class MoveHouse(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Newer orders."""
         names = sorted({row[0].partition(" ")[2] for row in world.rows("SELECT street FROM shop_addresses")})
         query = "SELECT number FROM shop_orders WHERE status <> 'canceled' ORDER BY id DESC"
         for row in sample_some(world.rows(f"{query} LIMIT 120"), rng, 40):
             yield {"number": row["number"], "street": f"{rng.randint(200, 999)} {rng.choice(names)}"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """One column of two addresses."""
         id = world.value("SELECT id FROM shop_orders WHERE number = ?", params["number"])
         return [changed(Updated("shop_order_addresses", {"order_id": id}, {"street": params["street"]}, 2))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """One form after the other."""
         yield from open_order(page, params["number"])
         for kind in ("shipping", "billing"):
             yield page.click("link", f"Edit {kind} address")
@@ -159,8 +150,8 @@ class MoveHouse(AdminTemplate):
         yield page.stop()
 
 
-class DisableLow(AdminTemplate):
-    """Disable what has nearly run out."""
+class DisableLowStock(AdminTemplate):
+    """Disable all products of a category with low stock."""
 
     name, kind, difficulty = "cms-disable-low-stock", "change", "hard"
     intents = (
@@ -171,7 +162,7 @@ class DisableLow(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Categories of which two to four products come under a number, all of them enabled."""
+        """Categories in which two to four products, all enabled, are at or below a stock level."""
         for row in world.rows("SELECT id, name FROM shop_categories WHERE parent IS NOT NULL ORDER BY id"):
             query = "SELECT stock, enabled FROM shop_products WHERE category = ? ORDER BY stock"
             stocks, count = world.rows(query, row["id"]), rng.choice((2, 2, 3, 4))
@@ -182,22 +173,20 @@ class DisableLow(AdminTemplate):
                 yield {"category": row["name"], "most": stocks[count - 1]["stock"] + room // 2}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Those, and nothing else of them."""
         query = """SELECT p.id FROM shop_products p JOIN shop_categories k ON k.id = p.category
             WHERE k.name = ? AND k.parent IS NOT NULL AND p.stock <= ? ORDER BY p.id"""
         rows = world.rows(query, params["category"], params["most"])
         return [changed(*(Updated("shop_products", {"id": row["id"]}, {"enabled": 0}) for row in rows))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Filter, tick all, disable."""
         yield from open_from_menu(page, "Catalog", "Products")
         yield from filter_grid(page, {"Quantity to": params["most"]}, Category=params["category"])
         yield from apply_to_rows(page, "Disable", [SELECT_ALL])
         yield page.stop()
 
 
-class GroupRule(AdminTemplate):
-    """A rule for a group of customers, of a fixed amount."""
+class NewGroupRule(AdminTemplate):
+    """Create a price rule with a fixed discount for a group of customers."""
 
     name, kind, difficulty = "cms-new-group-rule", "change", "hard"
     intents = (
@@ -211,7 +200,7 @@ class GroupRule(AdminTemplate):
     _HEADS = ("Thank you", "Welcome back", "Partner bonus", "Large orders", "Spring greeting")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """With codes that are free."""
+        """Use coupon codes that are not taken."""
         for group in ("Wholesale", "Retailer", "General"):
             for head in self._HEADS:
                 for amount in rng.sample((4, 6, 7, 9, 11, 12, 14), 2):
@@ -220,13 +209,11 @@ class GroupRule(AdminTemplate):
                     yield {"rule": rule, "coupon": code, "target": group, "amount": amount}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A rule with what was given."""
         values = {"name": params["rule"], "coupon": params["coupon"], "kind": "fixed", "amount": 100 * params["amount"]}
         values |= {"customer_group": params["target"], "active": 1, "minimum": 0, "starts": None, "ends": None}
         return [changed(Added("shop_rules", values))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """A form of its own."""
         yield from open_from_menu(page, "Marketing", "Cart Price Rules")
         yield page.click("link", "Add New Rule")
         yield from fill_in(page, {"Rule Name": params["rule"], "Coupon Code": params["coupon"]})
@@ -237,8 +224,8 @@ class GroupRule(AdminTemplate):
         yield page.stop()
 
 
-class DearestOfCategory(AdminTemplate):
-    """The product of a category with the highest price."""
+class MostExpensiveOfCategory(AdminTemplate):
+    """Name the product of a category with the highest regular price."""
 
     name, kind, difficulty = "cms-dearest-of-category", "information", "medium"
     intents = (
@@ -248,7 +235,7 @@ class DearestOfCategory(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Categories in which one leads."""
+        """Categories with a single most expensive product."""
         names = [
             str(row[0]) for row in world.rows("SELECT name FROM shop_categories WHERE parent IS NOT NULL ORDER BY id")
         ]
@@ -260,12 +247,10 @@ class DearestOfCategory(AdminTemplate):
         return [dict(row) for row in world.rows(query, category)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its name, and none of the others'."""
         first, *others = [str(row["name"]) for row in self._ranked(world, params["category"])]
         return [says(first, others=others)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Filter and sort; the first click has the cheapest first."""
         yield from open_from_menu(page, "Catalog", "Products")
         yield from filter_grid(page, {}, Category=params["category"])
         yield page.click("link", "Price")
@@ -274,7 +259,7 @@ class DearestOfCategory(AdminTemplate):
 
 
 class MessageBuyer(AdminTemplate):
-    """Tell whoever ordered most often something about the newest order."""
+    """Comment on the newest order of the customer with the most orders of a period."""
 
     name, kind, difficulty = "cms-thank-customer", "change", "hard"
     held_out = True
@@ -289,7 +274,7 @@ class MessageBuyer(AdminTemplate):
     _MESSAGES = ("Thank you for coming back so often!", "You have been our best customer. Thank you!", "Many thanks!")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Spans of time with one who leads."""
+        """Periods with a single leader."""
         chosen = [(self._ranked(world, *span), span) for span in random_periods(rng, 150, least=10, most=70)]
         found = one_per_answer(
             (rows[0]["customer"], span) for rows, span in chosen if has_single_leader(rows, "orders")
@@ -302,7 +287,6 @@ class MessageBuyer(AdminTemplate):
         return [dict(row) for row in world.rows(query, start, end)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A comment on the newest order."""
         customer = self._ranked(world, params["start"], params["end"])[0]["customer"]
         query = "SELECT id, status FROM shop_orders WHERE customer = ? ORDER BY moment DESC LIMIT 1"
         (order,) = world.rows(query, customer)
@@ -310,7 +294,6 @@ class MessageBuyer(AdminTemplate):
         return [changed(Added("shop_order_comments", values))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """The report tells who, the customer's page which order."""
         yield from open_from_menu(page, "Reports", "Order Count Report")
         yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
         yield from open_customer(page, page.table()[0]["Customer"])
@@ -330,9 +313,9 @@ class MessageBuyer(AdminTemplate):
 TEMPLATES = (
     FulfilOrder(),
     PromoteCustomer(),
-    MoveHouse(),
-    DisableLow(),
-    GroupRule(),
-    DearestOfCategory(),
+    CorrectBothAddresses(),
+    DisableLowStock(),
+    NewGroupRule(),
+    MostExpensiveOfCategory(),
     MessageBuyer(),
 )

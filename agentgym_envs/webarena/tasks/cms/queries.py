@@ -1,4 +1,4 @@
-"""Questions to a world's shop, asked for the tasks of the administration, and how their instances are picked."""
+"""Database queries and the choice of instances for tasks in the administration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentgym_envs.webarena.tasks.template import Template
 
 ADMIN = ORIGINS["admin"]
 ENOUGH = 60
-"""More instances than a template needs: no world has more tasks of one template than a third of that."""
+"""An upper limit of instances: no world has more than a third of it in tasks of one template."""
 MONTHS = {
     "September 2025": "2025-09",
     "October 2025": "2025-10",
@@ -34,7 +34,7 @@ class AdminTemplate(Template):
 
 
 def one_per_answer(found: Iterable[tuple[Hashable, _T]]) -> list[_T]:
-    """One instance for each answer, so that none is solved by what solves another."""
+    """Return one instance for each answer, so that no instance's solution solves another one."""
     chosen: dict[Hashable, _T] = {}
     for answer, params in found:
         chosen.setdefault(answer, params)
@@ -42,19 +42,19 @@ def one_per_answer(found: Iterable[tuple[Hashable, _T]]) -> list[_T]:
 
 
 def sample_some(found: Iterable[_T], rng: Random, most: int = ENOUGH) -> list[_T]:
-    """Some of what was found, in any order."""
+    """Return at most `most` of the candidates, in random order."""
     chosen = list(found)
     return rng.sample(chosen, min(most, len(chosen)))
 
 
 def month_range(month: str) -> dict[str, str]:
-    """The first and last day of one of MONTHS, for fields From and To."""
+    """Return the first and last day of one of `MONTHS`, for the fields From and To."""
     key = MONTHS[month]
     return {"From": f"{key}-01", "To": f"{key}-{calendar.monthrange(*map(int, key.split('-')))[1]}"}
 
 
 def random_periods(rng: Random, count: int, *, least: int, most: int, days: int = 420) -> Iterator[tuple[str, str]]:
-    """First and last days of spans of time, drawn from the last `days` days, `least` to `most` days long."""
+    """Yield first and last days of periods of `least` to `most` days within the last `days` days."""
     for _ in range(count):
         length = rng.randint(least, most)
         first = NOW - datetime.timedelta(days=rng.randint(length + 5, days))
@@ -62,16 +62,16 @@ def random_periods(rng: Random, count: int, *, least: int, most: int, days: int 
 
 
 def cents(told: object) -> int:
-    """An amount such as "$1,249.50" in cents."""
+    """Return an amount such as "$1,249.50" in cents."""
     whole, _, rest = str(told).replace("$", "").replace(",", "").partition(".")
     return 100 * int(whole) + int(rest.ljust(2, "0") or 0)
 
 
 def dollars(amount: int) -> str:
-    """Cents as one types them: "12.50"."""
+    """Return cents in the form of a price field: "12.50"."""
     return f"{amount / 100:.2f}"
 
 
 def has_single_leader(rows: Sequence[Mapping[str, object]], column: str) -> bool:
-    """Whether there are several rows, and the first is alone in what it has in a column."""
+    """Return whether the first of several rows differs from the second in this column."""
     return len(rows) > 1 and rows[0][column] != rows[1][column]

@@ -1,4 +1,4 @@
-"""What reports say."""
+"""Questions that the reports answer."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _REPORTS = {"orders": "Orders Report", "coupons": "Coupons Report", "bestsellers
 _MONEY = ("sales total", "sales tax", "amount of discounts")
 
 
-class MonthFigure(AdminTemplate):
-    """A figure of a month."""
+class MonthlyFigure(AdminTemplate):
+    """Name a figure of a month."""
 
     name, kind, difficulty = "cms-figure-of-month", "information", "easy"
     intents = (
@@ -54,7 +54,6 @@ class MonthFigure(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Months that are over."""
         chosen = [{"figure": figure, "month": month} for figure in _LABELS for month in MONTHS]
         return one_per_answer((self._told(world, params), params) for params in chosen)
 
@@ -64,11 +63,9 @@ class MonthFigure(AdminTemplate):
         return money(value) if params["figure"] in _MONEY else str(value)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The figure."""
         return [says(self._told(world, params))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """The report shows the last months by itself."""
         yield from open_from_menu(page, "Reports", "Orders Report")
         word, year = params["month"].split(" ")
         row = next(row for row in page.table() if row["Interval"] == f"{word[:3]} {year}")
@@ -76,7 +73,7 @@ class MonthFigure(AdminTemplate):
 
 
 class CouponDiscount(AdminTemplate):
-    """How much a coupon has cost in a month."""
+    """Name the sum of a coupon's discounts in a month."""
 
     name, kind, difficulty = "cms-coupon-discount", "information", "medium"
     held_out = True
@@ -87,20 +84,17 @@ class CouponDiscount(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Coupons that were used in a month."""
         query = f"""SELECT coupon, SUM(discount) AS sum FROM shop_orders o WHERE {_SOLD} AND coupon <> ''
             AND substr(moment, 1, 7) = ? GROUP BY coupon ORDER BY coupon"""
         found = [(row, month) for month, key in MONTHS.items() for row in world.rows(query, key)]
         return one_per_answer((row["sum"], {"coupon": row["coupon"], "month": month}) for row, month in found)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The sum."""
         query = f"""SELECT SUM(discount) FROM shop_orders o WHERE {_SOLD} AND coupon = ?
             AND substr(moment, 1, 7) = ?"""
         return [says(money(world.value(query, params["coupon"], MONTHS[params["month"]])))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """The report of one month has a row for each coupon."""
         yield from open_from_menu(page, "Reports", "Coupons Report")
         yield from fill_in(page, month_range(params["month"]), enter=True)
         rows = page.table()
@@ -108,7 +102,7 @@ class CouponDiscount(AdminTemplate):
 
 
 class Bestseller(AdminTemplate):
-    """What sold best in a span of time."""
+    """Name the bestselling product of a period."""
 
     name, kind, difficulty = "cms-bestseller", "information", "medium"
     intents = (
@@ -119,7 +113,7 @@ class Bestseller(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Spans of time with one that leads."""
+        """Periods with a single leader."""
         chosen = [{"start": start, "end": end} for start, end in random_periods(rng, 130, least=10, most=80)]
         ranked = [(self._ranked(world, params), params) for params in chosen]
         return one_per_answer(
@@ -133,19 +127,17 @@ class Bestseller(AdminTemplate):
         return [dict(row) for row in world.rows(query, params["start"], params["end"])]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its name, and none of the others'."""
         first, *others = [str(row["name"]) for row in self._ranked(world, params)]
         return [says(first, others=others)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """The report has the most first."""
         yield from open_from_menu(page, "Reports", "Ordered Products Report")
         yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
         yield page.stop(page.table()[0]["Product"])
 
 
 class BestCustomer(AdminTemplate):
-    """Who ordered most often in a span of time."""
+    """Name the customer with the most orders of a period."""
 
     name, kind, difficulty = "cms-best-customer", "information", "medium"
     intents = (
@@ -157,7 +149,7 @@ class BestCustomer(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Spans of time with one who leads."""
+        """Periods with a single leader."""
         chosen = [{"start": start, "end": end} for start, end in random_periods(rng, 240, least=10, most=70)]
         ranked = [(self._ranked(world, params), params) for params in chosen]
         return one_per_answer(
@@ -170,19 +162,17 @@ class BestCustomer(AdminTemplate):
         return [dict(row) for row in world.rows(query, params["start"], params["end"])]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The address, and no other."""
         first, *others = [str(row["email"]) for row in self._ranked(world, params)]
         return [says(first, others=others)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """The report has the most first."""
         yield from open_from_menu(page, "Reports", "Order Count Report")
         yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
         yield page.stop(page.table()[0]["E-mail"])
 
 
 class ShowReport(AdminTemplate):
-    """A report that is to be shown."""
+    """Show a report of a period."""
 
     name, kind, difficulty = "cms-show-report", "navigation", "medium"
     records = True
@@ -193,19 +183,17 @@ class ShowReport(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Of all kinds and periods."""
         for start, end in random_periods(rng, 60, least=20, most=200):
             choices = {"report": rng.choice(list(_REPORTS)), "period": rng.choice(("day", "month", "year"))}
             yield {**choices, "start": start, "end": end, "status": rng.choice(("complete", "canceled", "closed"))}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The browser asked for it, and it is still there; the site writes days in one way, however they are typed."""
+        """The request of the report, and its URL at the end. The site normalises dates, so any spelling is accepted."""
         query = f"period={params['period']}&from={params['start']}&to={params['end']}&status={params['status']}"
         page = f"{ADMIN}/reports/{params['report']}?{query}"
         return [Requested(page, method="GET", status=200), EndsOn(page)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """A form above the report."""
         yield from open_from_menu(page, "Reports", _REPORTS[params["report"]])
         yield page.choose("Period", params["period"].capitalize())
         yield page.choose("Order Status", params["status"].capitalize())
@@ -214,7 +202,7 @@ class ShowReport(AdminTemplate):
 
 
 TEMPLATES = (
-    MonthFigure(),
+    MonthlyFigure(),
     CouponDiscount(),
     Bestseller(),
     BestCustomer(),

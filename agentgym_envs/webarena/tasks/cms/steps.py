@@ -1,4 +1,4 @@
-"""Steps of oracles in the administration: navigation, forms, and reading its pages."""
+"""Oracle steps in the administration: navigation, forms, and reading its pages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MOST_TABLES = 12
 
 
 def open_from_menu(page: PageReader, section: str, entry: str) -> Iterator[str]:
-    """Open a page by the menu at the left."""
+    """Open a page from the menu on the left."""
     yield from page.expand(section)
     yield page.click("link", entry, after=section)
 
 
 def search(page: PageReader, text: str, result: Name) -> Iterator[str]:
-    """Open one of what the search in the header finds."""
+    """Search from the header and open one of the results."""
     yield page.type("Search", text, enter=True)
     yield page.click("link", result)
 
@@ -42,13 +42,13 @@ def open_product(page: PageReader, name: str) -> Iterator[str]:
 
 
 def fill_in(page: PageReader, values: Mapping[str, object], *, enter: bool = False) -> Iterator[str]:
-    """Type into fields by their labels; with Enter in the last, the form is sent."""
+    """Type into fields by their labels; `enter` submits the form with the last one."""
     for place, (label, value) in enumerate(values.items(), 1):
         yield page.type(label, str(value), enter=enter and place == len(values))
 
 
 def filter_grid(page: PageReader, values: Mapping[str, object], **choices: str) -> Iterator[str]:
-    """Filter a grid: choose from lists (by labels in which "_" stands for a space), type, and send it."""
+    """Filter a grid by drop-down lists and text fields. In the names of `choices`, "_" replaces a space."""
     yield from page.expand("Filters")
     for label, option in choices.items():
         yield page.choose(label.replace("_", " "), option, after="Filters")
@@ -58,7 +58,7 @@ def filter_grid(page: PageReader, values: Mapping[str, object], **choices: str) 
 
 
 def apply_to_rows(page: PageReader, action: str, names: Sequence[Name]) -> Iterator[str]:
-    """Tick rows of a grid and do something with them."""
+    """Select rows of a grid and apply an action to them."""
     for name in names:
         yield page.click("checkbox", name)
     yield page.choose("Actions", action)
@@ -66,14 +66,14 @@ def apply_to_rows(page: PageReader, action: str, names: Sequence[Name]) -> Itera
 
 
 def add_comment(page: PageReader, text: str) -> Iterator[str]:
-    """Comment on the order that is open, with a notification."""
+    """Comment on the open order and notify the customer."""
     yield page.type("Comment", text)
     yield page.click("checkbox", "Notify Customer by E-mail")
     yield page.click("button", "Submit Comment")
 
 
 def table_with(page: PageReader, column: str) -> list[dict[str, str]]:
-    """The rows of the first table that has a column of that name."""
+    """Return the rows of the first table with a column of that name."""
     for nth in range(_MOST_TABLES):
         rows = page.table(nth=nth)
         if rows and column in rows[0]:
@@ -82,10 +82,10 @@ def table_with(page: PageReader, column: str) -> list[dict[str, str]]:
 
 
 def field_value(page: PageReader, label: str) -> str:
-    """What a field holds."""
+    """Return the value of a text field."""
     return page.find("textbox", label).properties.get("value", "")
 
 
 def count_found(page: PageReader) -> int:
-    """How many records a grid says it has found."""
+    """Return the number of records that a grid reports."""
     return int(page.search(r"^([\d,]+) records? found$")[0].replace(",", ""))

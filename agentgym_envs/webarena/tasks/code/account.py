@@ -1,4 +1,4 @@
-"""Changes to one's own account and to what one watches."""
+"""Changes to the agent's account, and to what it follows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TODOS = """
 """
 
 
-class Star(CodeTemplate):
+class StarProject(CodeTemplate):
     """Star a project."""
 
     name, kind, difficulty = "code-star", "change", "easy"
@@ -64,7 +64,7 @@ class Star(CodeTemplate):
 
 
 class FollowContributor(CodeTemplate):
-    """Follow who has made most commits to a project."""
+    """Follow the person with the most commits to a project."""
 
     name, kind, difficulty = "code-follow-contributor", "change", "medium"
     intents = (
@@ -96,7 +96,7 @@ class FollowContributor(CodeTemplate):
         yield page.stop()
 
     def _best(self, world: World, path: str) -> int | None:
-        """Who has made more commits than anybody else, unless the agent follows them or is it."""
+        """Return the person with the most commits; None on a tie, or if it is the agent or already followed."""
         query = "SELECT author, COUNT(*) AS n FROM code_commits WHERE branch = ? GROUP BY 1 ORDER BY 2 DESC"
         first, second, *_ = [*select(world, query, project(world, path)["head"]), None, None]
         known = (1, *column(world, "SELECT follows FROM code_follows WHERE account = 1"))
@@ -106,7 +106,7 @@ class FollowContributor(CodeTemplate):
 
 
 class SetStatus(CodeTemplate):
-    """Tell the others what one is doing."""
+    """Set the status of the agent's account."""
 
     name, kind, difficulty = "code-status", "change", "easy"
     intents = (
@@ -131,7 +131,7 @@ class SetStatus(CodeTemplate):
 
 
 class EditProfile(CodeTemplate):
-    """Say in the profile what one does, and where."""
+    """Change the job and the organisation in the agent's profile."""
 
     name, kind, difficulty = "code-edit-profile", "change", "medium"
     intents = (
@@ -157,7 +157,7 @@ class EditProfile(CodeTemplate):
 
 
 class TickTodo(CodeTemplate):
-    """Mark a thing of the to-do list as done."""
+    """Mark an item of the to-do list as done."""
 
     name, kind, difficulty = "code-todo", "change", "easy"
     intents = (
@@ -208,7 +208,7 @@ class ForkMissing(CodeTemplate):
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
-    Star(),
+    StarProject(),
     FollowContributor(),
     SetStatus(),
     EditProfile(),

@@ -1,4 +1,4 @@
-"""New projects and forks, who works on them, and what stands in their settings."""
+"""New projects and forks, their members and settings."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from agentgym_envs.webarena.tasks.template import Params, changed
 _MINE = f"level >= {MAINTAINER} AND NOT archived"
 
 
-class Fork(CodeTemplate):
-    """Fork a project under one's own name."""
+class ForkProject(CodeTemplate):
+    """Fork a project into the agent's namespace."""
 
     name, kind, difficulty = "code-fork", "change", "medium"
     intents = (
@@ -53,7 +53,8 @@ class Fork(CodeTemplate):
         branch = {"name": found["default_branch"], "origin": found["head"]}
         return [
             changed(
-                *_made(world, values, branch), Added("code_files", {"branch": _next(world, "code_branches")}, files)
+                *_new_project(world, values, branch),
+                Added("code_files", {"branch": _next_id(world, "code_branches")}, files),
             )
         ]
 
@@ -81,7 +82,7 @@ class NewProject(CodeTemplate):
         return with_choices(names * 2, rng, visibility=("private", "internal", "public"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        made = _started(world, params["name"], params["visibility"])
+        made = _new_project_with_readme(world, params["name"], params["visibility"])
         return [changed(*made), Requested(f"{ORIGIN}/projects", method="POST", posted={"name": params["name"]})]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -90,7 +91,7 @@ class NewProject(CodeTemplate):
 
 
 class NewTeam(CodeTemplate):
-    """Create a project and invite somebody."""
+    """Create a project and invite a member."""
 
     name, kind, difficulty = "code-new-team", "change", "hard"
     held_out = True
@@ -106,8 +107,8 @@ class NewTeam(CodeTemplate):
         return with_choices(people, rng, name=phrases.PROJECTS, role=("Reporter", "Developer", "Maintainer"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        member = {"project": _next(world, "code_projects"), "account": account(world, params["person"])}
-        made = _started(world, params["name"], "private")
+        member = {"project": _next_id(world, "code_projects"), "account": account(world, params["person"])}
+        made = _new_project_with_readme(world, params["name"], "private")
         return [changed(*made, Added("code_members", {**member, "role": params["role"]}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -120,8 +121,8 @@ class NewTeam(CodeTemplate):
         yield page.stop()
 
 
-class Invite(CodeTemplate):
-    """Make somebody a member of a project."""
+class InviteMember(CodeTemplate):
+    """Invite a member to a project."""
 
     name, kind, difficulty = "code-invite", "change", "medium"
     intents = (
@@ -149,8 +150,8 @@ class Invite(CodeTemplate):
         yield page.stop()
 
 
-class Dismiss(CodeTemplate):
-    """Remove a member of a project."""
+class RemoveMember(CodeTemplate):
+    """Remove a member from a project."""
 
     name, kind, difficulty = "code-dismiss", "change", "medium"
     intents = (
@@ -178,8 +179,8 @@ class Dismiss(CodeTemplate):
         yield page.stop()
 
 
-class Describe(CodeTemplate):
-    """Change what a project says of itself."""
+class DescribeProject(CodeTemplate):
+    """Change the description of a project."""
 
     name, kind, difficulty = "code-describe", "change", "medium"
     intents = (
@@ -207,37 +208,39 @@ class Describe(CodeTemplate):
         yield page.stop()
 
 
-def _started(world: World, name: str, visibility: str) -> list[Expected]:
-    """What a new project with a README adds."""
-    branch = _next(world, "code_branches")
+def _new_project_with_readme(world: World, name: str, visibility: str) -> list[Expected]:
+    """Yield the rows that a new project with a README adds."""
+    branch = _next_id(world, "code_branches")
     return [
-        *_made(world, {"forked_from": None, "name": name, "visibility": visibility}, {"name": "main", "origin": None}),
+        *_new_project(
+            world, {"forked_from": None, "name": name, "visibility": visibility}, {"name": "main", "origin": None}
+        ),
         Added("code_files", {"branch": branch, "path": "README.md"}),
         Added("code_blobs", {"content": re.compile(rf"# {name}\b.*", re.DOTALL)}),
         Added("code_commits", {"branch": branch, "author": 1}),
     ]
 
 
-def _made(world: World, values: Columns, branch: Columns) -> list[Expected]:
-    """A new project in the agent's own namespace, and its branch."""
-    number = _next(world, "code_projects")
+def _new_project(world: World, values: Columns, branch: Columns) -> list[Expected]:
+    """Yield the rows of a new project in the agent's namespace and its branch."""
+    number = _next_id(world, "code_projects")
     return [
         Added("code_projects", {"id": number, "namespace": 1, **values}),
         Added("code_members", {"project": number, "account": 1, "role": "Owner"}),
-        Added("code_branches", {"id": _next(world, "code_branches"), "project": number, **branch}),
+        Added("code_branches", {"id": _next_id(world, "code_branches"), "project": number, **branch}),
     ]
 
 
-def _next(world: World, table: str) -> int:
-    """The number that the next row of a table gets."""
+def _next_id(world: World, table: str) -> int:
+    """Return the next id of a table."""
     return int(world.value(f"SELECT MAX(id) + 1 FROM {table}"))
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
-    Fork(),
+    ForkProject(),
     NewProject(),
     NewTeam(),
-    Invite(),
-    Dismiss(),
-    Describe(),
+    InviteMember(),
+    RemoveMember(),
+    DescribeProject(),
 )

@@ -1,4 +1,4 @@
-"""Changes to issues and to what sorts them: labels and milestones."""
+"""Changes to issues, labels and milestones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from agentgym_envs.webarena.tasks.template import Params, changed
 _MINE = f"level >= {REPORTER} AND NOT archived"
 
 
-class Comment(CodeTemplate):
+class CommentOnIssue(CodeTemplate):
     """Comment on an issue."""
 
     name, kind, difficulty = "code-comment", "change", "medium"
@@ -82,7 +82,7 @@ class CloseIssue(CodeTemplate):
 
 
 class CloseAll(CodeTemplate):
-    """Close all open issues of a project that somebody opened."""
+    """Close all open issues of a project by one author."""
 
     name, kind, difficulty = "code-close-all", "change", "hard"
     held_out = True
@@ -197,8 +197,8 @@ class NewFullIssue(CodeTemplate):
         yield page.stop()
 
 
-class Label(CodeTemplate):
-    """Give an issue two more labels."""
+class LabelIssue(CodeTemplate):
+    """Add two labels to an issue."""
 
     name, kind, difficulty = "code-label", "change", "hard"
     intents = (
@@ -232,8 +232,8 @@ class Label(CodeTemplate):
         yield page.stop()
 
 
-class Assign(CodeTemplate):
-    """Give an issue to somebody."""
+class AssignIssue(CodeTemplate):
+    """Assign an issue to a person."""
 
     name, kind, difficulty = "code-assign", "change", "medium"
     intents = (
@@ -262,11 +262,11 @@ class Assign(CodeTemplate):
         yield page.stop()
 
 
-class AssignStranger(CodeTemplate):
-    """Give an issue to somebody who has no account."""
+class AssignIssueToStranger(CodeTemplate):
+    """Assign an issue to a person without an account, which is impossible."""
 
     name, kind, difficulty = "code-assign-stranger", "change", "medium"
-    intents = Assign.intents
+    intents = AssignIssue.intents
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_MINE}"
@@ -286,8 +286,8 @@ class AssignStranger(CodeTemplate):
         yield page.stop("Done")
 
 
-class Plan(CodeTemplate):
-    """Put an issue into a milestone, with a weight."""
+class ScheduleIssue(CodeTemplate):
+    """Put an issue into a milestone, with a due date."""
 
     name, kind, difficulty = "code-plan", "change", "hard"
     intents = (
@@ -322,7 +322,7 @@ class Plan(CodeTemplate):
 
 
 class NewMilestone(CodeTemplate):
-    """Add a milestone."""
+    """Create a milestone."""
 
     name, kind, difficulty = "code-new-milestone", "change", "medium"
     intents = (
@@ -361,14 +361,14 @@ def _opened(world: World, params: Params, **values: Any) -> Added:
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
-    Comment(),
+    CommentOnIssue(),
     CloseIssue(),
     CloseAll(),
     NewIssue(),
     NewFullIssue(),
-    Label(),
-    Assign(),
-    AssignStranger(),
-    Plan(),
+    LabelIssue(),
+    AssignIssue(),
+    AssignIssueToStranger(),
+    ScheduleIssue(),
     NewMilestone(),
 )

@@ -1,4 +1,4 @@
-"""Tasks of several steps, each of which decides what the next is about."""
+"""Tasks in which each step determines the next."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from agentgym_envs.webarena.tasks.template import Params, changed
 _MINE = f"level >= {REPORTER} AND NOT archived"
 
 
-class Sprint(CodeTemplate):
-    """Add a milestone and put an issue into it."""
+class PlanSprint(CodeTemplate):
+    """Create a milestone and put an issue into it."""
 
     name, kind, difficulty = "code-sprint", "change", "hard"
     held_out = True
@@ -64,7 +64,7 @@ class Sprint(CodeTemplate):
 
 
 class InviteTwo(CodeTemplate):
-    """Make two people members of a project, with a role of their own each."""
+    """Invite two members with different roles."""
 
     name, kind, difficulty = "code-invite-two", "change", "hard"
     intents = (
@@ -97,8 +97,8 @@ class InviteTwo(CodeTemplate):
         yield page.stop()
 
 
-class HandOver(CodeTemplate):
-    """Give all open issues of one person to another."""
+class ReassignIssues(CodeTemplate):
+    """Reassign all open issues of one person to another."""
 
     name, kind, difficulty = "code-hand-over", "change", "hard"
     intents = (
@@ -139,7 +139,7 @@ class HandOver(CodeTemplate):
         return told.startswith(f"Assigned to {params['person']} ·")
 
 
-class SettleOldest(CodeTemplate):
+class CloseOldestIssue(CodeTemplate):
     """Comment on the oldest open issue with a label, and close it."""
 
     name, kind, difficulty = "code-settle-oldest", "change", "hard"
@@ -189,8 +189,8 @@ class SettleOldest(CodeTemplate):
         yield page.stop()
 
 
-class Busiest(CodeTemplate):
-    """Which of three projects has the most open merge requests."""
+class BusiestProject(CodeTemplate):
+    """Name the project of three with the most open merge requests."""
 
     name, kind, difficulty = "code-busiest", "information", "hard"
     held_out = True
@@ -238,8 +238,8 @@ class Busiest(CodeTemplate):
         return {row["path"]: row["n"] for row in select(world, query) if row["n"]}
 
 
-class MostDiscussed(CodeTemplate):
-    """Who wrote the last comment on the issue with a label that has the most comments."""
+class MostDiscussedIssue(CodeTemplate):
+    """Name the author of the last comment on the most discussed issue with a label."""
 
     name, kind, difficulty = "code-most-discussed", "information", "hard"
     held_out = True
@@ -281,7 +281,7 @@ class MostDiscussed(CodeTemplate):
         yield page.click("link", parsing.titles(page)[0])
 
     def _is_clear(self, ranked: list[dict[str, Any]]) -> bool:
-        """Whether one issue has the most comments, two or more, and somebody else than its author the last word."""
+        """Return whether one issue has the most comments, at least two, and its author did not write the last one."""
         if len(ranked) < 2 or ranked[0]["n"] < 2:
             return False
         return bool(ranked[0]["n"] > ranked[1]["n"] and ranked[0]["last"] != ranked[0]["author_name"])
@@ -298,8 +298,8 @@ class MostDiscussed(CodeTemplate):
         return select(world, query, params["project"], params["label"])
 
 
-class Replace(CodeTemplate):
-    """Remove a member of a project, and give somebody else their role."""
+class ReplaceMember(CodeTemplate):
+    """Remove a member, and invite another person with the same role."""
 
     name, kind, difficulty = "code-replace", "change", "hard"
     held_out = True
@@ -337,7 +337,7 @@ class Replace(CodeTemplate):
         yield page.stop()
 
     def _remove(self, page: PageReader, params: Params) -> Steps[str]:
-        """Remove the member, whose role it was."""
+        """Remove the member and return the role."""
         yield from steps.open_project(page, params["project"])
         yield from steps.find_member(page, params["person"])
         role = parsing.role(page, params["person"]) or ""
@@ -347,11 +347,11 @@ class Replace(CodeTemplate):
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
-    Sprint(),
+    PlanSprint(),
     InviteTwo(),
-    HandOver(),
-    SettleOldest(),
-    Busiest(),
-    MostDiscussed(),
-    Replace(),
+    ReassignIssues(),
+    CloseOldestIssue(),
+    BusiestProject(),
+    MostDiscussedIssue(),
+    ReplaceMember(),
 )

@@ -23,12 +23,11 @@ _FILTERS = """
   .filter(([name, value]) => value && !["sort", "page"].includes(name))
   .map(pair => pair.join("=")).filter(pair => !["state=open", "scope=assigned"].includes(pair)).join() || "none"
 """
-"""What a list is filtered by, but for what it is at first: without this, the closed issues of a label would do as
-well as the open ones."""
+"""JavaScript for the filters of a list that differ from the default. Without it, closed issues would pass, too."""
 
 
 class OpenLabelled(CodeTemplate):
-    """Show the open issues that have a label."""
+    """Show the open issues with a label."""
 
     name, kind, difficulty = "code-open-labelled", "navigation", "medium"
     intents = (
@@ -56,7 +55,7 @@ class OpenLabelled(CodeTemplate):
 
 
 class OpenDashboard(CodeTemplate):
-    """Show a list of one's own."""
+    """Show one of the agent's lists."""
 
     name, kind, difficulty = "code-open-dashboard", "navigation", "easy"
     intents = ("Show me {what}.", "Open the list of {what}.", "Take me to the page with {what}.")
@@ -82,7 +81,7 @@ class OpenDashboard(CodeTemplate):
         "all groups here": ("groups", "Groups", ""),
         "my SSH keys": ("-/profile/keys", r"Account of .+", "SSH keys"),
     }
-    """Where each is, and the links that lead there."""
+    """The path of each list, and the links that lead to it."""
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         return [{"what": what} for what in self.lists]
@@ -101,7 +100,7 @@ class OpenDashboard(CodeTemplate):
 
 
 class OpenFile(CodeTemplate):
-    """Show a file as it is on a branch."""
+    """Show a file on a branch."""
 
     name, kind, difficulty = "code-open-file", "navigation", "medium"
     intents = (
@@ -133,7 +132,7 @@ class OpenFile(CodeTemplate):
 
 
 class OpenNewest(CodeTemplate):
-    """Show the open merge request of a project that was opened last."""
+    """Show the newest open merge request of a project."""
 
     name, kind, difficulty = "code-open-newest", "navigation", "medium"
     intents = (
@@ -166,7 +165,7 @@ class OpenNewest(CodeTemplate):
 
 
 class OpenUrgent(CodeTemplate):
-    """Show the open issue of a project that is due first."""
+    """Show the open issue of a project with the earliest due date."""
 
     name, kind, difficulty = "code-open-urgent", "navigation", "medium"
     held_out = True
@@ -207,8 +206,8 @@ class OpenUrgent(CodeTemplate):
         yield page.stop()
 
 
-class OpenTagged(CodeTemplate):
-    """Show the commit that a release was made of."""
+class OpenReleaseCommit(CodeTemplate):
+    """Show the commit of a release."""
 
     name, kind, difficulty = "code-open-tagged", "navigation", "medium"
     intents = (
@@ -223,7 +222,7 @@ class OpenTagged(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = "SELECT t.sha FROM projects p JOIN code_tags t ON t.project = p.id WHERE p.path = ? AND t.name = ?"
-        return [_on_commit(world, params["project"], column(world, query, params["project"], params["tag"])[0])]
+        return [_on_commit_page(world, params["project"], column(world, query, params["project"], params["tag"])[0])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_project(page, params["project"])
@@ -233,7 +232,7 @@ class OpenTagged(CodeTemplate):
 
 
 class OpenCommit(CodeTemplate):
-    """Show the last commit that somebody made to a project."""
+    """Show the last commit of an author to a project."""
 
     name, kind, difficulty = "code-open-commit", "navigation", "medium"
     intents = (
@@ -252,7 +251,7 @@ class OpenCommit(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         sha = column(world, self._last("?", "?"), params["project"], params["author"])[0]
-        return [_on_commit(world, params["project"], sha)]
+        return [_on_commit_page(world, params["project"], sha)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_project(page, params["project"])
@@ -268,8 +267,8 @@ class OpenCommit(CodeTemplate):
         """
 
 
-class OpenChanges(CodeTemplate):
-    """Show what a merge request changes."""
+class OpenRequestChanges(CodeTemplate):
+    """Show the changes of a merge request."""
 
     name, kind, difficulty = "code-open-changes", "navigation", "medium"
     intents = (
@@ -293,7 +292,7 @@ class OpenChanges(CodeTemplate):
 
 
 class OpenContributor(CodeTemplate):
-    """Show the profile of who has made most commits to a project."""
+    """Show the profile of the person with the most commits to a project."""
 
     name, kind, difficulty = "code-open-contributor", "navigation", "medium"
     held_out = True
@@ -334,8 +333,8 @@ class OpenContributor(CodeTemplate):
         return select(world, query, project(world, path)["head"])
 
 
-def _on_commit(world: World, path: str, sha: str) -> EndsOn:
-    """On the page of a commit, whose name may be cut."""
+def _on_commit_page(world: World, path: str, sha: str) -> EndsOn:
+    """Return an evaluator for the page of a commit, by its full or abbreviated hash."""
     return EndsOn(OR.join(address(world, path, "commit", name) for name in (sha[:8], sha)))
 
 
@@ -345,8 +344,8 @@ TEMPLATES: Sequence[CodeTemplate] = (
     OpenFile(),
     OpenNewest(),
     OpenUrgent(),
-    OpenTagged(),
+    OpenReleaseCommit(),
     OpenCommit(),
-    OpenChanges(),
+    OpenRequestChanges(),
     OpenContributor(),
 )

@@ -1,4 +1,4 @@
-"""Questions about projects: what they are, who works on them and what is in their files."""
+"""Questions about projects: their properties, members and files."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from agentgym_envs.webarena.tasks.template import Params
 _ROLES = ("Guest", "Reporter", "Developer", "Maintainer", "Owner")
 _SETTINGS = "config/default.yaml"
 _VALUES = ("true", "false", "debug", "info", "warning", "error")
-"""What a setting that is a word can be."""
+"""Possible values of the settings that are words."""
 
 
-class Licence(CodeTemplate):
-    """Under which licence a project is."""
+class ProjectLicence(CodeTemplate):
+    """Name the licence of a project."""
 
     name, kind, difficulty = "code-licence", "information", "easy"
     intents = (
@@ -47,7 +47,9 @@ class Licence(CodeTemplate):
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         every = column(world, "SELECT DISTINCT licence FROM projects WHERE licence != '' ORDER BY licence")
-        return [says(_called(project(world, params["project"])["licence"]), others=[_called(one) for one in every])]
+        return [
+            says(_spellings(project(world, params["project"])["licence"]), others=[_spellings(one) for one in every])
+        ]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_project(page, params["project"])
@@ -58,7 +60,7 @@ class Licence(CodeTemplate):
 
 
 class MostStarred(CodeTemplate):
-    """Which project of a topic has the most stars."""
+    """Name the project of a topic with the most stars."""
 
     name, kind, difficulty = "code-most-starred", "information", "easy"
     intents = (
@@ -104,7 +106,7 @@ class MostStarred(CodeTemplate):
 
 
 class CommitsBy(CodeTemplate):
-    """How many commits somebody made to a project in a month."""
+    """Count the commits of an author to a project in a month."""
 
     name, kind, difficulty = "code-commits-by", "information", "medium"
     intents = (
@@ -137,7 +139,7 @@ class CommitsBy(CodeTemplate):
         yield page.stop(commits + 1)
 
     def _count(self, page: PageReader, params: Params) -> Steps[int]:
-        """Read the author's commits, newest first, until they are older."""
+        """Count the author's commits of the month; the list is newest first, so stop at an older one."""
         yield from steps.open_project(page, params["project"])
         yield from steps.open_filtered(page, "Commits", author=params["author"])
         days = [day for day, _ in parsing.commits(page)]
@@ -148,7 +150,7 @@ class CommitsBy(CodeTemplate):
 
 
 class CommitLines(CodeTemplate):
-    """How many lines a commit added."""
+    """Name the number of lines that a commit added."""
 
     name, kind, difficulty = "code-commit-lines", "information", "medium"
     intents = (
@@ -186,7 +188,7 @@ class CommitLines(CodeTemplate):
 
 
 class LatestRelease(CodeTemplate):
-    """The tag of a project's newest release."""
+    """Name the tag of a project's newest release."""
 
     name, kind, difficulty = "code-latest-release", "information", "easy"
     intents = (
@@ -222,7 +224,7 @@ class LatestRelease(CodeTemplate):
 
 
 class ReleaseDay(CodeTemplate):
-    """When a version was released."""
+    """Name the date of a release."""
 
     name, kind, difficulty = "code-release-day", "information", "easy"
     intents = (
@@ -255,8 +257,8 @@ class ReleaseDay(CodeTemplate):
         yield page.stop(parsing.tags(page)[params["tag"]])
 
 
-class Setting(CodeTemplate):
-    """What something is set to in a project's configuration."""
+class ConfigSetting(CodeTemplate):
+    """Name the value of a setting in a project's configuration file."""
 
     name, kind, difficulty = "code-setting", "information", "medium"
     intents = (
@@ -298,7 +300,7 @@ class Setting(CodeTemplate):
 
 
 class RoleOf(CodeTemplate):
-    """Which role somebody has in a project."""
+    """Name a member's role in a project."""
 
     name, kind, difficulty = "code-role-of", "information", "easy"
     intents = (
@@ -331,8 +333,8 @@ class RoleOf(CodeTemplate):
         yield page.stop("Developer or Maintainer")
 
 
-class Website(CodeTemplate):
-    """Which website somebody names in the profile."""
+class ProfileWebsite(CodeTemplate):
+    """Name the website in a person's profile."""
 
     name, kind, difficulty = "code-website", "information", "easy"
     intents = (
@@ -354,8 +356,8 @@ class Website(CodeTemplate):
         yield page.stop(page.find("link", re.compile(r"https?://.+")).name)
 
 
-class Followers(CodeTemplate):
-    """How many people follow somebody."""
+class FollowerCount(CodeTemplate):
+    """Count the followers of a person."""
 
     name, kind, difficulty = "code-followers", "information", "easy"
     intents = (
@@ -386,7 +388,7 @@ class Followers(CodeTemplate):
 
 
 class CloneAddress(CodeTemplate):
-    """From which address a project can be cloned."""
+    """Name the URL for cloning a project."""
 
     name, kind, difficulty = "code-clone-address", "information", "easy"
     intents = (
@@ -416,15 +418,15 @@ class CloneAddress(CodeTemplate):
         yield from page.expand("Clone")
 
 
-def _called(licence: str) -> str:
-    """The ways to write the name of a licence: "Apache-2.0", "Apache 2.0" and "Apache License 2.0"."""
+def _spellings(licence: str) -> str:
+    """Return the spellings of a licence: "Apache-2.0", "Apache 2.0" and "Apache License 2.0"."""
     first, *rest = licence.split("-")
     ways = (" ".join([first, *more, *rest]) for more in ((), ("License",), ("Licence",)))
     return OR.join(dict.fromkeys((licence, *(ways if rest else ()))))
 
 
 def _settings(content: str) -> dict[str, str]:
-    """What a YAML file of one or two levels holds: {"port": "4048", "forecast.retries": "9"}."""
+    """Return the settings of a YAML file of one or two levels: {"port": "4048", "forecast.retries": "9"}."""
     found: dict[str, str] = {}
     above = ""
     for line in content.splitlines():
@@ -438,15 +440,15 @@ def _settings(content: str) -> dict[str, str]:
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
-    Licence(),
+    ProjectLicence(),
     MostStarred(),
     CommitsBy(),
     CommitLines(),
     LatestRelease(),
     ReleaseDay(),
-    Setting(),
+    ConfigSetting(),
     RoleOf(),
-    Website(),
-    Followers(),
+    ProfileWebsite(),
+    FollowerCount(),
     CloneAddress(),
 )

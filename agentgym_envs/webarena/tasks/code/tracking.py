@@ -27,11 +27,11 @@ _COUNT = """
     WHERE q.path = {} AND z.name = {} AND x.state = 'open'
 """
 _FOUND = "(SELECT COUNT(*) FROM code_issues o WHERE o.title = i.title) = 1"
-"""A title that is enough to find an issue by, whatever its project."""
+"""A condition for titles that are unique in all projects."""
 
 
 class IssueAuthor(CodeTemplate):
-    """Who opened an issue."""
+    """Name the person who opened an issue."""
 
     name, kind, difficulty = "code-issue-author", "information", "easy"
     intents = (
@@ -57,7 +57,7 @@ class IssueAuthor(CodeTemplate):
 
 
 class IssueCloser(CodeTemplate):
-    """Who closed an issue."""
+    """Name the person who closed an issue."""
 
     name, kind, difficulty = "code-issue-closer", "information", "easy"
     intents = (
@@ -85,7 +85,7 @@ class IssueCloser(CodeTemplate):
 
 
 class IssueDue(CodeTemplate):
-    """When an issue is due."""
+    """Name the due date of an issue."""
 
     name, kind, difficulty = "code-issue-due", "information", "easy"
     intents = (
@@ -111,7 +111,7 @@ class IssueDue(CodeTemplate):
 
 
 class LabelCount(CodeTemplate):
-    """How many open issues have a label."""
+    """Count the open issues with a label."""
 
     name, kind, difficulty = "code-label-count", "information", "easy"
     intents = (
@@ -144,7 +144,7 @@ class LabelCount(CodeTemplate):
 
 
 class OldestLabelled(CodeTemplate):
-    """The oldest open issue with a label."""
+    """Name the oldest open issue with a label."""
 
     name, kind, difficulty = "code-oldest-labelled", "information", "medium"
     intents = (
@@ -174,8 +174,8 @@ class OldestLabelled(CodeTemplate):
         yield page.stop(parsing.titles(page)[0])
 
 
-class AssignedTo(CodeTemplate):
-    """Which open issues of a project somebody has to work on."""
+class AssignedIssues(CodeTemplate):
+    """Name the open issues of a project that are assigned to a person."""
 
     name, kind, difficulty = "code-assigned-to", "information", "medium"
     intents = (
@@ -205,7 +205,7 @@ class AssignedTo(CodeTemplate):
 
 
 class MilestoneDue(CodeTemplate):
-    """When a milestone is due."""
+    """Name the due date of a milestone."""
 
     name, kind, difficulty = "code-milestone-due", "information", "medium"
     intents = (
@@ -235,8 +235,8 @@ class MilestoneDue(CodeTemplate):
         yield page.stop(parsing.milestones(page)[params["milestone"]])
 
 
-class Unreviewed(CodeTemplate):
-    """Who has not yet approved a merge request that they were asked to review."""
+class PendingReviewer(CodeTemplate):
+    """Name the reviewer who has not yet approved a merge request."""
 
     name, kind, difficulty = "code-unreviewed", "information", "easy"
     intents = (
@@ -271,8 +271,8 @@ class Unreviewed(CodeTemplate):
         yield page.stop(parsing.author(page))
 
 
-class LastWord(CodeTemplate):
-    """Who wrote the last comment on an issue."""
+class LastCommenter(CodeTemplate):
+    """Name the author of the last comment on an issue."""
 
     name, kind, difficulty = "code-last-word", "information", "easy"
     intents = (
@@ -310,7 +310,7 @@ class LastWord(CodeTemplate):
 
 
 class MissingMilestone(CodeTemplate):
-    """When a milestone is due that a project does not have."""
+    """Name the due date of a milestone that does not exist."""
 
     name, kind, difficulty = "code-missing-milestone", "information", "medium"
     intents = (
@@ -348,9 +348,9 @@ TEMPLATES: Sequence[CodeTemplate] = (
     IssueDue(),
     LabelCount(),
     OldestLabelled(),
-    AssignedTo(),
+    AssignedIssues(),
     MilestoneDue(),
-    Unreviewed(),
-    LastWord(),
+    PendingReviewer(),
+    LastCommenter(),
     MissingMilestone(),
 )

@@ -1,4 +1,4 @@
-"""Changes to what is in a repository: branches, files and merge requests."""
+"""Changes to repositories: branches, files and merge requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WRITES = f"level >= {DEVELOPER} AND NOT archived"
 
 
 class NewBranch(CodeTemplate):
-    """Start a branch from the default one."""
+    """Create a branch from the default branch."""
 
     name, kind, difficulty = "code-new-branch", "change", "medium"
     intents = (
@@ -58,7 +58,7 @@ class NewBranch(CodeTemplate):
 
 
 class EditFile(CodeTemplate):
-    """Replace what is in a file."""
+    """Replace the contents of a file."""
 
     name, kind, difficulty = "code-edit-file", "change", "hard"
     intents = (
@@ -98,8 +98,8 @@ class EditFile(CodeTemplate):
         yield page.stop()
 
 
-class NewRequest(CodeTemplate):
-    """Ask for a branch to be merged."""
+class NewMergeRequest(CodeTemplate):
+    """Open a merge request."""
 
     name, kind, difficulty = "code-new-request", "change", "hard"
     intents = (
@@ -132,7 +132,7 @@ class NewRequest(CodeTemplate):
         yield page.stop()
 
 
-class Approve(CodeTemplate):
+class ApproveRequest(CodeTemplate):
     """Approve a merge request."""
 
     name, kind, difficulty = "code-approve", "change", "medium"
@@ -163,7 +163,7 @@ class Approve(CodeTemplate):
         yield page.stop()
 
 
-class Merge(CodeTemplate):
+class MergeOpenRequest(CodeTemplate):
     """Merge a merge request."""
 
     name, kind, difficulty = "code-merge", "change", "medium"
@@ -208,7 +208,7 @@ class Merge(CodeTemplate):
 TEMPLATES: Sequence[CodeTemplate] = (
     NewBranch(),
     EditFile(),
-    NewRequest(),
-    Approve(),
-    Merge(),
+    NewMergeRequest(),
+    ApproveRequest(),
+    MergeOpenRequest(),
 )

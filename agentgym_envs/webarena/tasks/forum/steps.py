@@ -1,4 +1,4 @@
-"""What the oracles of the forum's tasks have in common: ways through it, and how its pages are read."""
+"""Oracle steps in the forum: navigation, forms, and reading its pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANY = re.compile(r".+", re.DOTALL)
 
 
 class ListedPost(NamedTuple):
-    """A post as a list tells it; `day` as pages have it ("Mar 13, 2026")."""
+    """A post of a list; `day` has the form of the pages ("Mar 13, 2026")."""
 
     title: str
     author: str
@@ -31,7 +31,7 @@ class ListedPost(NamedTuple):
 
 
 class ShownComment(NamedTuple):
-    """A comment as a page tells it."""
+    """A comment on a page."""
 
     author: str
     text: str
@@ -51,7 +51,7 @@ def search_in(page: PageReader, words: str, kind: str) -> Iterator[str]:
 
 
 def open_post(page: PageReader, title: str) -> Iterator[str]:
-    """Search for a post and open it, on whichever page of what is found it is."""
+    """Search for a post and open it, from any page of the results."""
     yield from search(page, title)
     while not page.has("link", title) and page.has("link", "Next"):
         yield page.click("link", "Next")
@@ -65,7 +65,7 @@ def open_user(page: PageReader, name: str) -> Iterator[str]:
 
 
 def open_board(page: PageReader, name: str, tab: str = "") -> Iterator[str]:
-    """Choose a board from the list of all, and one of its tabs."""
+    """Open a board from the list of all boards, and one of its tabs."""
     yield page.click("link", "Boards")
     yield page.click("link", name)
     if tab:
@@ -73,37 +73,37 @@ def open_board(page: PageReader, name: str, tab: str = "") -> Iterator[str]:
 
 
 def open_account_menu(page: PageReader, entry: str) -> Iterator[str]:
-    """Open the menu of one's account and choose an entry."""
+    """Open the account's menu and choose an entry."""
     yield from page.expand(_ANY, after=MESSAGES)
     yield page.click("link", entry)
 
 
 def expand_in(page: PageReader, line: str, name: str) -> Iterator[str]:
-    """Open a part of the post or comment that a text is in, if it is shut."""
+    """Expand a part of the post or comment that contains a text."""
     part = next(one for one in page.line(line) if one.role == _PART and one.name == name)
     if part.properties.get("expanded") != "True":
         yield page.click_in(line, _PART, name)
 
 
 def expand_more(page: PageReader, nth: int) -> Iterator[str]:
-    """Open the `nth` menu "More" of a page, if it is shut."""
+    """Expand the `nth` menu "More" of a page."""
     if page.find(_PART, "More", nth=nth).properties.get("expanded") != "True":
         yield page.click(_PART, "More", nth=nth)
 
 
 def choose_from_more(page: PageReader, line: str, role: str, entry: Name) -> Iterator[str]:
-    """Open the menu "More" of the post or comment that a text is in, and choose an entry."""
+    """Choose an entry of the menu "More" of the post or comment that contains a text."""
     yield from expand_in(page, line, "More")
     yield page.click_in(line, role, entry)
 
 
 def confirm(page: PageReader) -> str:
-    """Say yes to what the page asks."""
+    """Return the command that confirms the page's question."""
     return page.click("button", "OK")
 
 
 def listed(page: PageReader) -> list[ListedPost]:
-    """The posts of the list on the page."""
+    """Return the posts of the list on the page."""
     return [_post(line) for line in page.lines("article")]
 
 
@@ -116,30 +116,30 @@ def _post(line: Sequence[Element]) -> ListedPost:
 
 
 def heading(line: Sequence[Element]) -> str:
-    """The first heading in a line."""
+    """Return the first heading of a line."""
     return next(element.name for element in line if element.role == "heading")
 
 
 def _score(line: Sequence[Element]) -> int:
-    """The number behind the first button for votes."""
+    """Return the number after the first vote button."""
     texts = texts_of(line)
     place = next(place for place, text in enumerate(texts) if _UPVOTE.fullmatch(text))
     return int(next(text for text in texts[place:] if _SCORE.fullmatch(text)))
 
 
 def score(page: PageReader) -> int:
-    """The score of the post whose page this is."""
+    """Return the score of the post on the page."""
     return _score(page.elements)
 
 
 def comments(page: PageReader) -> list[ShownComment]:
-    """The comments on the page of a post, in its order."""
+    """Return the comments on a post's page, in page order."""
     lines = [line for line in page.lines("article")[1:] if any(_UPVOTE.fullmatch(text) for text in texts_of(line))]
     return [_comment(line) for line in lines]
 
 
 def all_comments(page: PageReader) -> Steps[list[ShownComment]]:
-    """Those of all pages of a thread, from this one on."""
+    """Return the comments of this page of a thread and of all later ones."""
     found = comments(page)
     while page.has("link", "Next"):
         yield page.click("link", "Next")
@@ -155,7 +155,7 @@ def _comment(line: Sequence[Element]) -> ShownComment:
 
 
 def listed_comments(page: PageReader) -> list[ShownComment]:
-    """The comments in a list of them, such as somebody's; each says where it was made."""
+    """Return the comments of a list of comments, such as a user's."""
     return [_brief(texts_of(line)) for line in page.lines("article")]
 
 
@@ -165,13 +165,13 @@ def _brief(texts: Sequence[str]) -> ShownComment:
 
 
 def author(page: PageReader) -> str:
-    """Who wrote the post whose page this is."""
+    """Return the author of the post on the page."""
     links = [element.name for element in page.lines("article")[0] if element.role == "link"]
     return links[0]
 
 
 def all_user_comments(page: PageReader) -> Steps[list[ShownComment]]:
-    """All comments of the user whose profile this is."""
+    """Return all comments of the user whose profile is open."""
     yield page.click("link", "Comments")
     found = listed_comments(page)
     while page.has("link", "Next"):
@@ -181,7 +181,7 @@ def all_user_comments(page: PageReader) -> Steps[list[ShownComment]]:
 
 
 def find_own_post(page: PageReader, title: str) -> Steps[ListedPost]:
-    """Find a post in one's own profile, on whichever page it is."""
+    """Find a post in the account's profile, on any of its pages."""
     yield from open_account_menu(page, "My profile")
     while not page.has("link", title):
         yield page.click("link", "Next")
@@ -189,19 +189,19 @@ def find_own_post(page: PageReader, title: str) -> Steps[ListedPost]:
 
 
 def find_comment(page: PageReader, user: str) -> Iterator[str]:
-    """Turn the pages of a thread until there is a comment by somebody."""
+    """Open the page of the thread with a comment by this user."""
     while all(said.author != user for said in comments(page)):
         yield page.click("link", "Next")
 
 
 def add_comment(page: PageReader, text: str) -> Iterator[str]:
-    """Comment on the post whose page this is."""
+    """Comment on the post on the page."""
     yield page.type("Your comment", text)
     yield page.click("button", "Comment")
 
 
 def submit_post(page: PageReader, title: str, text: str, *, flair: str = "") -> Iterator[str]:
-    """Post in the board whose page this is."""
+    """Submit a post to the board on the page."""
     yield page.click("link", "Submit")
     yield page.type("Title", title)
     yield page.type("Text", text)
@@ -211,14 +211,14 @@ def submit_post(page: PageReader, title: str, text: str, *, flair: str = "") -> 
 
 
 def write_message(page: PageReader, subject: str, text: str) -> Iterator[str]:
-    """Fill in the form of a message and send it."""
+    """Fill in the message form and send it."""
     yield page.type("Subject", subject)
     yield page.type("Message", text)
     yield page.click("button", "Send")
 
 
 def act_on_own_comment(page: PageReader, role: str, entry: str) -> Iterator[str]:
-    """Open the menu of the account's only comment in a thread and choose an entry; turns pages to find it."""
+    """Find the account's only comment in a thread, and choose an entry of its menu."""
     me = page.find(_PART, _ANY, after=MESSAGES).name
     yield from find_comment(page, me)
     place = [said.author for said in comments(page)].index(me)
@@ -227,7 +227,7 @@ def act_on_own_comment(page: PageReader, role: str, entry: str) -> Iterator[str]
 
 
 def open_conversation(page: PageReader, user: str) -> Iterator[str]:
-    """Open the conversation with somebody."""
+    """Open the conversation with a user."""
     yield page.click("link", MESSAGES)
     subject = [element.name for element in page.line(user) if element.role == "link"][1]
     yield page.click_in(user, "link", subject)

@@ -1,4 +1,4 @@
-"""Tasks of several parts: to look something up, and then to go on with it."""
+"""Tasks of several steps, such as a search followed by a route or an edit."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from agentgym_envs.webarena.tasks.maps.queries import (
     place,
     places,
     route_between,
+    route_between_towns,
     unique_names,
 )
 from agentgym_envs.webarena.tasks.maps.steps import (
@@ -50,10 +51,10 @@ _PROBLEMS = (
 
 
 class NearestPhone(Template):
-    """The phone number of the nearest place of a kind."""
+    """Name the phone number of the nearest place of a kind."""
 
     name, group, sites = "maps-nearest-phone", "maps", ("maps",)
-    kind_words, difficulty, held_out = "information", "medium", True
+    kind, difficulty, held_out = "information", "medium", True
     intents = (
         "What is the phone number of the {kind} nearest to {place} in a straight line?",
         "I am at {place} and want to call the {kind} that is closest as the crow flies. What is its number?",
@@ -61,7 +62,7 @@ class NearestPhone(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where it is plain which that is, and it has a phone."""
+        """Places with a clearly nearest one, which has a phone number."""
         for row in rng.sample(places(world), 90):
             category = rng.choice(
                 ("hotel", "museum", "pharmacy", "bank", "library", "restaurant", "doctors", "hospital")
@@ -71,27 +72,25 @@ class NearestPhone(Template):
                 yield {"place": row["name"], "kind": kind_words(category)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         first, *others = nearest(world, params["place"], KEY_OF[params["kind"]])[:12]
         return [says(first["phone"], others=[row["phone"] for row in others if row["phone"]])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from find_nearby(page, params["place"], params["kind"])
         yield page.click("link", page.table()[0]["Place"])
         yield page.stop(page.value("Phone"))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """The number of the place itself, or its address if it has none."""
+        """Answer with the number of the starting place, or with its address."""
         yield from open_place(page, params["place"])
         yield page.stop(page.value("Phone" if page.has("rowheader", "Phone") else "Address"))
 
 
-class SoonestOfThree(Template):
-    """Which of three places is reached first."""
+class FastestOfThree(Template):
+    """Name the place of three with the shortest travel time."""
 
     name, group, sites = "maps-soonest-of-three", "maps", ("maps",)
-    kind_words, difficulty = "information", "hard"
+    kind, difficulty = "information", "hard"
     intents = (
         "Going {mode} from {start}, which do I reach in the least time: {one}, {two} or {three}?",
         "Which of {one}, {two} and {three} can I reach in the least time {mode} from {start}?",
@@ -99,7 +98,7 @@ class SoonestOfThree(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Three of a category in the town of the start."""
+        """Three places of a category in the town of the start."""
         known = unique_names(world)
         for start in rng.sample(places(world), 300):
             near = nearest(world, start["name"], rng.choice(NEARBY_CATEGORIES))[:9]
@@ -112,12 +111,10 @@ class SoonestOfThree(Template):
                     yield params
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         first, *others = sorted(_times(world, params).items(), key=lambda one: one[1])
         return [says(first[0], others=[name for name, _ in others])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         times = {}
         yield from request_directions(page, params["start"], params["one"], params["mode"])
         times[params["one"]] = read_summary(page).minutes
@@ -128,7 +125,7 @@ class SoonestOfThree(Template):
         yield page.stop(min(times, key=lambda name: times[name]))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Two of them."""
+        """Answer with two of them."""
         yield page.stop(f"{params['one']} or {params['two']}")
 
 
@@ -138,10 +135,10 @@ def _times(world: World, params: Params) -> dict[str, int]:
 
 
 class RoundTrip(Template):
-    """The length of a way over a third place."""
+    """Name the length of a route by way of a third place."""
 
     name, group, sites = "maps-round-trip", "maps", ("maps",)
-    kind_words, difficulty = "information", "hard"
+    kind, difficulty = "information", "hard"
     intents = (
         "I go {mode} from {start} to {over} and then on to {end}. How many kilometres is that altogether?",
         "How many kilometres long is the trip {mode} from {start} by way of {over} to {end}, both parts together?",
@@ -149,7 +146,7 @@ class RoundTrip(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Between three towns, where every part is told in kilometres."""
+        """Places in three towns, with both parts long enough for the site to give kilometres."""
         known = unique_names(world)
         for start, over in pairs(world, rng, 60, most_km=90, where="p.house IS NOT NULL"):
             end = rng.choice(nearest(world, over["name"], rng.choice(NEARBY_CATEGORIES))[3:12])
@@ -157,14 +154,12 @@ class RoundTrip(Template):
                 yield {"start": start["name"], "over": over["name"], "end": end["name"], "mode": MODE_WORDS["bicycle"]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         mode = MODE_OF[params["mode"]]
         parts = [("start", "over"), ("over", "end")]
         total = sum(kilometres(route_between(world, mode, params[one], params[other])) for one, other in parts)
         return [says(f"{total:.1f}")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from request_directions(page, params["start"], params["over"], params["mode"])
         first = float(read_summary(page).kilometres.replace(",", ""))
         yield page.type("From", params["over"])
@@ -173,16 +168,16 @@ class RoundTrip(Template):
         yield page.stop(f"{first + float(read_summary(page).kilometres.replace(',', '')):.1f} km")
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Only the first part."""
+        """Answer with the first part only."""
         yield from request_directions(page, params["start"], params["over"], params["mode"])
         yield page.stop(read_summary(page).length)
 
 
 class ReportLargest(Template):
-    """Report a problem at the place with the most of something."""
+    """Report a problem at the largest place of a kind in a town."""
 
     name, group, sites = "maps-report-largest", "maps", ("maps",)
-    kind_words, difficulty = "change", "hard"
+    kind, difficulty = "change", "hard"
     intents = (
         'Report a problem at the {kind} in {town} that has the most {things}: "{text}"',
         'Find the {kind} with the largest number of {things} in {town}, and add the note "{text}" about it.',
@@ -190,17 +185,14 @@ class ReportLargest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where one is the largest of two or more."""
         return [{**params, "text": rng.choice(_PROBLEMS)} for params in largest_place_params(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         found = largest(world, params)[0]["id"]
         comment = {"account": 1, "action": "opened", "text": params["text"]}
         return [changed(Added("map_notes", {"place": found}), Added("map_note_comments", comment))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from open_largest(page, params)
         yield page.click("link", "Report a problem")
         yield page.type("What is wrong or missing?", params["text"])
@@ -208,7 +200,7 @@ class ReportLargest(Template):
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """At the smallest."""
+        """Report it at the smallest."""
         yield from open_largest(page, params, -1)
         yield page.click("link", "Report a problem")
         yield page.type("What is wrong or missing?", params["text"])
@@ -217,7 +209,7 @@ class ReportLargest(Template):
 
 
 def open_largest(page: PageReader, params: Params, rank: int = 0) -> Iterator[str]:
-    """Open the place of a kind in a town that has the most of something, or another in that order."""
+    """Open the largest place of a kind in a town, or another one by `order`."""
     yield from filter_places(page, params["kind"], params["town"])
     yield page.choose("Sort by", "Size, largest first")
     yield from show_places(page)
@@ -225,10 +217,10 @@ def open_largest(page: PageReader, params: Params, rank: int = 0) -> Iterator[st
 
 
 class SaveLargest(Template):
-    """Put the place with the most of something on a list."""
+    """Save the largest place of a kind in a town to a list."""
 
     name, group, sites = "maps-save-largest", "maps", ("maps",)
-    kind_words, difficulty = "change", "hard"
+    kind, difficulty = "change", "hard"
     intents = (
         'Save the {kind} in {town} that has the most {things} to my list "{list}".',
         'Find the {kind} with the largest number of {things} in {town} and put it on my list "{list}".',
@@ -236,7 +228,7 @@ class SaveLargest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """What is on none of the lists yet."""
+        """Places that are on none of the lists yet."""
         lists = [row["name"] for row in world.rows("SELECT name FROM map_lists WHERE account = 1 ORDER BY id")]
         query = "SELECT s.id FROM map_saved s JOIN map_lists l ON l.id = s.list WHERE l.account = 1 AND s.place = ?"
         for params in largest_place_params(world):
@@ -244,28 +236,26 @@ class SaveLargest(Template):
                 yield {**params, "list": rng.choice(lists)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         number = world.value("SELECT id FROM map_lists WHERE account = 1 AND name = ?", params["list"])
         return [changed(Added("map_saved", {"list": number, "place": largest(world, params)[0]["id"]}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from open_largest(page, params)
         yield page.choose("List", params["list"])
         yield page.click("button", "Save to list")
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Looks, but saves nothing."""
+        """Open the place without saving it."""
         yield from open_largest(page, params)
         yield page.stop()
 
 
-class WayToLargest(Template):
-    """How long it takes to the place with the most of something."""
+class DurationToLargest(Template):
+    """Name the travel time to the largest place of a kind in a town."""
 
     name, group, sites = "maps-way-to-largest", "maps", ("maps",)
-    kind_words, difficulty = "information", "hard"
+    kind, difficulty = "information", "hard"
     intents = (
         "How long does it take by car from {start} to the {kind} with the most {things} in {town}?",
         "Find the {kind} in {town} that has the most {things}. How much time is it by car from {start} to there?",
@@ -273,17 +263,15 @@ class WayToLargest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """From places in other towns."""
+        """Starting places in other towns."""
         for params in largest_place_params(world):
             start = rng.choice(places(world, "t.name != ? AND p.house IS NOT NULL", params["town"]))
             yield {**params, "start": start["name"]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [DurationIs(minutes(route_between(world, "car", params["start"], largest(world, params)[0]["name"])))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from filter_places(page, params["kind"], params["town"])
         yield page.choose("Sort by", "Size, largest first")
         yield from show_places(page)
@@ -292,16 +280,16 @@ class WayToLargest(Template):
         yield page.stop(read_summary(page).time)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Two guesses."""
+        """Answer with two guesses."""
         yield from request_directions(page, params["start"], params["town"], MODE_WORDS["car"])
         yield page.stop(hedged_duration(page))
 
 
 class TwoLargestTowns(Template):
-    """How far it is between the two largest towns of a region."""
+    """Name the distance between the two largest towns of a region."""
 
     name, group, sites = "maps-two-largest-towns", "maps", ("maps",)
-    kind_words, difficulty, held_out = "information", "hard", True
+    kind, difficulty, held_out = "information", "hard", True
     intents = (
         "How many kilometres is it {mode} between the two towns of {region} with the most inhabitants?",
         "Take the two largest towns of {region} by population. How far in kilometres is one from the other {mode}?",
@@ -309,7 +297,7 @@ class TwoLargestTowns(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Regions with three towns or more."""
+        """Regions with at least three towns."""
         query = "SELECT r.name FROM map_regions r JOIN map_towns t ON t.region = r.id GROUP BY r.id HAVING COUNT(*) > 2"
         regions = [row["name"] for row in world.rows(f"{query} ORDER BY r.id")]
         return [
@@ -317,13 +305,15 @@ class TwoLargestTowns(Template):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT t.name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE r.name = ?"
         first, second = world.rows(f"{query} ORDER BY t.population DESC LIMIT 2", params["region"])
-        return [says(f"{kilometres(route_between_towns(world, MODE_OF[params['mode']], first['name'], second['name'])):.1f}")]
+        return [
+            says(
+                f"{kilometres(route_between_towns(world, MODE_OF[params['mode']], first['name'], second['name'])):.1f}"
+            )
+        ]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield page.click("link", "Towns")
         yield page.choose("Region", params["region"])
         yield page.choose("Sort by", "Population, largest first")
@@ -333,7 +323,7 @@ class TwoLargestTowns(Template):
         yield page.stop(read_summary(page).kilometres)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """The time instead."""
+        """Answer with the time instead."""
         yield page.click("link", "Towns")
         yield page.choose("Region", params["region"])
         yield page.click("button", "Show")
@@ -343,10 +333,10 @@ class TwoLargestTowns(Template):
 
 
 class MoveSaved(Template):
-    """Move a place from a list to another."""
+    """Move a place from one list to another."""
 
     name, group, sites = "maps-move-saved", "maps", ("maps",)
-    kind_words, difficulty, held_out = "change", "medium", True
+    kind, difficulty, held_out = "change", "medium", True
     intents = (
         'Move {place} from my list "{old}" to my list "{new}".',
         'Take {place} off my list "{old}" and put it on "{new}" instead.',
@@ -354,7 +344,7 @@ class MoveSaved(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Places that are on one list only."""
+        """Places that are on a single list."""
         lists = [row["name"] for row in world.rows("SELECT name FROM map_lists WHERE account = 1 ORDER BY id")]
         for row in world.rows(f"{_KEPT} GROUP BY p.id HAVING COUNT(*) = 1 ORDER BY s.id"):
             new = rng.choice([name for name in lists if name != row["old"]])
@@ -362,14 +352,12 @@ class MoveSaved(Template):
                 yield {"place": row["place"], "old": row["old"], "new": new}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         old, new = (world.value(_OWN_LIST, params[end]) for end in ("old", "new"))
         number = place(world, params["place"])["id"]
         gone, here = {"list": old, "place": number}, {"list": new, "place": number}
         return [changed(Removed("map_saved", gone), Added("map_saved", here))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from open_place(page, params["place"])
         yield page.click("button", f"Remove from {params['old']}")
         yield page.choose("List", params["new"])
@@ -377,7 +365,7 @@ class MoveSaved(Template):
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Puts it on the other list, too."""
+        """Save it to the other list without removing it from the first."""
         yield from open_place(page, params["place"])
         yield page.choose("List", params["new"])
         yield page.click("button", "Save to list")
@@ -392,11 +380,11 @@ _KEPT = (
 
 TEMPLATES = (
     NearestPhone(),
-    SoonestOfThree(),
+    FastestOfThree(),
     RoundTrip(),
     ReportLargest(),
     SaveLargest(),
-    WayToLargest(),
+    DurationToLargest(),
     TwoLargestTowns(),
     MoveSaved(),
 )

@@ -1,4 +1,4 @@
-"""What is near a place."""
+"""Tasks about the surroundings of a place."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template
 
 
-class Nearest(Template):
-    """The nearest place of a kind."""
+class NearestPlace(Template):
+    """Name the nearest place of a kind."""
 
     name, group, sites = "maps-nearest", "maps", ("maps",)
-    kind_words, difficulty = "information", "medium"
+    kind, difficulty = "information", "medium"
     intents = (
         "As the crow flies, which {kind} is nearest to {place}?",
         "I am at {place}. Which {kind} is closest, measured in a straight line?",
@@ -38,33 +38,31 @@ class Nearest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where the next one is plainly farther away."""
+        """Places whose second nearest place of the kind is clearly farther away."""
         for row in rng.sample(places(world), 70):
             category = rng.choice(NEARBY_CATEGORIES)
             if category != row["category"] and clear_nearest(world, row["name"], category):
                 yield {"place": row["name"], "kind": kind_words(category)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         first, *others = (row["name"] for row in nearest(world, params["place"], KEY_OF[params["kind"]]))
         return [says(first, others=others[:12])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from find_nearby(page, params["place"], params["kind"])
         yield page.stop(page.table()[0]["Place"])
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """The next nearest."""
+        """Answer with the second nearest."""
         yield from find_nearby(page, params["place"], params["kind"])
         yield page.stop(page.table()[1]["Place"])
 
 
-class WithinReach(Template):
-    """How many places of a kind are within some distance."""
+class CountNearby(Template):
+    """Count the places of a kind within a distance."""
 
     name, group, sites = "maps-within-reach", "maps", ("maps",)
-    kind_words, difficulty = "information", "medium"
+    kind, difficulty = "information", "medium"
     intents = (
         "How many places of the kind {kind} lie within {distance} of {place}, as the crow flies?",
         "Count the places of the kind {kind} that are at most {distance} from {place} in a straight line.",
@@ -72,7 +70,7 @@ class WithinReach(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where more of them are farther away but near."""
+        """Distances with more places just beyond them."""
         for row in rng.sample(places(world), 90):
             category, distance = rng.choice(NEARBY_CATEGORIES), rng.choice((1, 2, 5, 20))
             found = count_within(world, row["name"], category, 1000 * distance)
@@ -81,17 +79,15 @@ class WithinReach(Template):
                 yield {"place": row["name"], "kind": kind_words(category), "distance": f"{distance} km"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         metres = 1000 * int(params["distance"].split()[0])
         return [says(count_within(world, params["place"], KEY_OF[params["kind"]], metres))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from _look_within(page, params, params["distance"])
         yield page.stop(page.search(r": (\d+) near ")[0])
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Within fifty kilometres."""
+        """Count the places within fifty kilometres."""
         yield from _look_within(page, params, "50 km")
         yield page.stop(page.search(r": (\d+) near ")[0])
 
@@ -105,10 +101,10 @@ def _look_within(page: PageReader, params: Params, distance: str) -> Iterator[st
 
 
 class ShowNearby(Template):
-    """Show what there is of a kind around a place."""
+    """Show the places of a kind around a place."""
 
     name, group, sites = "maps-show-nearby", "maps", ("maps",)
-    kind_words, difficulty = "navigation", "medium"
+    kind, difficulty = "navigation", "medium"
     intents = (
         "Show me the places of the kind {kind} near {place}, on the page of what is nearby.",
         "Bring up the list of places of the kind {kind} near {place}, by distance.",
@@ -116,7 +112,7 @@ class ShowNearby(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any place and kind, but not the kind that is shown at first."""
+        """Any kind except the one that the page shows by default."""
         for row in rng.sample(places(world), 40):
             yield {
                 "place": row["name"],
@@ -124,14 +120,12 @@ class ShowNearby(Template):
             }
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         key = f"place-{place(world, params['place'])['id']}"
         return [EndsOn(f"{MAP}/nearby?near={key}&category={KEY_OF[params['kind']]}")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from find_nearby(page, params["place"], params["kind"])
         yield page.stop()
 
 
-TEMPLATES = (Nearest(), WithinReach(), ShowNearby())
+TEMPLATES = (NearestPlace(), CountNearby(), ShowNearby())

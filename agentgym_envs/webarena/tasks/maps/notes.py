@@ -1,4 +1,4 @@
-"""Notes on the map: reported, discussed, resolved."""
+"""Tasks about notes on the map: report, comment, resolve."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ReportProblem(Template):
     """Report a problem at a place."""
 
     name, group, sites = "maps-report-problem", "maps", ("maps",)
-    kind_words, difficulty, records = "change", "medium", True
+    kind, difficulty, records = "change", "medium", True
     intents = (
         'Report a problem at {place} in {town}: "{text}"',
         'Add a note to the map about {place} in {town} that says "{text}"',
@@ -61,19 +61,16 @@ class ReportProblem(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any place."""
         for row in rng.sample(places(world), 40):
             yield {"place": row["name"], "town": row["town_name"], "text": rng.choice(_PROBLEMS)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [
             _noted(place(world, params["place"])["id"], params["text"]),
             Requested(f"{MAP}/notes/new", method="POST", posted={"text": params["text"]}),
         ]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from open_place(page, params["place"])
         yield from _report(page, params["text"])
         yield page.stop()
@@ -94,7 +91,7 @@ class ReportNearest(Template):
     """Report a problem at the nearest place of a kind."""
 
     name, group, sites = "maps-report-nearest", "maps", ("maps",)
-    kind_words, difficulty, held_out = "change", "hard", True
+    kind, difficulty, held_out = "change", "hard", True
     intents = (
         'Find the {kind} that is nearest to {place} in a straight line, and report there: "{text}"',
         'Leave the note "{text}" at whichever {kind} is closest to {place} as the crow flies.',
@@ -102,26 +99,24 @@ class ReportNearest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where the nearest is plain."""
+        """Places with a clearly nearest one."""
         for row in rng.sample(places(world), 50):
             category = rng.choice(NEARBY_CATEGORIES)
             if category != row["category"] and clear_nearest(world, row["name"], category):
                 yield {"place": row["name"], "kind": kind_words(category), "text": rng.choice(_PROBLEMS)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         found = clear_nearest(world, params["place"], KEY_OF[params["kind"]])
         return [_noted(found["id"] if found else 0, params["text"])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from find_nearby(page, params["place"], params["kind"])
         yield page.click("link", page.table()[0]["Place"])
         yield from _report(page, params["text"])
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """At the place itself."""
+        """Report it at the starting place."""
         yield from open_place(page, params["place"])
         yield from _report(page, params["text"])
         yield page.stop()
@@ -131,7 +126,7 @@ class CommentOnNote(Template):
     """Comment on the open note about a place."""
 
     name, group, sites = "maps-comment-on-note", "maps", ("maps",)
-    kind_words, difficulty = "change", "medium"
+    kind, difficulty = "change", "medium"
     intents = (
         'Comment on the open note about {place} in {town}: "{text}"',
         'There is an open note about {place} in {town}. Add the comment "{text}" to it.',
@@ -139,20 +134,18 @@ class CommentOnNote(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Places with one open note."""
+        """Places with a single open note."""
         open_notes = "(SELECT COUNT(*) FROM map_notes n WHERE n.place = p.id AND n.status = 'open')"
         for row in places(world, f"{open_notes} = 1"):
             yield {"place": row["name"], "town": row["town_name"], "text": rng.choice(_REPLIES)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT id FROM map_notes WHERE place = ? AND status = 'open'"
         note = world.value(query, place(world, params["place"])["id"])
         values = {"note": note, "account": 1, "action": "commented", "text": params["text"]}
         return [changed(Added("map_note_comments", values))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from open_place(page, params["place"])
         yield page.click("link", _NOTE, after="Open notes")
         yield page.type("Your comment", params["text"])
@@ -164,7 +157,7 @@ class ResolveNewest(Template):
     """Resolve the newest open note of a town."""
 
     name, group, sites = "maps-resolve-newest", "maps", ("maps",)
-    kind_words, difficulty = "change", "medium"
+    kind, difficulty = "change", "medium"
     intents = (
         'Resolve the newest open note in {town} with the comment "{text}"',
         'Of the notes in {town} that are still open, mark the most recent one as resolved and say "{text}"',
@@ -172,20 +165,17 @@ class ResolveNewest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns with several open notes, or one."""
         query = "SELECT DISTINCT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id WHERE n.status = 'open'"
         for row in world.rows(f"{query} ORDER BY t.id"):
             yield {"town": row["name"], "text": rng.choice(_RESULTS)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         note = _newest(world, params["town"])
         comment = {"note": note, "account": 1, "action": "resolved", "text": params["text"]}
         closed = Updated("map_notes", {"id": note}, {"status": "resolved", "closed": stamp()})
         return [changed(closed, Added("map_note_comments", comment))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from _filter(page, params["town"], "Open")
         yield page.click("link", _NOTE)
         yield page.type("Your comment", params["text"])
@@ -193,7 +183,7 @@ class ResolveNewest(Template):
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Only comments on it."""
+        """Only comment on it."""
         yield from _filter(page, params["town"], "Open")
         yield page.click("link", _NOTE)
         yield page.type("Your comment", params["text"])
@@ -215,10 +205,10 @@ def _newest(world: World, town: str) -> int:
 
 
 class ReopenMine(Template):
-    """Open a note of one's own again that was resolved."""
+    """Reopen a resolved note of the agent."""
 
     name, group, sites = "maps-reopen-mine", "maps", ("maps",)
-    kind_words, difficulty = "change", "hard"
+    kind, difficulty = "change", "hard"
     intents = (
         'The note that I opened in {town} was resolved too early. Reopen it with the comment "{text}"',
         'Reopen my resolved note in {town} and write "{text}"',
@@ -226,19 +216,17 @@ class ReopenMine(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns with one such note."""
+        """Towns with a single such note."""
         rows = world.rows(f"SELECT t.name {_MINE} GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id")
         return [{"town": row["name"], "text": text} for row in rows for text in rng.sample(_AGAIN, 2)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         note = world.value(f"SELECT n.id {_MINE} AND t.name = ?", params["town"])
         comment = {"note": note, "account": 1, "action": "reopened", "text": params["text"]}
         opened = Updated("map_notes", {"id": note}, {"status": "open", "closed": None})
         return [changed(opened, Added("map_note_comments", comment))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from page.expand(re.compile(".+"), after="History")
         yield page.click("link", "My notes")
         yield page.choose("Status", "Resolved")
@@ -257,10 +245,10 @@ _MINE = (
 
 
 class OpenNotes(Template):
-    """How many notes of a town are open."""
+    """Count the open notes of a town."""
 
     name, group, sites = "maps-open-notes", "maps", ("maps",)
-    kind_words, difficulty = "information", "medium"
+    kind, difficulty = "information", "medium"
     intents = (
         "How many notes in {town} are still open?",
         "Count the open notes in {town}.",
@@ -268,7 +256,7 @@ class OpenNotes(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns in which others are resolved."""
+        """Towns that have resolved notes, too."""
         rows = world.rows(
             "SELECT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id GROUP BY t.id "
             "HAVING SUM(n.status = 'open') BETWEEN 1 AND COUNT(*) - 1 ORDER BY t.id"
@@ -276,26 +264,24 @@ class OpenNotes(Template):
         return [{"town": row["name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT COUNT(*) FROM map_notes n JOIN map_towns t ON t.id = n.town WHERE t.name = ?"
         return [says(world.value(f"{query} AND n.status = 'open'", params["town"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from _filter(page, params["town"], "Open")
         yield page.stop(count(page, "note"))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """All of them."""
+        """Count all notes."""
         yield from _filter(page, params["town"], "All")
         yield page.stop(count(page, "note"))
 
 
 class ShowNewestNote(Template):
-    """Show the newest note of a town that is open."""
+    """Open the newest open note of a town."""
 
     name, group, sites = "maps-show-newest-note", "maps", ("maps",)
-    kind_words, difficulty = "navigation", "medium"
+    kind, difficulty = "navigation", "medium"
     intents = (
         "Open the newest of the open notes in {town}.",
         "Show me the most recent note in {town} that is still open.",
@@ -303,16 +289,13 @@ class ShowNewestNote(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns with an open note."""
         query = "SELECT DISTINCT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id WHERE n.status = 'open'"
         return [{"town": row["name"]} for row in world.rows(f"{query} ORDER BY t.id")]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [EndsOn(f"{MAP}/note/{_newest(world, params['town'])}")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
         yield from _filter(page, params["town"], "Open")
         yield page.click("link", _NOTE)
         yield page.stop()

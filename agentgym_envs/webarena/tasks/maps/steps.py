@@ -1,4 +1,4 @@
-"""What the oracles of the maps tasks have in common: ways through the site, and how its pages are read."""
+"""Oracle steps on the map: navigation, forms, and reading its pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LENGTH = re.compile(r"[\d,.]+ (?:km|m)")
 
 
 class RouteSummary(NamedTuple):
-    """What directions come to, as the page tells it."""
+    """The length and the travel time of a route, as the page writes them."""
 
     length: str
     time: str
@@ -36,7 +36,7 @@ def open_place(page: PageReader, name: str) -> Iterator[str]:
 
 
 def request_directions(page: PageReader, start: str, end: str, mode: str) -> Iterator[str]:
-    """Ask for directions, by the mode as intents word it."""
+    """Request directions, with the mode as intents write it."""
     yield page.click("link", "Directions")
     yield page.type("From", start)
     yield page.type("To", end)
@@ -46,13 +46,13 @@ def request_directions(page: PageReader, start: str, end: str, mode: str) -> Ite
 
 
 def change_mode(page: PageReader, mode: str) -> Iterator[str]:
-    """Ask for the same way by another mode."""
+    """Request the same directions for another mode."""
     yield page.choose("By", LABEL_OF[mode])
     yield page.click("button", "Go")
 
 
 def read_summary(page: PageReader) -> RouteSummary:
-    """What the directions on the page come to."""
+    """Return the summary of the directions on the page."""
     texts = page.texts(after="Distance:")
     return RouteSummary(
         next(text for text in texts if _LENGTH.fullmatch(text)), page.texts(after=re.compile(r"\. Time:"))[0]
@@ -60,30 +60,30 @@ def read_summary(page: PageReader) -> RouteSummary:
 
 
 def hedged_duration(page: PageReader) -> str:
-    """What somebody answers who is not sure how long the way on the page takes."""
+    """Return a wrong answer: two guesses of the travel time on the page."""
     found = read_summary(page).minutes
     return f"{found} min or {found + 1} min"
 
 
 def filter_places(page: PageReader, kind: str, town: str) -> Iterator[str]:
-    """Open the list of places and choose a kind, as an intent names it, and a town; the button is yet to be clicked."""
+    """Open the list of places and choose the filters for a kind and a town, without applying them."""
     yield page.click("link", "Places")
     yield page.choose("Kind", label(kind))
     yield page.choose("Town", town)
 
 
 def show_places(page: PageReader) -> Iterator[str]:
-    """Ask for the places that the filters leave."""
+    """Apply the filters of the list of places."""
     yield page.click("button", "Show places")
 
 
 def count(page: PageReader, noun: str) -> int:
-    """What the heading over a list counts: "3 places"."""
+    """Return the number in the heading of a list: "3 places"."""
     return int(page.search(rf"^([\d,]+) {noun}s?$")[0].replace(",", ""))
 
 
 def listed_places(page: PageReader, noun: str) -> list[str]:
-    """The names of the places that the page lists, below the heading that counts them."""
+    """Return the names of the places in the list on the page."""
     behind = re.compile(rf"[\d,]+ {noun}s?")
     names = []
     for element in page.elements_after(behind):
@@ -95,7 +95,7 @@ def listed_places(page: PageReader, noun: str) -> list[str]:
 
 
 def find_nearby(page: PageReader, name: str, kind: str) -> Iterator[str]:
-    """From the page of a place, look for what is near it."""
+    """Open a place and search its surroundings."""
     yield from open_place(page, name)
     yield page.click("link", "Nearby", after=name)
     yield page.choose("Kind", label(kind))
@@ -103,13 +103,13 @@ def find_nearby(page: PageReader, name: str, kind: str) -> Iterator[str]:
 
 
 def open_list(page: PageReader, name: str) -> Iterator[str]:
-    """Open one of one's lists."""
+    """Open one of the agent's lists."""
     yield page.click("link", "Lists")
     yield page.click("link", name)
 
 
 def open_trace(page: PageReader, name: str) -> Iterator[str]:
-    """Open one of one's traces."""
+    """Open one of the agent's traces."""
     yield from page.expand(re.compile(".+"), after="History")
     yield page.click("link", "My traces")
     while not page.has("link", name):
@@ -118,6 +118,6 @@ def open_trace(page: PageReader, name: str) -> Iterator[str]:
 
 
 def open_settings(page: PageReader) -> Iterator[str]:
-    """Open one's settings."""
+    """Open the agent's settings."""
     yield from page.expand(re.compile(".+"), after="History")
     yield page.click("link", "Settings")

@@ -1,4 +1,4 @@
-"""Tasks that order something, order it again, or cancel an order."""
+"""Tasks that place, repeat or cancel an order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
 
 class Checkout(Template):
-    """Order what is in the cart."""
+    """Order the contents of the cart."""
 
     name, group, sites = "shopping-checkout", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
@@ -28,7 +28,6 @@ class Checkout(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All ways to have it sent and to pay."""
         streets = [
             row["street"]
             for row in world.rows("SELECT street FROM shop_addresses WHERE customer = ? ORDER BY id", queries.ME)
@@ -41,18 +40,16 @@ class Checkout(Template):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """An order of all lines of the cart, which is empty afterwards."""
         return [changed(*queries.order_changes(world, queries.cart_lines(world), params))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Two steps."""
         yield from steps.open_cart(page)
         yield from steps.check_out(page, params)
         yield page.stop()
 
 
 class AddAndCheckout(Template):
-    """Put something more into the cart, then order."""
+    """Add a product to the cart, and check out."""
 
     name, group, sites = "shopping-buy", "shopping", ("shop",)
     kind, difficulty, held_out = "change", "hard", True
@@ -65,20 +62,17 @@ class AddAndCheckout(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products without options, and a way to have them sent."""
         rows = world.rows(f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} ORDER BY id")
         ways = list(Checkout().instances(world, rng))
         return [{**rng.choice(ways), "product": row["name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """An order of all that, and of the product."""
         columns = f"id AS product, name, sku, '' AS options, {queries.SOLD} AS price, 1 AS quantity"
         query = f"SELECT {columns} FROM shop_products p"
         more = dict(world.rows(f"{query} WHERE name = ?", params["product"])[0])
         return [changed(*queries.order_changes(world, [*queries.cart_lines(world), more], params, new=1))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Search, open, add, order."""
         yield from steps.open_product(page, params["product"])
         yield page.click("button", "Add to Cart")
         yield from steps.open_cart(page)
@@ -87,7 +81,7 @@ class AddAndCheckout(Template):
 
 
 class Reorder(Template):
-    """Put everything from an order into the cart once more."""
+    """Add all products of an order to the cart again."""
 
     name, group, sites = "shopping-reorder", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
@@ -98,7 +92,7 @@ class Reorder(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders of which everything can be had, and of which nothing is in the cart."""
+        """Orders whose products are all available, and not in the cart."""
         inside = {line["product"] for line in queries.cart_lines(world)}
         return [
             {"number": row["number"]}
@@ -110,19 +104,17 @@ class Reorder(Template):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A line of the cart for each of the order."""
         lines = queries.order_lines(world, params["number"])
         return [changed(*(queries.in_cart(world, line["name"], line["options"], line["quantity"]) for line in lines))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """By the button."""
         yield from steps.open_order(page, lambda order: order.number == params["number"])
         yield page.click("button", "Reorder")
         yield page.stop()
 
 
-class CancelOrder(Template):
-    """Cancel an order."""
+class CancelPendingOrder(Template):
+    """Cancel a pending order."""
 
     name, group, sites = "shopping-cancel-order", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
@@ -133,11 +125,10 @@ class CancelOrder(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Pending orders."""
         return [{"day": day(row["moment"])} for row in queries.orders(world) if row["status"] == "pending"]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It is canceled, and what it held is in stock again."""
+        """The status, and the products back in stock."""
         order = next(row for row in queries.orders(world) if day(row["moment"]) == params["day"])
         changes: list[Expected] = [Updated("shop_orders", {"number": order["number"]}, {"status": "canceled"})]
         for line in queries.order_lines(world, order["number"]):
@@ -146,16 +137,15 @@ class CancelOrder(Template):
         return [changed(*changes)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """By the button on its page."""
         yield from steps.open_order(page, lambda order: order.day == params["day"])
         yield from steps.cancel_order(page)
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Order it again instead."""
+        """Reorder it instead."""
         yield from steps.open_order(page, lambda order: order.day == params["day"])
         yield page.click("button", "Reorder")
         yield page.stop()
 
 
-TEMPLATES = (Checkout(), AddAndCheckout(), Reorder(), CancelOrder())
+TEMPLATES = (Checkout(), AddAndCheckout(), Reorder(), CancelPendingOrder())
