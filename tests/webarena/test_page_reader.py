@@ -52,7 +52,7 @@ def test_commands(page: PageReader) -> None:
     assert page.click_in("2", "link", "View") == "click [20]"
     assert page.type("Search", "lamp", enter=True) == "type [5] [lamp] [1]"
     assert page.choose("Sort by", "Oldest") == "click [8]"
-    assert (list(page.unfold("Account")), list(page.unfold("Menu"))) == (["click [22]"], [])
+    assert (list(page.expand("Account")), list(page.expand("Menu"))) == (["click [22]"], [])
     assert page.goto("http://shop.test/") == "goto [http://shop.test/]"
     assert (page.stop(3), page.not_achievable()) == ("stop [3]", "stop [N/A]")
 
