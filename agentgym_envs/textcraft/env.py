@@ -257,7 +257,7 @@ class TextCraftEnv(TextEnv):
 
     def _draw(self) -> str:
         if self.task is None:
-            return "No episode was begun."
+            return "No episode has started."
         held = ", ".join(f"{amount} {self._names.say(ref)}" for ref, amount in self._inventory.items())
         head = f"Goal: {self.task.goal}\nInventory: {held or 'nothing'}"
         reply = f"\n> {self._actions[-1].strip()}\n{self._observation}" if self._actions else ""

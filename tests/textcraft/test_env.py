@@ -281,7 +281,7 @@ def test_random_commands_are_well_formed_and_sometimes_win(worlds: Any) -> None:
 
 def test_ansi_render() -> None:
     env = TextCraftEnv(goal="stick", max_distractors=0, render_mode="ansi")
-    assert env.render() == "No episode was begun."
+    assert env.render() == "No episode has started."
     env.reset(seed=0)
     replies(env, "get 2 bamboo", " get 1 oak logs ")
     text = env.render() or ""
