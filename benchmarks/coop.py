@@ -1,6 +1,6 @@
 """Does a team learn? Two agents of one tiny policy on cooperative TextCraft, warm start and RL, three seeds.
 
-    python benchmarks/coop.py --seeds 0 1 2 --out docs/coop.json --plot docs/coop.png
+    python benchmarks/coop.py --seeds 0 1 2 --out benchmarks/results/coop.json --plot docs/coop.png
 
 One agent knows the recipe and takes what the other cannot; the other must craft, by what it was told. So a game is won
 only if both do their part in time. In each seed a model of 0.6 million parameters with random weights first imitates a
@@ -44,7 +44,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_P
 warnings.filterwarnings("ignore")
 
 WAYS = {"sampled": 1.0, "greedy": 0.0}  # temperatures
-ONLINE: dict[str, Any] = {"advantage_estimator": "reinforce++-baseline", "warmup_steps": 3}
+ONLINE: dict[str, Any] = {"algorithm": "reinforce++-baseline", "warmup_steps": 3}
 _EVAL_SEED = 7000
 
 
@@ -189,7 +189,7 @@ def goals(settings: CoopSettings) -> list[Any]:
     from agentgym_envs.core import text_env
 
     tasks = text_env(maker(settings)()).tasks
-    chosen: list[Any] = tasks.take(settings.goals, split="train", groups=settings.groups, seed=settings.seed)
+    chosen: list[Any] = tasks.sample(settings.goals, split="train", groups=settings.groups, seed=settings.seed)
     return chosen
 
 

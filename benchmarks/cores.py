@@ -1,6 +1,6 @@
 """How many episodes a second does one core play, and two; and does the model of memory hold for 10,000 at a time?
 
-    python -m benchmarks.cores [--out docs/benchmark-cores.json] [--only SCENARIO ...] [--repeats 3] [--quick]
+    python -m benchmarks.cores [--out benchmarks/results/cores.json] [--only SCENARIO ...] [--repeats 3] [--quick]
 
 Episodes are scripts of `benchmarks.scale`: the oracle's, or random commands for SciWorld. N cores are N processes, each
 bound to a core of its own with all that it starts, as evaluation in shards or agent-loop workers would be. "local" has

@@ -55,7 +55,7 @@ def measure(repeats: int) -> dict[str, Any]:
 def costs(folder: Path) -> Figures:
     """CPU time of a turn in ms."""
     env = gym.make(ENV_ID)
-    tasks = [task.id for task in text_env(env).tasks.take(split="test")]
+    tasks = [task.id for task in text_env(env).tasks.sample(split="test")]
     specs = [EpisodeSpec(task, seed) for task in tasks for seed in range(SAMPLES)]
     turns = 0
 

@@ -1,6 +1,6 @@
 """What an installation weighs: packages, megabytes and the time of an import, for the core and each extra alone.
 
-    python -m benchmarks.footprint --out docs/benchmark-footprint.json           # everything, an hour with torch
+    python -m benchmarks.footprint --out benchmarks/results/footprint.json           # everything, an hour with torch
     python -m benchmarks.footprint --only core,babyai,serve --peers ''           # these alone
 
 It builds the wheel and the sdist, installs the wheel into a fresh virtual environment for each row, does one thing

@@ -1,6 +1,6 @@
 """How much sooner are episodes done that wait for nobody, next to AgentGym-RL's rounds on the same latencies?
 
-    python -m benchmarks.lockstep [--out docs/benchmark-lockstep.json] [--repeats 10] [--quick] [--latencies FILE.json]
+    python -m benchmarks.lockstep [--out FILE.json] [--repeats 10] [--quick] [--latencies FILE.json]
 
 The engine is simulated: how long each answer takes is recorded once (`benchmarks.latencies`), and all sides get the
 same. "rounds" is what AgentGym-RL's rollout does on each of its engines: in each round all episodes that still run are

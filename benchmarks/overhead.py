@@ -1,6 +1,6 @@
 """Which share of a training step passes outside of the model: what do the environments and the suite cost?
 
-    python -m benchmarks.overhead [--out docs/benchmark-overhead.json] [--only TextCraft ...] [--steps 8] [--repeats 3]
+    python -m benchmarks.overhead [--out FILE.json] [--only TextCraft ...] [--steps 8] [--repeats 3]
 
 Real training steps of `AgentTrainer` (GRPO) on the CPU, one thread, with the quick start's model of 0.6 million
 parameters after a short warm start. Wall time of a step, as the trainer logs it: "generate" is the model that answers,

@@ -1,6 +1,6 @@
 """What does each library put around the same small environment, in microseconds a step?
 
-    python -m benchmarks.peers [--out docs/benchmark-peers.json] [--repeats 5] [--seconds 1] [--cache DIR]
+    python -m benchmarks.peers [--out benchmarks/results/peers.json] [--repeats 5] [--seconds 1] [--cache DIR]
 
 An environment that tells 600 characters and counts its turns (`benchmarks.peer_sides.task`), written for each library
 as its documentation has it: ours, Gymnasium's vector environments, OpenEnv's server and client, SkyRL Gym and

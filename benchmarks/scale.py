@@ -1,6 +1,6 @@
 """What do 1,000 parallel episodes of every scenario cost, and what would a million a day?
 
-    python -m benchmarks.scale [--only SCENARIO ...] [--json docs/benchmark-scale.json] [--repeats 3] [--quick]
+    python -m benchmarks.scale [--only SCENARIO ...] [--json benchmarks/results/scale.json] [--repeats 3] [--quick]
     python -m benchmarks.scale --plan 1000000/day --turn-seconds 2 [--turns 20] [--figures FILE]
 
 CPU is that of all processes (this, workers, servers, Java, browsers) for a reset and for a step, as episodes of oracles
@@ -35,7 +35,7 @@ from agentgym_envs.errors import UsageError
 from benchmarks.common import machine
 from benchmarks.scale_plan import Cost, costs, line, need, plan_table
 
-FIGURES = Path(__file__).parents[1] / "docs" / "benchmark-scale.json"
+FIGURES = Path(__file__).parent / "results" / "scale.json"
 LIGHT, LIGHT_PLACES = (1, 100, 1000), ("here", "workers", "served")
 WORKERS = 2
 PARALLEL, EPISODES, ANSWER_SECONDS = 1000, 2000, 1.0

@@ -244,7 +244,7 @@ def record(order: Order) -> list[Script]:
     """Episodes to be played: the oracle's, or random commands where a plan takes too long to make."""
     made = gym.make(order["env"], **order.get("options", {}))
     env, scripts = text_env(made), list[Script]()
-    for seed, task in enumerate(env.tasks.take(order["tasks"], seed=0, split="train")):
+    for seed, task in enumerate(env.tasks.sample(order["tasks"], seed=0, split="train")):
         made.reset(seed=seed, options={"task": task.id})
         actions = random_actions(made, seed, order["limit"]) if order["random"] else oracle_actions(env)
         if actions:

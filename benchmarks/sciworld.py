@@ -1,6 +1,6 @@
 """How much does SciWorld take, next to the package `scienceworld` in the same run?
 
-    python -m benchmarks.sciworld [--out docs/benchmark-sciworld.json] [--repeats 2] [--soak] [--quick]
+    python -m benchmarks.sciworld [--out benchmarks/results/sciworld.json] [--repeats 2] [--soak] [--quick]
 
 Both play the same gold paths of eight tasks, each with a Java machine of its own: ours with our options, the other
 package's `ScienceWorldEnv` with its default ones. They take turns at every task, so that a busy machine is as unfair to

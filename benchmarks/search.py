@@ -1,6 +1,6 @@
 """How much do a search, a request and a turn cost, next to other engines and Search-R1's shape of server?
 
-    python -m benchmarks.search [--out docs/benchmark-search.json] [--repeats 3]
+    python -m benchmarks.search [--out benchmarks/results/search.json] [--repeats 3]
 
 Everything is over the embedded corpus and its test questions, of which each asks once, word for word; `top_k` is 3.
 Figures are per second of CPU on one core, medians of several repeats in which the sides take turns. Next to ours: bm25s
@@ -108,7 +108,7 @@ def measure(repeats: int) -> dict[str, Any]:
     def note(name: str, value: float) -> None:
         samples.setdefault(name, []).append(value)
 
-    queries = [task.goal for task in open_questions("embedded").take(QUESTIONS, split="test", seed=3)]
+    queries = [task.goal for task in open_questions("embedded").sample(QUESTIONS, split="test", seed=3)]
     engines = {name: open_retriever(name, None) for name in ("tantivy", "bm25s")}
     with other_engines() as others:
         for _ in range(repeats):

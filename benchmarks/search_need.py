@@ -1,6 +1,6 @@
 """Do the embedded questions need searching, and does searching suffice?
 
-    python -m benchmarks.search_need [--count 300] [--out docs/benchmark-search-need.json]
+    python -m benchmarks.search_need [--count 300] [--out benchmarks/results/search-need.json]
 
 For test questions of each kind, with the default engine and the three best passages:
 - the question itself as the only query: is the first gold passage found, are all of them;
@@ -86,7 +86,7 @@ def guesses(questions: EmbeddedQuestions, kind: str, split: Split) -> dict[Any, 
     """For each attribute of a kind its most frequent answer in a split."""
     size = questions.counts()[kind][split]
     found: defaultdict[Any, Counter[str]] = defaultdict(Counter)
-    for task in questions.take(min(size, TRAIN), split=split, groups=[kind]):
+    for task in questions.sample(min(size, TRAIN), split=split, groups=[kind]):
         found[asked_for(task)][task.data["answers"][0]] += 1
     return {key: counts.most_common(1)[0][0] for key, counts in found.items()}
 
@@ -98,7 +98,7 @@ def asked_for(task: Task) -> Any:
 
 def measure_kind(questions: EmbeddedQuestions, kind: str, count: int, reader: Reader, env: Any) -> dict[str, Any]:
     retriever = open_index(embedded_index())
-    tasks = questions.take(min(count, questions.counts()[kind]["test"]), split="test", groups=[kind])
+    tasks = questions.sample(min(count, questions.counts()[kind]["test"]), split="test", groups=[kind])
     known, leaked = guesses(questions, kind, "train"), guesses(questions, kind, "test")
     sums: Counter[str] = Counter()
     for task, hits in zip(tasks, retriever.search([task.goal for task in tasks], TOP), strict=True):

@@ -1,6 +1,6 @@
 """The embedded sites of `AgentGym/WebArena-v0`: rendering, resetting, and oracles that play them.
 
-    python -m benchmarks.sites [--out docs/benchmark-sites.json] [--episodes 100] [--soak 2000] [--quick]
+    python -m benchmarks.sites [--out benchmarks/results/sites.json] [--episodes 100] [--soak 2000] [--quick]
 
 A page's render is the CPU time of this process from the request to the last byte of the answer, without a socket and
 without a browser. The database is restored in three ways that take turns: from the image, as the sites do it; by
@@ -175,7 +175,7 @@ def reset_figures(repeats: int) -> dict[str, float]:
 
 def oracle_figures(count: int, at_once: int) -> dict[str, Any]:
     """Episodes that oracles play, how fast, and which of them failed."""
-    tasks = load().take(count, seed=11) if count <= len(load()) else load().take()
+    tasks = load().sample(count, seed=11) if count <= len(load()) else load().sample()
     waiting, failed, steps = iter(track(tasks, "oracles")), list[list[str]](), [0]
     began = time.perf_counter()
     asyncio.run(play_all(waiting, failed, steps, at_once))

@@ -353,7 +353,7 @@ def make_scripts(env_ids: Sequence[str], count: int = 48) -> list[Script]:
     for env_id in env_ids:
         env = gym.make(env_id, split=None)
         base = text_env(env)
-        for seed, task in enumerate(base.tasks.take(count, seed=0)):
+        for seed, task in enumerate(base.tasks.sample(count, seed=0)):
             first, _ = env.reset(seed=seed, options={"task": task.id})
             actions = ["is this an action?", *plan_of(base, seed)]
             replies = list[list[Any]]()

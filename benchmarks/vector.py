@@ -1,6 +1,6 @@
 """What does a vector environment cost, next to Gymnasium's own in the same run?
 
-    python -m benchmarks.vector [--out docs/benchmark-vector.json] [--repeats 7]
+    python -m benchmarks.vector [--out benchmarks/results/vector.json] [--repeats 7]
 
 CPU time of this process and of its workers, the median of several repeats; everything takes its turn in each repeat,
 so that a busy machine is as unfair to one as to the other, and a ratio is the median of the ratios of the repeats.

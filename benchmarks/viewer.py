@@ -71,7 +71,7 @@ print(json.dumps(figures))
 
 def play() -> list[Trajectory]:
     env = gym.make(ENV_ID)
-    specs = [EpisodeSpec(task.id, seed=1) for task in text_env(env).tasks.take(PLAYED // 2, split="train", seed=0)]
+    specs = [EpisodeSpec(task.id, seed=1) for task in text_env(env).tasks.sample(PLAYED // 2, split="train", seed=0)]
     played: list[Trajectory] = []
     for policy in (OraclePolicy, RandomPolicy):
         played += run_sync(

@@ -1,7 +1,7 @@
 """How fast is the browser engine, next to BrowserGym in the same run, and how much does it take?
 
     pip install --no-deps browsergym-core==0.14.3; pip install pyparsing lxml beautifulsoup4 pillow mcp
-    python -m benchmarks.web [--out docs/benchmark-web.json] [--repeats 20] [--soak] [--quick]
+    python -m benchmarks.web [--out benchmarks/results/web.json] [--repeats 20] [--soak] [--quick]
 
 Both look at the same pages of a shop on this machine, in Chromium, and take turns, so that a busy machine is as unfair
 to one as to the other. A step is a click on a link to another page of about 400 elements, until that page has been told

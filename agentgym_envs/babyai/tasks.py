@@ -58,7 +58,7 @@ class BabyTasks(TaskSet):
         following = (seeds[(number + step) % len(seeds)] for step in counting())
         return next(_solvable(level, following))
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """Return `count` tasks with distinct seeds. Every level is used before one is used again."""

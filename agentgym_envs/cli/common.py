@@ -207,7 +207,7 @@ def choose_tasks(
     chosen = split_of(split)
     if count is None and tasks.counts() is None:
         raise UsageError(f"{tasks.name!r} has tasks without end; say how many you want: --tasks 300, for example")
-    return tasks.take(count, split=chosen, groups=groups, seed=seed)
+    return tasks.sample(count, split=chosen, groups=groups, seed=seed)
 
 
 def split_of(name: str) -> str | None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any, TypeVar
 
 from agentgym_envs.core import text_env
@@ -288,10 +287,9 @@ def _joint(seen: Iterable[str], answers: Mapping[str, Answer | None]) -> Answer:
 
 def _rewarded(stream: TokenTrajectory) -> TokenTrajectory:
     """The stream with the rewards of its turns on the last tokens of its answers."""
-    mask, view = stream.assistant_mask, stream.trajectory
-    ends = [place for place, (own, after) in enumerate(pairwise([*mask, 0])) if own and not after]
-    rewards = [0.0] * len(mask)
-    for end, turn in zip(ends, view.turns, strict=True):
-        rewards[end] = turn.reward
+    view = stream.trajectory
+    rewards = [0.0] * len(stream.ids)
+    for (_, end), turn in zip(stream.turn_spans, view.turns, strict=True):
+        rewards[end - 1] = turn.reward
     unknown = not view.final_observation  # what the agent would have read next
     return replace(stream, rewards=rewards, bootstrap_ids=[] if unknown else stream.bootstrap_ids)

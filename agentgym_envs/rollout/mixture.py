@@ -44,7 +44,7 @@ class Drawn(NamedTuple):
     seed: int
 
 
-def read_mixture(names: Sequence[str], env_kwargs: Mapping[str, Any], *, option: str = "--env_kwargs") -> list[Member]:
+def read_mixture(names: Sequence[str], env_kwargs: Mapping[str, Any], *, option: str = "--env-kwargs") -> list[Member]:
     """The environments that are named, as in `AgentGym/TextCraft-v0:2`, where 2 is the weight.
 
     `env_kwargs` holds the arguments of the only environment, or an object for each by its id; `option` is what the
@@ -61,7 +61,7 @@ def read_mixture(names: Sequence[str], env_kwargs: Mapping[str, Any], *, option:
     return found
 
 
-def read_env_kwargs(text: str, option: str = "--env_kwargs") -> dict[str, Any]:
+def read_env_kwargs(text: str, option: str = "--env-kwargs") -> dict[str, Any]:
     """The object that an option's JSON comes to. Raises UsageError."""
     try:
         value = json.loads(text)
@@ -235,7 +235,7 @@ def _check_count(count: int | None, environments: int) -> None:
 def _table(env: TextEnv, split: str | None, groups: Sequence[str] | None) -> list[Task] | None:
     """All tasks of that kind, None if the set has no end. Raises UnknownTask."""
     try:
-        return env.tasks.take(split=split, groups=groups)
+        return env.tasks.sample(split=split, groups=groups)
     except UnknownTask:
         raise
     except UsageError:
@@ -255,7 +255,7 @@ def _tasks(
     env: TextEnv, count: int | None, split: str | None, groups: Sequence[str] | None, rng: np.random.Generator
 ) -> Iterator[Task]:
     """Every task once in random order; if a count is wanted, without end: again and again, or drawn from a set."""
-    table = env.tasks.take(split=split, groups=groups) if count is None else _table(env, split, groups)
+    table = env.tasks.sample(split=split, groups=groups) if count is None else _table(env, split, groups)
     while table is None:
         yield env.tasks.draw(int(rng.integers(2**63)), split=split, groups=groups)
     yield from (table[place] for place in rng.permutation(len(table)))

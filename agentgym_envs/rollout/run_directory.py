@@ -12,9 +12,7 @@ from agentgym_envs.errors import UsageError
 _FILE = "run.json"
 
 
-def check_run_directory(
-    path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--output_dir"
-) -> None:
+def check_run_directory(path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--out") -> None:
     """Whether a run with these settings may use `path`, which the user gave as `option`; writes nothing.
 
     Raises:
@@ -27,9 +25,7 @@ def check_run_directory(
         _check_same_run(directory, settings, resume, option)
 
 
-def claim_directory(
-    path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--output_dir"
-) -> None:
+def claim_directory(path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--out") -> None:
     """Make `path` the directory of a run with these settings.
 
     Raises:

@@ -94,7 +94,7 @@ class FictionalTasks(TaskSet):
         world, place = divmod(scramble(key), len(goals))
         return self._task(first + world % count, goals[place])
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """`count` tasks in as many different worlds, with every goal used before one is used again."""

@@ -1,6 +1,6 @@
-"""The figures of every chapter: where each stands in the script's JSON, whose stands beside it, and its target.
+"""The figures of every section: where each stands in the script's JSON, whose stands beside it, and its target.
 
-Targets are those that were set before the part was built; a chapter without any had none.
+Targets are those that were set before the part was built; a section without any had none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables that have another form than a chapter's rows."""
+"""Tables that have another form than a section's rows."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def growth_table(result: Any) -> str:
     for name, row in result["ten thousand"].items():
         for level in sorted(map(int, row["CPU s"]["step"])):
             cpu = [number(1e3 * row["CPU s"][method][str(level)]) for method in ("reset", "step")]
-            told = number(row["MiB by the model"]) if level == row["episodes"] else ""
-            lines.append((name, f"{level:,}", *cpu, number(row["MiB"][str(level)]), told))
+            predicted = number(row["MiB by the model"]) if level == row["episodes"] else ""
+            lines.append((name, f"{level:,}", *cpu, number(row["MiB"][str(level)]), predicted))
     heads = ("", "open at a time", "CPU a reset, ms", "CPU a turn, ms", "MiB", "by the line through fewer")
     return table(heads, lines)
 
@@ -92,14 +92,14 @@ def lockstep_table(result: Any) -> str:
     lines = []
     for tail in dict.fromkeys(row["tail"] for row in rows):
         own = {row["together"]: row for row in rows if row["tail"] == tail}
-        cells = [_times(own[size]) for size in sizes]
-        lines.append((tail, *cells, _times(streams[tail]) if tail in streams else ""))
+        cells = [_speedup(own[size]) for size in sizes]
+        lines.append((tail, *cells, _speedup(streams[tail]) if tail in streams else ""))
     waves = result["stream"][0]
     last = f"{waves['waves'] * waves['together']:,} through {waves['together']} places"
     return table(("answers take", *(f"{size} episodes" for size in sizes), last), lines)
 
 
-def _times(row: Any) -> str:
+def _speedup(row: Any) -> str:
     samples = row["samples"]["times, rounds"]
     return f"{number(row['median']['times, rounds'])} ({number(min(samples))} – {number(max(samples))})"
 

@@ -1,4 +1,4 @@
-"""Virtual environments for the libraries that stand beside ours, made once and kept."""
+"""Virtual environments for baseline libraries, made once and kept."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def installed(names: Iterable[str]) -> dict[str, str]:
 
 def required(extras: Iterable[str]) -> list[str]:
     """The names of what these extras of ours ask for, whatever their versions and markers."""
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     names: list[str] = []
-    for requirement in (one for extra in extras for one in told[extra]):
+    for requirement in (one for extra in extras for one in declared[extra]):
         nested, name = re.findall(r"^agentgym-envs\[(.+)\]|^([\w.-]+)", requirement)[0]
         names += required(nested.split(",")) if nested else [name]
     return names

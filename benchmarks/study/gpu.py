@@ -138,7 +138,7 @@ def _online(plan: GpuPlan, settings: GpuSettings, start: Path, out: Path, algori
 def _train(plan: GpuPlan, settings: GpuSettings, algorithm: str, model: str, out: Path) -> list[str]:
     lora = _options(use_peft="true", lora_r=plan.lora, lora_alpha=2 * plan.lora, lora_target_modules="all-linear")
     return [
-        *("train", algorithm, "--env", settings.env_id, "--env_kwargs", json.dumps(dict(settings.env_kwargs))),
+        *("train", algorithm, "--env", settings.env_id, "--env-kwargs", json.dumps(dict(settings.env_kwargs))),
         *("--groups", *settings.groups),
         *_options(model=model, output_dir=out, seed=plan.seed, save_steps=10, save_total_limit=1, report_to="none"),
         *(lora if plan.lora else []),

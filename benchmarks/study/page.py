@@ -84,7 +84,7 @@ def gains_table(scenario: Scenario) -> str:
             gain = student(own)
             each = ", ".join(f"{one:+.0f}" for one in own)
             rows.append([f"{NAMES[first]} − {NAMES[second]}", name, shown(gain, "+"), each, verdict(gain)])
-    return table(["difference", "of", "points", "by seed", "told from chance"], rows)
+    return table(["difference", "of", "points", "by seed", "significant"], rows)
 
 
 def verdict(gain: Estimate) -> str:

@@ -63,7 +63,7 @@ def draw(settings: StudySettings, count: int, split: str, seed: int) -> list[lis
 
     tasks, found = text_env(settings.make()).tasks, []
     for kind in settings.kinds:
-        chosen = tasks.take(kind.draws * count, split=split, groups=[kind.group], seed=seed)
+        chosen = tasks.sample(kind.draws * count, split=split, groups=[kind.group], seed=seed)
         specs = [EpisodeSpec(task.id, seed + number) for number, task in enumerate(chosen)]
         played = run_sync(play_many_text(specs, settings.make, OraclePolicy, limits=Limits(settings.long)))
         fits = [one for one in played if one.success and _is_of(kind, one, settings.max_prompt_chars)]

@@ -14,7 +14,7 @@ import pytest
 
 from agentgym_envs.errors import UsageError
 from benchmarks.study import figures, gpu, page, pieces, plots
-from benchmarks.study.__main__ import DOCS, main, read
+from benchmarks.study.__main__ import DOCS, RESULTS, main, read
 from benchmarks.study.budget import Deadline, Ledger, TokenStages, cost, crossed, rate
 from benchmarks.study.measuring import digest
 from benchmarks.study.settings import BABYAI, GPU, HORIZONS, TEXTCRAFT, choose
@@ -40,7 +40,7 @@ LIMITS = [str(limit) for limit in TEXTCRAFT.limits]
 
 def test_the_page_says_what_the_figures_say() -> None:
     text = (DOCS / "study.md").read_text(encoding="utf-8")
-    assert page.fill(text, read(DOCS / "study.json"), read(DOCS / "study-gpu.json")) == text
+    assert page.fill(text, read(RESULTS / "study.json"), read(RESULTS / "study-gpu.json")) == text
     assert text.count("<!-- study ") == text.count("<!-- end of study -->") == 4
 
 
@@ -76,7 +76,7 @@ def test_a_scenario_that_is_not_run_anew_keeps_its_figures(tmp_path: Path) -> No
     pytest.importorskip("matplotlib")
     shutil.copy(DOCS / "study.md", tmp_path)
     (tmp_path / "study.json").write_text(json.dumps({"scenarios": {"textcraft": scenario()}}), encoding="utf-8")
-    assert main(["render", "--work", str(tmp_path / "work"), "--docs", str(tmp_path)]) == 0
+    assert main(["render", "--work", str(tmp_path / "work"), "--docs", str(tmp_path), "--results", str(tmp_path)]) == 0
     assert "| ScalingInter − long | success at the end | +15 " in (tmp_path / "study.md").read_text(encoding="utf-8")
 
 

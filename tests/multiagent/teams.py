@@ -20,7 +20,7 @@ def torch_env(**options: Any) -> CoopTextCraftEnv:
 
 
 def torch_task(env: CoopTextCraftEnv) -> str:
-    return next(task.id for task in env.tasks.take() if task.goal == "craft torch")
+    return next(task.id for task in env.tasks.sample() if task.goal == "craft torch")
 
 
 def both(env: CoopTextCraftEnv, one: str, other: str) -> Any:

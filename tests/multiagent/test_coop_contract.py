@@ -55,7 +55,7 @@ def test_the_oracle_solves(count: int, worlds: Any) -> None:
 @TEAMS
 def test_the_oracle_solves_all_tasks(count: int) -> None:
     env = CoopTextCraftEnv(num_agents=count, split=None, max_distractors=0)
-    tasks = env.tasks.take()
+    tasks = env.tasks.sample()
     assert len(tasks) == (440 if count == 4 else 544)
     for seed, task in enumerate(tasks):
         env.reset(seed=seed, options={"task": task.id})
@@ -68,7 +68,7 @@ def test_the_oracle_solves_all_tasks(count: int) -> None:
 def test_the_oracle_solves_all_test_tasks(count: int, worlds: Any) -> None:
     """With distractors, and in other worlds every goal once."""
     env = CoopTextCraftEnv(num_agents=count, worlds=worlds)
-    tasks = env.tasks.take(None if worlds == "real" else 544, split="test")
+    tasks = env.tasks.sample(None if worlds == "real" else 544, split="test")
     for seed, task in enumerate(tasks):
         env.reset(seed=seed, options={"task": task.id})
         solve(env)

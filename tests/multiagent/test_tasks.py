@@ -27,7 +27,7 @@ DEALS = "9ac74f44185f282e37ce9294b29ccc658432ee18ea1514c5676de6c94c477564"
 
 def tasks_of(book: RecipeBook, agents: int, worlds: Any = "real") -> list[Task]:
     tasks = team_tasks(book, worlds, agents)
-    return tasks.take() if worlds == "real" else tasks.take(200, seed=agents)
+    return tasks.sample() if worlds == "real" else tasks.sample(200, seed=agents)
 
 
 def goal_of(book: RecipeBook, task: Task) -> int:

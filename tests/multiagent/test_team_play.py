@@ -103,7 +103,7 @@ def _answers(stream: TokenTrajectory, codec: ChatCodec) -> list[str]:
 @pytest.mark.parametrize("count", [1, 2, *(pytest.param(count, marks=pytest.mark.slow) for count in (3, 4))])
 def test_engines_that_write_what_the_oracle_would_solve_the_task(count: int) -> None:
     env = coop(num_agents=count, individual=0.3, split=None)
-    task = env.tasks.take(1, seed=count)[0].id
+    task = env.tasks.sample(1, seed=count)[0].id
     episode = solve(env, task)
     joint = episode.trajectory
     assert joint.success and joint.stop_reason == "success"

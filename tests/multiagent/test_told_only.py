@@ -26,7 +26,7 @@ def told(count: int = 2, **options: Any) -> CoopTextCraftEnv:
 def with_torch_parts() -> CoopTextCraftEnv:
     """crafter_0 carries all that a torch takes, and was told nothing."""
     env = told()
-    env.reset(seed=0, options={"task": next(task.id for task in env.tasks.take() if task.goal == "craft torch")})
+    env.reset(seed=0, options={"task": next(task.id for task in env.tasks.sample() if task.goal == "craft torch")})
     for one, other in (
         ("get 2 bamboo", "get 1 coal"),
         ("craft stick using 2 bamboo", "give 1 coal to crafter_0"),
@@ -79,7 +79,7 @@ def test_only_one_that_knows_it_can_tell() -> None:
     say(env, crafter_0=TORCH)
     assert crafts(env) == UNKNOWN
     team = told(3)
-    task = next(task for task in team.tasks.take() if task.goal == "craft torch")
+    task = next(task for task in team.tasks.sample() if task.goal == "craft torch")
     team.reset(seed=0, options={"task": task.id})
     deal = deal_of(team._seats[0].book, task)
     crafter, goal = team._seats[deal.crafter], team._seats[0].goal
@@ -94,7 +94,7 @@ def test_only_one_that_knows_it_can_tell() -> None:
 @pytest.mark.parametrize("count", [2, *(pytest.param(count, marks=pytest.mark.slow) for count in (3, 4))])
 def test_a_silent_team_never_wins_and_one_that_talks_always_does(count: int) -> None:
     env = told(count)
-    for seed, task in enumerate(env.tasks.take(split="test")):
+    for seed, task in enumerate(env.tasks.sample(split="test")):
         env.reset(seed=seed, options={"task": task.id})
         silent = [
             {agent: "pass" if command.startswith("say ") else command for agent, command in each.items()}
@@ -110,7 +110,7 @@ def test_a_silent_team_never_wins_and_one_that_talks_always_does(count: int) -> 
 def test_nobody_can_be_left_out(count: int, worlds: Any) -> None:
     """All but one say every recipe there is, guessed or known. What they know then and can take does not suffice."""
     env = told(count, worlds=worlds)
-    for seed, task in enumerate(env.tasks.take(12, split="test", seed=count)):
+    for seed, task in enumerate(env.tasks.sample(12, split="test", seed=count)):
         env.reset(seed=seed, options={"task": task.id})
         book, goal = env._seats[0].book, env._seats[0].goal
         lines = [env._seats[0].names.line(number) for number in book.needed(goal)]

@@ -131,7 +131,9 @@ def test_each_sampled_token_is_masked_once_and_no_context_is_too_long(
 def ends(segment: TokenTrajectory) -> list[int]:
     """Where answers end: an answer is never followed by another at once."""
     mask = [*segment.assistant_mask, 0]
-    return [number for number in range(1, len(mask)) if mask[number - 1] and not mask[number]]
+    found = [number for number in range(1, len(mask)) if mask[number - 1] and not mask[number]]
+    assert [end for _, end in segment.turn_spans] == found
+    return found
 
 
 def check_record(episode: AgentEpisode, writer: Writer) -> None:

@@ -295,7 +295,7 @@ def test_a_copy_goes_on_by_itself(make: Make) -> None:
     for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         assert other.step("<search>Peru</search>")[4]["recall"] == 1.0
         assert other.retriever is env.retriever
-        assert len(other.tasks.take()) == len(env.tasks.take()) == 3
+        assert len(other.tasks.sample()) == len(env.tasks.sample()) == 3
     assert env.step("<answer>Lima</answer>")[4]["recall"] == 0.5
 
 

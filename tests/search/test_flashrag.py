@@ -83,16 +83,16 @@ def test_draws_go_round_all_rows_of_a_selection(sets: FlashRagQuestions) -> None
 
 
 def test_takes_are_distinct_and_in_order(sets: FlashRagQuestions) -> None:
-    everything = sets.take()
+    everything = sets.sample()
     assert len(everything) == 27 and len({task.id for task in everything}) == 27
-    some = sets.take(10, seed=3)
+    some = sets.sample(10, seed=3)
     assert [task for task in everything if task in some] == some and len(some) == 10
-    assert some == sets.take(10, seed=3) != sets.take(10, seed=4)
-    assert [task.id for task in sets.take(split="train", groups=["hotpotqa"])] == [
+    assert some == sets.sample(10, seed=3) != sets.sample(10, seed=4)
+    assert [task.id for task in sets.sample(split="train", groups=["hotpotqa"])] == [
         f"searchqa/{130881 + row}" for row in range(3)
     ]
     with pytest.raises(UsageError, match="has only 6"):
-        sets.take(7, split="train")
+        sets.sample(7, split="train")
 
 
 def test_groups_are_the_sets_that_are_there(tmp_path: Path, sets: FlashRagQuestions) -> None:
@@ -107,7 +107,7 @@ def test_groups_are_the_sets_that_are_there(tmp_path: Path, sets: FlashRagQuesti
     with pytest.raises(UnknownTask, match="none are published"):
         some.draw(0, split="validation")
     with pytest.raises(UnknownTask, match="no split 'dev'"):
-        some.take(1, split="dev")
+        some.sample(1, split="dev")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_line_that_is_no_question_is_told_when_it_is_read(tmp_path: Path, line
 def test_blank_lines_and_ends_are_no_rows(tmp_path: Path, end: str) -> None:
     rows = [question("nq", row) for row in range(2)]
     some = put(tmp_path, "nq/test.jsonl", "\ufeff" + "\n\r\n\n".join(rows) + end)
-    assert [task.goal for task in some.take()] == ["Which one is nq 0?", "Which one is nq 1?"]
+    assert [task.goal for task in some.sample()] == ["Which one is nq 0?", "Which one is nq 1?"]
 
 
 def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
@@ -157,12 +157,12 @@ def test_lines_may_lie_across_the_pieces_in_which_a_file_is_read(
     rows = [question("nq", row) for row in range(50)]
     monkeypatch.setattr(flashrag, "_CHUNK", 7)
     some = put(tmp_path, "nq/test.jsonl", "\n".join(rows))
-    assert [task.data["source_id"] for task in some.take()] == [f"nq_{row}" for row in range(50)]
+    assert [task.data["source_id"] for task in some.sample()] == [f"nq_{row}" for row in range(50)]
 
 
 def test_more_rows_than_are_published_would_have_the_numbers_of_another_set(tmp_path: Path) -> None:
     some = put(tmp_path, "bamboogle/test.jsonl", "\n".join(question("bamboogle", row) for row in range(126)))
-    for ask in (lambda: some.get("searchqa/51588"), lambda: some.draw(0), lambda: some.take(1)):
+    for ask in (lambda: some.get("searchqa/51588"), lambda: some.draw(0), lambda: some.sample(1)):
         with pytest.raises(TaskTableError, match="126 rows; 125 are published"):
             ask()
     assert "1 more rows" in survey(tmp_path)[6].problem
@@ -174,7 +174,7 @@ def test_questions_end_with_one_question_mark_and_answers_are_as_in_the_file(tmp
         {"id": 7, "question": "what is it", "golden_answers": "one\u2028two"},
     ]
     some = put(tmp_path, "nq/test.jsonl", "\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
-    first, second = some.take()
+    first, second = some.sample()
     assert (first.goal, first.data["answers"]) == ("who is it?", ["A", "B"])
     assert (second.goal, second.data["answers"], second.data["source_id"]) == ("what is it?", ["one\u2028two"], "7")
 
@@ -288,7 +288,7 @@ def test_counts_are_those_of_the_files(sets: FlashRagQuestions) -> None:
 def test_own_questions_may_be_in_flashrags_form(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text('\n{"question": "Who", "golden_answers": ["me"]}\n{"question": "When?", "golden_answers": "now"}\n')
-    one, other = open_questions(path).take()
+    one, other = open_questions(path).sample()
     assert (one.id, one.split, one.group, one.goal) == ("mine/0", "test", "mine", "Who?")
     assert (other.goal, other.data["answers"]) == ("When?", ["now"])
 

@@ -306,7 +306,7 @@ def test_a_lost_game_has_no_oracle(env: MiniWoBEnv) -> None:
 @pytest.mark.slow
 def test_a_random_agent_solves_little_and_breaks_nothing(env: MiniWoBEnv) -> None:
     rng, scores = random.Random(0), []
-    for task in env.tasks.take(6, split="train"):
+    for task in env.tasks.sample(6, split="train"):
         env.reset(options={"task": task.id})
         for _ in range(6):
             *_, terminated, truncated, info = env.step(env.random_command(rng))

@@ -69,17 +69,17 @@ def test_drawing_keeps_to_split_and_groups_and_uses_every_page(tasks: MiniWoBTas
 
 
 def test_taking_spreads_over_the_pages(tasks: MiniWoBTasks) -> None:
-    taken = tasks.take(2 * len(PAGES), split="test", seed=3)
+    taken = tasks.sample(2 * len(PAGES), split="test", seed=3)
     assert set(Counter(task.data["page"] for task in taken).values()) == {2}
     assert len({task.data["seed"] for task in taken}) == len(taken)
-    assert taken == tasks.take(2 * len(PAGES), split="test", seed=3) != tasks.take(2 * len(PAGES), split="test")
-    assert tasks.take(0, split="test") == []
+    assert taken == tasks.sample(2 * len(PAGES), split="test", seed=3) != tasks.sample(2 * len(PAGES), split="test")
+    assert tasks.sample(0, split="test") == []
 
 
 @pytest.mark.parametrize("count", [None, -1, 10_001])
 def test_taking_too_many_is_refused(tasks: MiniWoBTasks, count: int | None) -> None:
     with pytest.raises(UsageError, match="gives a count of at most 10000"):
-        tasks.take(count, split="test")
+        tasks.sample(count, split="test")
 
 
 def test_counts_are_pages_by_seeds(tasks: MiniWoBTasks) -> None:

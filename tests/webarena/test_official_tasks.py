@@ -91,7 +91,7 @@ def test_only_what_can_be_played_is_drawn_taken_and_counted(table: TaskTable) ->
 
     tasks = only(0, 2)
     assert {tasks.draw(key, split=None).id for key in range(9)} == {"webarena/0", "webarena/2"}
-    assert [task.id for task in tasks.take(split="test")] == ["webarena/2"]
+    assert [task.id for task in tasks.sample(split="test")] == ["webarena/2"]
     assert tasks.counts()["shopping"] == {"train": 1, "validation": 0, "test": 1}
     assert tasks.groups == ("shopping",)
     assert only(11, 6, 2, 14).groups == GROUPS

@@ -171,7 +171,7 @@ def test_every_frozen_task_asks_for_what_its_template_would() -> None:
     from agentgym_envs.webarena.env import WebArenaEnv
 
     env = WebArenaEnv(split=None)
-    for task in part(load().take(16, seed=3), "frozen web tasks"):
+    for task in part(load().sample(16, seed=3), "frozen web tasks"):
         env.reset(options={"task": task.id})
         for command in env.oracle():
             *_, info = env.step(command)

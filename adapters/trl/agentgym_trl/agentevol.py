@@ -32,9 +32,9 @@ from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_envs.vector import MakeEnv
 from agentgym_trl.callbacks import run_training
 from agentgym_trl.engines import HFEngine
-from agentgym_trl.error_messages import refusals, refuse_teams, team_refused
+from agentgym_trl.error_messages import as_usage_errors, reject_teams, team_error
 from agentgym_trl.exploration import (
-    Play,
+    PlaySettings,
     derive_seed,
     exploration_specs,
     explore,
@@ -43,7 +43,7 @@ from agentgym_trl.exploration import (
 from agentgym_trl.models import load_model
 from agentgym_trl.run_directory import last_checkpoint
 from agentgym_trl.sft import make_sft_trainer
-from agentgym_trl.team_roles import agents_of
+from agentgym_trl.teams import agents_of
 
 Evaluate = Callable[[Path], Mapping[str, float]]
 """From the directory of a round's model to numbers about it."""
@@ -70,7 +70,7 @@ class EvolSettings:
     max_per_task: int | None = None
     split: str | None = "train"
     groups: Sequence[str] | None = None
-    play: Play = field(default_factory=Play)
+    play: PlaySettings = field(default_factory=PlaySettings)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -226,7 +226,7 @@ class _Run:
             raise UsageError("agentevol runs in one process; start it without accelerate launch or torchrun")
         if not any(trajectory.usable for trajectory in self.demonstrations):
             raise UsageError("there is no demonstration to begin with")
-        refuse_teams(self.demonstrations, "agentevol")
+        reject_teams(self.demonstrations, "agentevol")
         if self.settings.rounds:
             self.tasks(1)
 
@@ -266,12 +266,12 @@ class _Run:
         with closing(self.make_env()) as made:
             env = text_env(made)
             try:
-                drawn = env.tasks.take(wanted.tasks, split=wanted.split, groups=wanted.groups, seed=seed)
+                drawn = env.tasks.sample(wanted.tasks, split=wanted.split, groups=wanted.groups, seed=seed)
             except UsageError as error:
-                error.add_note("these are the tasks to explore (--explore_tasks)")
+                error.add_note("these are the tasks to explore (--explore-tasks)")
                 raise
             if team := agents_of(env):
-                raise team_refused(f"the environment to explore, of {', '.join(team)},", "agentevol")
+                raise team_error(f"the environment to explore, of {', '.join(team)},", "agentevol")
         return drawn
 
     def fits(self, trajectory: Trajectory) -> bool:
@@ -310,7 +310,7 @@ class _Run:
             return done
         args = copy.deepcopy(self.args)
         args.output_dir = str(directory / "model")
-        with refusals():
+        with as_usage_errors():
             trainer = make_sft_trainer(self.model, data, self.codec, args, **self.trainer)
         title = f"round {number}: train" if number else "round 0: clone"
         if not run_training(trainer, title, console=self.console, checkpoint=last_checkpoint(args.output_dir)):

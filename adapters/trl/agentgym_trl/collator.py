@@ -24,20 +24,20 @@ IGNORED = -100
 """The label of a token without loss."""
 
 
-class Row(TypedDict):
+class TrainingRow(TypedDict):
     """One sequence to train on: the ids, and as labels the same ids or `IGNORED`."""
 
     input_ids: list[int]
     labels: list[int]
 
 
-def make_row(prompt_ids: Sequence[int], ids: Sequence[int], assistant_mask: Sequence[int]) -> Row:
+def make_row(prompt_ids: Sequence[int], ids: Sequence[int], assistant_mask: Sequence[int]) -> TrainingRow:
     """The row of a prompt (P,) and what followed (T,): a label where the mask is 1, none in the prompt."""
     answered = [i if m else IGNORED for i, m in zip(ids, assistant_mask, strict=True)]
     return {"input_ids": [*prompt_ids, *ids], "labels": [IGNORED] * len(prompt_ids) + answered}
 
 
-def row_of(episode: TokenTrajectory) -> Row:
+def row_of(episode: TokenTrajectory) -> TrainingRow:
     """The row of a trajectory, P + T long."""
     return make_row(episode.prompt_ids, episode.ids, episode.assistant_mask)
 
@@ -104,7 +104,7 @@ class MultiTurnCollator:
         self.pad_id, self.padding_side, self.packing = pad_id, padding_side, packing
         self.max_length, self.flat, self.pad_to_multiple_of = max_length, flat, pad_to_multiple_of
 
-    def __call__(self, batch: Sequence[TokenTrajectory | Row]) -> dict[str, Any]:
+    def __call__(self, batch: Sequence[TokenTrajectory | TrainingRow]) -> dict[str, Any]:
         """A batch of B rows, each L tokens wide, for a causal language model; all tensors are int64.
 
         Returns:
@@ -116,7 +116,7 @@ class MultiTurnCollator:
         rows = [row_of(item) if isinstance(item, TokenTrajectory) else item for item in batch]
         return self._packed(rows) if self.packing else self._unpacked(rows)
 
-    def _unpacked(self, rows: Sequence[Row]) -> dict[str, Any]:
+    def _unpacked(self, rows: Sequence[TrainingRow]) -> dict[str, Any]:
         ids = [row["input_ids"] for row in rows]
         tensors = {
             "input_ids": self._pad(ids, self.pad_id),
@@ -127,7 +127,7 @@ class MultiTurnCollator:
             tensors["position_ids"] = self._pad(_positions(ids), 0)
         return tensors
 
-    def _packed(self, rows: Sequence[Row]) -> dict[str, Any]:
+    def _packed(self, rows: Sequence[TrainingRow]) -> dict[str, Any]:
         assert self.max_length is not None
         groups = best_fit([len(row["input_ids"]) for row in rows], self.max_length)
         groups = [list(chain(*groups))] if self.flat else groups

@@ -15,7 +15,7 @@ from typing import Any
 from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.rollout import ChatCodec, Generation, TokenBuilder
 from agentgym_envs.trajectory import Trajectory, read_trajectories
-from agentgym_trl.collator import Row, make_row
+from agentgym_trl.collator import TrainingRow, make_row
 
 _ROLES = ("human", "gpt")
 
@@ -30,14 +30,14 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ConversationRecord:
     """One record: at least one exchange, and the last one is trained on."""
 
     id: str
     exchanges: tuple[Exchange, ...]
 
     @classmethod
-    def from_record(cls, record: Any) -> Conversation:
+    def from_record(cls, record: Any) -> ConversationRecord:
         """Read a record. What follows the last answer to train on is left out.
 
         An answer is trained on unless its `loss` is false.
@@ -59,7 +59,7 @@ class Conversation:
         return cls(str(record.get("item_id", "")), tuple(exchanges))
 
 
-def encode_conversation(conversation: Conversation, codec: ChatCodec) -> Row:
+def encode_conversation(conversation: ConversationRecord, codec: ChatCodec) -> TrainingRow:
     """A conversation as tokens and labels, by the very rule that rollouts follow. The first message is the prompt."""
     prompt = [{"role": "user", "content": conversation.exchanges[0].heard}]
     builder = TokenBuilder(codec, codec.encode_prompt(prompt))
@@ -74,7 +74,7 @@ def encode_conversation(conversation: Conversation, codec: ChatCodec) -> Row:
     return make_row(builder.prompt_ids, builder.ids, builder.mask)
 
 
-def read_demonstrations(path: str | Path) -> Sequence[Trajectory | Conversation]:
+def read_demonstrations(path: str | Path) -> Sequence[Trajectory | ConversationRecord]:
     """What a file holds, in the form that its content shows; none if it is empty.
 
     The forms are trajectories of ours (JSONL), and conversations (a JSON list, or JSONL).
@@ -97,10 +97,10 @@ def read_demonstrations(path: str | Path) -> Sequence[Trajectory | Conversation]
     raise _neither(f"{path}:1")
 
 
-def _conversations(path: str, records: Iterator[tuple[int, Any]]) -> Iterator[Conversation]:
+def _conversations(path: str, records: Iterator[tuple[int, Any]]) -> Iterator[ConversationRecord]:
     for number, record in records:
         try:
-            yield Conversation.from_record(record)
+            yield ConversationRecord.from_record(record)
         except TrajectoryError as error:
             item = record.get("item_id") if isinstance(record, dict) else None
             name = "" if item is None else f" (item_id {item!r})"

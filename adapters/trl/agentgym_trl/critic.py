@@ -169,7 +169,7 @@ class CriticLearner:
         try:
             self.critic.load_state_dict(state["critic"])
         except RuntimeError:
-            raise UsageError(f"{path} is of another critic; give the same --critic_model") from None
+            raise UsageError(f"{path} is of another critic; give the same --critic-model") from None
         self._optimizer.load_state_dict(state["optimizer"])
         self._steps = state["steps"]
 
@@ -210,7 +210,7 @@ def check_vocabulary(backbone: Any, size: int) -> None:
     if known < size:
         raise UsageError(
             f"the critic knows {known} tokens and the policy's tokenizer has {size}; "
-            "--critic_model must have the policy's vocabulary"
+            "--critic-model must have the policy's vocabulary"
         )
 
 

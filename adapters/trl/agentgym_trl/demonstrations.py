@@ -10,7 +10,7 @@ from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, RandomPolicy, play_many_text, run_sync
 from agentgym_envs.trajectory import Trajectory
-from agentgym_trl.team_roles import views
+from agentgym_trl.agent_trajectories import agent_views
 
 _LIMITS = Limits(max_turns=1000)
 
@@ -29,7 +29,7 @@ def oracle_demonstrations(
         UsageError: the oracle solved none of them.
         NoOracle: the environment has no oracle.
     """
-    tasks = text_env(make_env()).tasks.take(count, split=split, groups=groups, seed=seed)
+    tasks = text_env(make_env()).tasks.sample(count, split=split, groups=groups, seed=seed)
     specs = [EpisodeSpec(task.id, seed + number) for number, task in enumerate(tasks)]
     played = run_sync(play_many_text(specs, make_env, OraclePolicy, limits=_LIMITS))
     solved = [trajectory for trajectory in played if trajectory.success]
@@ -47,13 +47,13 @@ def environment_corpus(
     """
     tasks = text_env(make_env()).tasks
     try:
-        chosen = tasks.take(groups=groups)[:most]
+        chosen = tasks.sample(groups=groups)[:most]
     except UsageError:  # a set without end
-        chosen = tasks.take(most, groups=groups)
+        chosen = tasks.sample(most, groups=groups)
     specs = [EpisodeSpec(task.id, 0) for task in chosen]
     solved = run_sync(play_many_text(specs, make_env, OraclePolicy, limits=_LIMITS))
     tried = run_sync(play_many_text(specs[:200], make_env, RandomPolicy, limits=Limits(max_turns=10)))
-    return [text for trajectory in [*solved, *tried] for view in views(trajectory) for text in _texts(view)]
+    return [text for trajectory in [*solved, *tried] for view in agent_views(trajectory) for text in _texts(view)]
 
 
 def _texts(trajectory: Trajectory) -> list[str]:

@@ -29,7 +29,7 @@ from trl.trainer.dpo_trainer import DataCollatorForPreference
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, encode_trajectory
 from agentgym_trl.collator import check_length
-from agentgym_trl.error_messages import refuse_teams
+from agentgym_trl.error_messages import reject_teams
 from agentgym_trl.pairs import Pair
 
 _SIDES = ("chosen", "rejected")
@@ -54,7 +54,7 @@ def dpo_dataset(pairs: Iterable[Pair], codec: ChatCodec, max_length: int | None 
             sides apart.
     """
     pairs = list(pairs)
-    refuse_teams((side for pair in pairs for side in (pair.chosen, pair.rejected)), "dpo")
+    reject_teams((side for pair in pairs for side in (pair.chosen, pair.rejected)), "dpo")
     rows = [_row(pair, codec) for pair in pairs]
     if not rows:
         raise UsageError("there is no pair to train on")

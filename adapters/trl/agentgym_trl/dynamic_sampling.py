@@ -16,7 +16,7 @@ from agentgym_envs.rollout import EpisodeSpec, TokenTrajectory
 from agentgym_trl.distributed import gathered
 from agentgym_trl.trl_format import spec_of
 
-Start = tuple[str, str | None, int]
+EpisodeStart = tuple[str, str | None, int]
 """Environment, task and seed."""
 
 
@@ -37,18 +37,18 @@ def whole_groups(groups: Collection[int], roles: int) -> list[int]:
     return sorted(task for task, found in count.items() if found == roles)
 
 
-def fresh_prompts(dataset: Any, count: int, seed: Sequence[int], played: Collection[Start]) -> list[Any]:
+def fresh_prompts(dataset: Any, count: int, seed: Sequence[int], played: Collection[EpisodeStart]) -> list[Any]:
     """Prompts of `count` rows, the same in every process that gives the same arguments.
 
     None begins as one in `played` does, and none comes twice, as long as there are others.
     """
     order = [int(row) for row in np.random.default_rng(list(seed)).permutation(len(dataset))]
     prompts = (dataset[row]["prompt"] for row in order)
-    fresh = list(islice((prompt for prompt in prompts if start(spec_of(prompt, {})) not in played), count))
+    fresh = list(islice((prompt for prompt in prompts if episode_start(spec_of(prompt, {})) not in played), count))
     rest = (dataset[row]["prompt"] for row in cycle(order))
     return fresh + list(islice(rest, count - len(fresh)))
 
 
-def start(spec: EpisodeSpec) -> Start:
+def episode_start(spec: EpisodeSpec) -> EpisodeStart:
     """What decides how an episode begins."""
     return spec.env, spec.task, spec.seed

@@ -13,7 +13,7 @@ from agentgym_envs.trajectory import Trajectory
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
+def as_usage_errors() -> Iterator[None]:
     """What TRL and transformers refuse while a run is set up is a usage error; what the machine refuses is not."""
     try:
         yield
@@ -26,13 +26,13 @@ def refusals() -> Iterator[None]:
         raise UsageError(lines[0]) from error
 
 
-def refuse_teams(trajectories: Iterable[Trajectory], algorithm: str) -> None:
+def reject_teams(trajectories: Iterable[Trajectory], algorithm: str) -> None:
     """Raise UsageError if one is a team's joint record, of which the algorithm would train on the JSON."""
     if found := next(filter(is_team_record, trajectories), None):
-        raise team_refused(f"{found.env_id}, of which there is a trajectory (task {found.task.id}),", algorithm)
+        raise team_error(f"{found.env_id}, of which there is a trajectory (task {found.task.id}),", algorithm)
 
 
-def team_refused(what: str, algorithm: str) -> UsageError:
+def team_error(what: str, algorithm: str) -> UsageError:
     """The refusal of an environment that is a team."""
     return UsageError(
         f"{what} is a team, and {algorithm} trains one that plays alone; teams are trained by sft and by the online "

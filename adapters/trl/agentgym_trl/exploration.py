@@ -20,12 +20,12 @@ from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajecto
 from agentgym_envs.vector import MakeEnv
 
 OnEpisode = Callable[[Trajectory], None]
-Place = tuple[int, int]
+EpisodeKey = tuple[int, int]
 """Which episode of a round: the number of the task and the number of the sample."""
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class PlaySettings:
     """How episodes are played. `batch` is how many are played at a time, one sampling seed for each such batch."""
 
     limits: Limits = field(default_factory=Limits)
@@ -58,7 +58,7 @@ def explore(
     make_env: MakeEnv,
     engine: Callable[[], Engine],
     codec: ChatCodec,
-    play: Play,
+    play: PlaySettings,
     *,
     seed: int = 0,
     title: str = "explore",
@@ -71,7 +71,7 @@ def explore(
     stopped between two batches goes on to exactly what it would have played; of a batch that was cut the episodes that
     had ended stay, and the others are sampled afresh.
     """
-    done = {place_of(t): t for t in _read(path) if t.usable}
+    done = {episode_key(t): t for t in _read(path) if t.usable}
     known = len(done)
     if known < len(specs):
         ready = engine()
@@ -79,7 +79,7 @@ def explore(
 
             def on_done(episode: TokenTrajectory) -> None:
                 writer.write(episode.trajectory)
-                done[place_of(episode.trajectory)] = episode.trajectory
+                done[episode_key(episode.trajectory)] = episode.trajectory
                 advance(episode.trajectory)
 
             for number, batch in enumerate(_batches(specs, play.batch)):
@@ -93,7 +93,7 @@ def play_seeded(
     make_env: MakeEnv,
     engine: Engine,
     codec: ChatCodec,
-    play: Play,
+    play: PlaySettings,
     seed: int,
     on_done: Callable[[TokenTrajectory], None] | None = None,
 ) -> list[Trajectory]:
@@ -111,7 +111,7 @@ def evaluator(
     tasks: Sequence[Task],
     make_env: MakeEnv,
     load: Callable[[str], tuple[Engine, ChatCodec]],
-    play: Play,
+    play: PlaySettings,
     *,
     samples: int = 1,
     seed: int = 7000,
@@ -134,7 +134,7 @@ def evaluator(
     return measure
 
 
-def place_of(trajectory: Trajectory) -> Place:
+def episode_key(trajectory: Trajectory) -> EpisodeKey:
     """Which episode of its round an explored trajectory is."""
     return _place(trajectory.meta)
 
@@ -153,7 +153,7 @@ def _batches(specs: Sequence[EpisodeSpec], size: int) -> list[Sequence[EpisodeSp
     return [specs[start : start + size] for start in range(0, len(specs), size)]
 
 
-def _place(meta: Any) -> Place:
+def _place(meta: Any) -> EpisodeKey:
     return int(meta["index"]), int(meta["sample"])
 
 

@@ -25,7 +25,7 @@ from typing import Any
 from agentgym_envs.errors import UsageError
 from agentgym_envs.task import canonical_hash
 from agentgym_envs.trajectory import Trajectory, read_trajectories
-from agentgym_trl.error_messages import refuse_teams
+from agentgym_trl.error_messages import reject_teams
 
 _EQUAL = 1e-9
 """Scores are sums of floats: those this close are equal."""
@@ -128,7 +128,7 @@ def make_pairs(
     """
     wanted = _check(max_pairs_per_task, min_margin, preferences, tasks)
     given = list(trajectories)
-    refuse_teams(given, "dpo")
+    reject_teams(given, "dpo")
     starts = _by_start(trajectory for trajectory in given if trajectory.usable)
     found: dict[str, list[Pair]] = {}
     for key, group in starts.items():
@@ -215,7 +215,7 @@ def _check(most: int, margin: float, preferences: Sequence[str], tasks: int | No
         if count is not None and count < 1:
             raise UsageError(f"--{name} must be at least 1, got {count}")
     if not (math.isfinite(margin) and 0.0 <= margin <= 1.0):
-        raise UsageError(f"--min_margin is a difference of scores, from 0 to 1; got {margin}")
+        raise UsageError(f"--min-margin is a difference of scores, from 0 to 1; got {margin}")
     unknown = [name for name in preferences if name not in _ORDER]
     if unknown or not preferences:
         raise UsageError(f"--preferences must name some of {', '.join(_ORDER)}; got {', '.join(unknown) or 'none'}")

@@ -13,11 +13,11 @@ from trl import SFTConfig, SFTTrainer
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, encode_trajectory
 from agentgym_envs.trajectory import Trajectory
-from agentgym_trl.collator import MultiTurnCollator, Row, check_length, row_of
-from agentgym_trl.conversations import Conversation, encode_conversation
-from agentgym_trl.team_roles import views
+from agentgym_trl.agent_trajectories import agent_views
+from agentgym_trl.collator import MultiTurnCollator, TrainingRow, check_length, row_of
+from agentgym_trl.conversations import ConversationRecord, encode_conversation
 
-Demonstration = Trajectory | Conversation
+Demonstration = Trajectory | ConversationRecord
 
 
 def sft_dataset(demonstrations: Iterable[Demonstration], codec: ChatCodec, max_length: int | None = None) -> Any:
@@ -26,7 +26,7 @@ def sft_dataset(demonstrations: Iterable[Demonstration], codec: ChatCodec, max_l
     Raises:
         UsageError: there is nothing to train on, or a trajectory is longer than `max_length` tokens.
     """
-    usable = [d for d in demonstrations if isinstance(d, Conversation) or d.usable]
+    usable = [d for d in demonstrations if isinstance(d, ConversationRecord) or d.usable]
     rows = [row for demonstration in usable for row in _rows(demonstration, codec)]
     if not rows:
         raise UsageError("there is no trajectory to train on")
@@ -86,10 +86,10 @@ class _Trainer(SFTTrainer):  # type: ignore[misc]
         return loss
 
 
-def _rows(demonstration: Demonstration, codec: ChatCodec) -> list[Row]:
-    if isinstance(demonstration, Conversation):
+def _rows(demonstration: Demonstration, codec: ChatCodec) -> list[TrainingRow]:
+    if isinstance(demonstration, ConversationRecord):
         return [encode_conversation(demonstration, codec)]
-    return [row_of(encode_trajectory(view, codec)) for view in views(demonstration) if view.turns]
+    return [row_of(encode_trajectory(view, codec)) for view in agent_views(demonstration) if view.turns]
 
 
 def _pad_id(tokenizer: Any) -> int:

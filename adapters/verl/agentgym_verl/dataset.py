@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.rollout.mixture import Member, draw_members
-from agentgym_verl.rows import Row, read_row
+from agentgym_verl.rows import TaskRow, read_row
 
 TRAIN, VAL = "train.parquet", "val.parquet"
 ENOUGH, _ENOUGH_EVAL = 1000, 100
@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
         "extra_info": pa.struct(_INFO),
     }
 )
-"""The columns, which are the same whatever is played; see `Row.as_columns`."""
+"""The columns, which are the same whatever is played; see `TaskRow.as_columns`."""
 
 
 def draw_train(
@@ -47,7 +47,7 @@ def draw_train(
     groups: Sequence[str] | None = None,
     seed: int = 0,
     enough: int = ENOUGH,
-) -> list[Row]:
+) -> list[TaskRow]:
     """Rows to train on, as `draw_tasks` draws them: by default every task of a table, and `enough` of an endless set.
 
     Raises:
@@ -63,7 +63,7 @@ def draw_val(
     split: str | None = None,
     groups: Sequence[str] | None = None,
     seed: int = 0,
-) -> list[Row]:
+) -> list[TaskRow]:
     """Rows to validate on: by default 100 tasks, fewer if there are no more, of the split `eval_split` finds.
 
     Raises:
@@ -78,7 +78,7 @@ def eval_split(members: Sequence[Member]) -> str:
     return "validation" if all(_has(member, "validation") for member in members) else "test"
 
 
-def write_rows(path: str | Path, rows: Sequence[Row]) -> None:
+def write_rows(path: str | Path, rows: Sequence[TaskRow]) -> None:
     """Write rows to a parquet file; equal rows make equal bytes. What is interrupted leaves no file.
 
     Raises:
@@ -94,7 +94,7 @@ def write_rows(path: str | Path, rows: Sequence[Row]) -> None:
     os.replace(part, path)
 
 
-def read_rows(path: str | Path) -> list[Row]:
+def read_rows(path: str | Path) -> list[TaskRow]:
     """The rows of a file. Raises UsageError if it is not there, or `write_rows` did not make it."""
     try:
         table = pq.read_table(path, columns=["extra_info"])
@@ -103,7 +103,7 @@ def read_rows(path: str | Path) -> list[Row]:
     return [read_row(columns) for columns in table.to_pylist()]
 
 
-def members_of(rows: Sequence[Row]) -> list[Member]:
+def members_of(rows: Sequence[TaskRow]) -> list[Member]:
     """The environments that rows play, with their arguments, in order of their first row, their rows as weights."""
     counts = Counter(row.kind for row in rows)
     first = {row.kind: row for row in reversed(rows)}
@@ -119,11 +119,11 @@ def _rows(
     seed: int,
     *,
     evaluation: bool,
-) -> list[Row]:
+) -> list[TaskRow]:
     kwargs = {member.id: member.kwargs for member in members}
     drawn = draw_members(members, count, enough=enough, split=split, groups=groups, seed=seed)
     return [
-        Row(env, task.id, task_seed, task.group, task.split, evaluation, kwargs[env], task.goal)
+        TaskRow(env, task.id, task_seed, task.group, task.split, evaluation, kwargs[env], task.goal)
         for env, task, task_seed in drawn
     ]
 

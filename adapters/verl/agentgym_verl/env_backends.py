@@ -31,7 +31,7 @@ from agentgym_envs.registration import env_class
 from agentgym_envs.vector.runner import MakeEnv
 
 if TYPE_CHECKING:
-    from agentgym_verl.settings import Settings
+    from agentgym_verl.settings import EpisodeSettings
 
 BACKENDS = ("auto", "local", "process", "ray")
 
@@ -39,7 +39,7 @@ BACKENDS = ("auto", "local", "process", "ray")
 class EnvBackends:
     """Makes environments by kind, and keeps what hosts them."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: EpisodeSettings) -> None:
         """Nothing is started before the first environment is made."""
         self._settings = settings
         self._opener: WorkerPool | Any = None

@@ -20,7 +20,7 @@ from agentgym_envs.rollout.step_files import StepFiles
 from agentgym_envs.vector import EnvPool
 from agentgym_verl.engine import VerlEngine
 from agentgym_verl.env_backends import EnvBackends
-from agentgym_verl.rows import Row, read_row
+from agentgym_verl.rows import TaskRow, read_row
 from agentgym_verl.settings import max_turns, read_settings
 
 _log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class EpisodeRunner:
 
     async def play(
         self, server: Any, sampling: Mapping[str, Any], columns: Mapping[str, Any]
-    ) -> tuple[Row, VerlEngine, TokenTrajectory | None]:
+    ) -> tuple[TaskRow, VerlEngine, TokenTrajectory | None]:
         """Play the episode of a row; None if it is none to learn from, however often it was tried.
 
         Raises EnvError if that happened to every episode of the row's group: verl then counts the group as failed.
@@ -101,7 +101,7 @@ class EpisodeRunner:
             self._files.write(spec.meta["step"], spec.meta["training"], episode.trajectory, [episode])
         return episode
 
-    def _note_loss(self, uid: str, row: Row) -> None:
+    def _note_loss(self, uid: str, row: TaskRow) -> None:
         """Verl trains on what is left of a group; of one of which nothing is left, it must hear."""
         self._lost[uid] += 1
         if self._lost[uid] >= self._sizes[row.evaluation]:
@@ -148,7 +148,7 @@ def _worker_name() -> str:
 _sessions: dict[int, tuple[Any, EpisodeRunner]] = {}
 
 
-def session_of(config: Any, tokenizer: Any) -> EpisodeRunner:
+def runner_of(config: Any, tokenizer: Any) -> EpisodeRunner:
     """The session of this process for a run's configuration, made when it is first asked for."""
     if id(config) not in _sessions:
         _sessions[id(config)] = config, EpisodeRunner(config, tokenizer)

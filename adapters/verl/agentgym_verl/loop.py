@@ -10,8 +10,8 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 
 from agentgym_envs.rollout import TokenTrajectory
 from agentgym_verl.engine import VerlEngine
-from agentgym_verl.episode_runner import session_of
-from agentgym_verl.rows import Row
+from agentgym_verl.episode_runner import runner_of
+from agentgym_verl.rows import TaskRow
 
 
 class EpisodeOutput(AgentLoopOutput):  # type: ignore[misc]
@@ -47,7 +47,7 @@ class GymAgentLoop(AgentLoopBase):  # type: ignore[misc]
             EngineError: verl's server failed.
             EnvError: every episode of the group failed.
         """
-        session = session_of(self.config, self.tokenizer)
+        session = runner_of(self.config, self.tokenizer)
         row, engine, episode = await session.play(self.server_manager, sampling_params, kwargs)
         if episode is None:
             return []
@@ -55,7 +55,7 @@ class GymAgentLoop(AgentLoopBase):  # type: ignore[misc]
         return [_output(row, engine, episode, per_turn)]
 
 
-def _output(row: Row, engine: VerlEngine, episode: TokenTrajectory, per_turn: bool) -> EpisodeOutput:
+def _output(row: TaskRow, engine: VerlEngine, episode: TokenTrajectory, per_turn: bool) -> EpisodeOutput:
     trajectory = episode.trajectory
     rewards = [turn.reward for turn in trajectory.turns]
     waited = {"generate_sequences": engine.seconds, "tool_calls": engine.other_seconds}
@@ -74,7 +74,7 @@ def _output(row: Row, engine: VerlEngine, episode: TokenTrajectory, per_turn: bo
     )
 
 
-def _told(row: Row, episode: TokenTrajectory) -> dict[str, float]:
+def _told(row: TaskRow, episode: TokenTrajectory) -> dict[str, float]:
     """What verl averages in validation: of the environment, and of the task's group."""
     trajectory, turns = episode.trajectory, episode.trajectory.turns
     success, score = float(bool(trajectory.success)), float(trajectory.score)

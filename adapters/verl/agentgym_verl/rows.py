@@ -13,7 +13,7 @@ from agentgym_verl import AGENT_NAME
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TaskRow:
     """What is played: an environment with its arguments, a task and a seed; `evaluation` for validation."""
 
     env_id: str
@@ -54,11 +54,11 @@ class Row:
         }
 
 
-def read_row(columns: Mapping[str, Any]) -> Row:
+def read_row(columns: Mapping[str, Any]) -> TaskRow:
     """The row that verl hands to an agent loop. Raises UsageError if `agentgym verl data` did not make it."""
     try:
         info = columns["extra_info"]
-        return Row(
+        return TaskRow(
             str(info["env_id"]),
             str(info["task"]),
             int(info["seed"]),

@@ -13,7 +13,7 @@ from agentgym_verl.rows import short_name
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class EpisodeSettings:
     """How episodes are played, by every agent-loop worker of a run.
 
     rounds: the limit of turns: a number, growing numbers as in "10,20,30" (ScalingInter-RL), or one of these for each
@@ -82,16 +82,16 @@ _LEAST: dict[str, float] = {
 _CHOICES: dict[str, tuple[str, ...]] = {"reward": ("per_turn", "final"), "backend": BACKENDS}
 
 
-def read_settings(block: Mapping[str, Any] | None) -> Settings:
+def read_settings(block: Mapping[str, Any] | None) -> EpisodeSettings:
     """The settings that a block of plain values comes to. Raises UsageError for an unknown key or a wrong type."""
     given = dict(block or {})
-    types = {field.name: field.type for field in fields(Settings)}
+    types = {field.name: field.type for field in fields(EpisodeSettings)}
     if unknown := sorted(set(given) - set(types)):
         raise UsageError(f"there is no setting agentgym.{unknown[0]}; there are {', '.join(types)}")
-    return Settings(**{name: _read(name, str(types[name]), value) for name, value in given.items()})
+    return EpisodeSettings(**{name: _read(name, str(types[name]), value) for name, value in given.items()})
 
 
-def max_turns(settings: Settings, env_id: str, step: int, evaluation: bool) -> int:
+def max_turns(settings: EpisodeSettings, env_id: str, step: int, evaluation: bool) -> int:
     """The limit of turns of an episode begun in verl's global step, which counts training steps from 1.
 
     The validation before training has step 0. Raises UsageError if no schedule is for that environment.
@@ -101,7 +101,7 @@ def max_turns(settings: Settings, env_id: str, step: int, evaluation: bool) -> i
     return schedule_of(settings, env_id)(max(step - 1, 0))
 
 
-def schedule_of(settings: Settings, env_id: str) -> TurnSchedule:
+def schedule_of(settings: EpisodeSettings, env_id: str) -> TurnSchedule:
     """The schedule of one environment. Raises UsageError if there are several and none is for it."""
     found = settings.schedules
     if callable(found):

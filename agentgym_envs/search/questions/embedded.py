@@ -76,7 +76,7 @@ class EmbeddedQuestions(TaskSet):
         numbers = _numbers(chosen[index], split)
         return _task(chosen[index], int(numbers[rest % len(numbers)]))
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """Return `count` questions in table order, spread over the kinds as evenly as their sizes allow."""

@@ -114,7 +114,7 @@ class FlashRagQuestions(TaskSet):
         parts = self._select(split, groups)
         return self._at(parts, key % self._total(parts))
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """Return `count` distinct tasks, sorted by index and chosen by `seed`; by default all tasks."""

@@ -218,7 +218,7 @@ AIRPORT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         ("the IATA code of {}", "the three-letter IATA code of {}", "the three-letter code of {}"),
         (
             "Which IATA code belongs to {}?",
-            "Which three letters stand on keys to {}?",
+            "Which three letters stand on tickets to {}?",
             "Which three-letter code has IATA given to {}?",
         ),
     ),

@@ -51,7 +51,7 @@ class InspectorSession:
     def find(self, text: str) -> list[Task]:
         """Some tasks whose goal or id holds all words of a text."""
         words = text.lower().split()
-        every = self.tasks.take()
+        every = self.tasks.sample()
         found = (task for task in every if all(word in f"{task.id} {task.goal}".lower() for word in words))
         return [task for task, _ in zip(found, range(_MOST_FOUND), strict=False)]
 

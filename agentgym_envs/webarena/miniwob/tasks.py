@@ -55,7 +55,7 @@ class MiniWoBTasks(TaskSet):
         place, number = divmod(scramble(key), len(seeds))
         return _task(pages[place % len(pages)], seeds[number])
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """`count` tasks of as many different seeds, with every page used before one is used again."""

@@ -25,7 +25,7 @@ _STREETS = words("""
     Station Mill Church Park Market Bridge River Castle Garden School Harbour Orchard Chapel Forest Meadow Victory Canal
     Foundry Linden Chestnut Juniper Granary Weaver Potter Tanner Saddler Mason Cooper Lantern Willow
 """)
-_KINDS = ("Street", "Road", "Avenue", "EnvRunner", "Way")
+_KINDS = ("Street", "Road", "Avenue", "Lane", "Way")
 WIDTH_KM, HEIGHT_KM = 420.0, 300.0
 """The size of the country; positions are counted from its north-west corner."""
 _APART_KM = 28.0

@@ -17,7 +17,7 @@ from agentgym_envs.webarena.sites.country import Country, make_country
 from agentgym_envs.webarena.sites.people import Person, make_people
 
 FILLED = ("maps", "shop", "forum", "code")
-"""The sites that bring tables (`schema.sql`) and what is in them (`seed_data.fill`), in the order in which they are filled.
+"""Sites with tables (`schema.sql`) and data (`seed_data.fill`), in the order in which they are filled.
 The administration works on the shop's."""
 _OWN = """
 CREATE TABLE web_messages (id INTEGER PRIMARY KEY, site TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);

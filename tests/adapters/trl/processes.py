@@ -28,7 +28,7 @@ CASES: dict[str, dict[str, Any]] = {
     # 2 rows a process and groups of 4: every group lies in both processes.
     "grpo": {"num_generations": 4, "rows": 4},
     "reinforce++": {"num_generations": 2, "rows": 4, "gradient_accumulation_steps": 2},
-    "gae": {"num_generations": 8, "rows": 4, "gradient_accumulation_steps": 2, "num_iterations": 2},
+    "ppo": {"num_generations": 8, "rows": 4, "gradient_accumulation_steps": 2, "num_iterations": 2},
 }
 """Settings of runs; `rows` is the batch of all processes."""
 STEPS = 2
@@ -79,7 +79,7 @@ def _member_trainer(out: Path, estimator: str, rows: int, **more: Any) -> Any:
         lambda: MemberCraft(RANK * own + next(numbers) % own),
         trainer=HashTrainer,
         per_device_train_batch_size=rows // WORLD,
-        advantage_estimator=estimator,
+        algorithm=estimator,
         max_steps=STEPS * more.get("num_iterations", 1),
         optim="sgd",
         learning_rate=1.0,
@@ -176,7 +176,7 @@ def _sharded_trainer(out: Path, model: Path, steps: int) -> Any:
         partial(UnevenCraft, count()),
         trainer=CollectiveTrainer,
         model=str(model),
-        advantage_estimator="gae",
+        algorithm="ppo",
         max_steps=steps,
         num_generations=4,
         per_device_train_batch_size=2,

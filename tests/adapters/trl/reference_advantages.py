@@ -198,5 +198,5 @@ def estimate(name: str, episodes: Sequence[Episode], credit: AdvantageConfig) ->
         return whitened(relative(episodes, credit, minus_mean), episodes)
     if name == "reinforce++":
         return whitened(token_returns(episodes, credit), episodes)
-    assert name == "gae"
+    assert name == "ppo"
     return whitened(generalised(episodes, credit), episodes)

@@ -15,14 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import UsageError
-from agentgym_trl.advantages import ESTIMATORS, AdvantageConfig, Batch, Estimator, token_returns, value_targets
+from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch, token_returns, value_targets
 from agentgym_trl.advantages import critic_advantages as raw_gae
+from agentgym_trl.algorithms import ALGORITHMS, Algorithm, online_algorithms
 from tests.adapters.trl import reference_advantages as reference
 from tests.adapters.trl.reference_advantages import Episode, Table
 from tests.adapters.trl.small import broken_craft, config, first_batch, make_trainer
 
-NAMES = sorted(ESTIMATORS)
-GROUPED = [name for name in NAMES if ESTIMATORS[name].grouped]
+NAMES = sorted(online_algorithms())
+GROUPED = [name for name in NAMES if ALGORITHMS[name].grouped]
 
 credits_ = st.builds(
     AdvantageConfig,
@@ -69,8 +70,8 @@ def _episode(rng: np.random.Generator, group: int, mask: np.ndarray, kind: str, 
     )
 
 
-def as_batch(episodes: Sequence[Episode], size: int, dtype: torch.dtype = torch.float64) -> Batch:
-    return Batch(
+def as_batch(episodes: Sequence[Episode], size: int, dtype: torch.dtype = torch.float64) -> EpisodeBatch:
+    return EpisodeBatch(
         rewards=torch.tensor([e.rewards for e in episodes], dtype=dtype),
         mask=torch.tensor([e.mask for e in episodes]),
         usable=torch.tensor([e.usable for e in episodes]),
@@ -81,9 +82,9 @@ def as_batch(episodes: Sequence[Episode], size: int, dtype: torch.dtype = torch.
     )
 
 
-def by_token(name: str, batch: Batch, credit: AdvantageConfig) -> torch.Tensor:
+def by_token(name: str, batch: EpisodeBatch, credit: AdvantageConfig) -> torch.Tensor:
     """(B, T) whatever shape the estimator gives; 0 outside of what is learned from, as it must be."""
-    found = ESTIMATORS[name].estimate(batch, credit)
+    found = ALGORITHMS[name].estimate(batch, credit)
     if found.dim() == 1:
         assert (found[~batch.usable] == 0).all()
         return torch.where(batch.learned, found[:, None], 0.0)
@@ -214,9 +215,9 @@ def test_groups_of_one_and_equal_returns_teach_nothing(
 @pytest.mark.parametrize("name", ["grpo", "rloo"])
 def test_one_number_an_episode_unless_turns_differ(name: str) -> None:
     batch = as_batch(two_turns(), 2)
-    assert ESTIMATORS[name].estimate(batch, AdvantageConfig()).shape == (2,)
-    assert ESTIMATORS[name].estimate(batch, AdvantageConfig(turn_level=True)).shape == batch.rewards.shape
-    assert ESTIMATORS[name].estimate(batch, AdvantageConfig(step_weight=0.5)).shape == batch.rewards.shape
+    assert ALGORITHMS[name].estimate(batch, AdvantageConfig()).shape == (2,)
+    assert ALGORITHMS[name].estimate(batch, AdvantageConfig(turn_level=True)).shape == batch.rewards.shape
+    assert ALGORITHMS[name].estimate(batch, AdvantageConfig(step_weight=0.5)).shape == batch.rewards.shape
 
 
 def two_turns(reward_at: int = 6) -> list[Episode]:
@@ -234,10 +235,10 @@ def test_a_reward_on_the_last_answer_token_is_seen_by_all() -> None:
     batch, credit = as_batch(two_turns(), 2), AdvantageConfig(lam=1.0)
     assert token_returns(batch, credit).max() == 1.0
     assert value_targets(batch, credit).max() == 1.0
-    grpo, rloo = (ESTIMATORS[name].estimate(batch, credit) for name in ("grpo", "rloo"))
+    grpo, rloo = (ALGORITHMS[name].estimate(batch, credit) for name in ("grpo", "rloo"))
     torch.testing.assert_close(grpo, torch.tensor([0.7070, -0.7070], dtype=grpo.dtype), atol=1e-4, rtol=0)
     assert rloo.tolist() == [1.0, -1.0]
-    for name in ("gae", "reinforce++"):
+    for name in ("ppo", "reinforce++"):
         advantages = by_token(name, batch, credit)
         assert (advantages[0][batch.mask[0]] > 0.9).all() and (advantages[1][batch.mask[1]] < -0.9).all()
 
@@ -271,10 +272,10 @@ def test_a_cut_episode_is_worth_what_the_critic_expects_after_it() -> None:
 
 def test_known_numbers_of_grpo() -> None:
     scores = [math.nan, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
-    batch = Batch(torch.tensor(scores)[:, None], torch.ones(8, 1).bool(), ~torch.tensor(scores).isnan(), 4)
-    got = ESTIMATORS["grpo"].estimate(batch, AdvantageConfig())
+    batch = EpisodeBatch(torch.tensor(scores)[:, None], torch.ones(8, 1).bool(), ~torch.tensor(scores).isnan(), 4)
+    got = ALGORITHMS["grpo"].estimate(batch, AdvantageConfig())
     torch.testing.assert_close(got, torch.tensor([0, 1.1545, -0.5773, -0.5773, 0, 0, 0, 0]), atol=1e-3, rtol=0)
-    plain = ESTIMATORS["grpo"].estimate(batch, AdvantageConfig(scale="none"))
+    plain = ALGORITHMS["grpo"].estimate(batch, AdvantageConfig(scale="none"))
     torch.testing.assert_close(plain, torch.tensor([0, 2 / 3, -1 / 3, -1 / 3, 0, 0, 0, 0]))
 
 
@@ -282,7 +283,7 @@ def test_known_numbers_of_gigpo() -> None:
     """Both pass state 5, at different turns; the returns from there are 0.5 (two turns ahead, gamma 0.5) and 0."""
     won = Episode(0, [0, 0, 0, 0, 1.0], [True, False, True, False, True], True, [0.0] * 5, 0.0, [0, 0, 5, 5, 6])
     lost = Episode(0, [0.0] * 5, [True, False, True, False, True], True, [0.0] * 5, 0.0, [0, 0, 4, 4, 5])
-    got = ESTIMATORS["rloo"].estimate(as_batch([won, lost], 2), AdvantageConfig(gamma=0.5, step_weight=2.0))
+    got = ALGORITHMS["rloo"].estimate(as_batch([won, lost], 2), AdvantageConfig(gamma=0.5, step_weight=2.0))
     # by episode +-1, not discounted; among equal states +-0.25 at the start, +-0.5 in state 5, none in 4 and 6
     assert got.tolist() == [[1.5, 0, 2, 0, 1], [-1.5, 0, -1, 0, -2]]
 
@@ -291,7 +292,7 @@ def test_a_turn_level_advantage_compares_turns_of_the_same_number() -> None:
     mask = [True, False, True]
     early = Episode(0, [1.0, 0, 0], mask, True, [0.0] * 3, 0.0, [0] * 3)
     late = Episode(0, [0.0, 0, 0.5], mask, True, [0.0] * 3, 0.0, [0] * 3)
-    got = ESTIMATORS["rloo"].estimate(as_batch([early, late], 2), AdvantageConfig(turn_level=True))
+    got = ALGORITHMS["rloo"].estimate(as_batch([early, late], 2), AdvantageConfig(turn_level=True))
     assert got.tolist() == [[0.5, 0, -0.5], [-0.5, 0, 0.5]]
 
 
@@ -306,20 +307,25 @@ def test_grpo_is_trls(scale: str, tokenizer: Any, tmp_path: Path) -> None:
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
+INPUTS: list[tuple[EpisodeBatch, AdvantageConfig]] = []
+
+
+def row_index(batch: EpisodeBatch, config: AdvantageConfig) -> torch.Tensor:
+    """An estimator whose advantages are the indices of the episodes; keeps its inputs."""
+    INPUTS.append((batch, config))
+    return torch.arange(len(batch.rewards)).float()
+
+
 @pytest.mark.train
-def test_an_estimator_of_ones_own(tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It decides, whatever TRL would have done; it sees the whole batch and how credit is given."""
-    seen: list[tuple[Batch, AdvantageConfig]] = []
-
-    def place(batch: Batch, credit: AdvantageConfig) -> torch.Tensor:
-        seen.append((batch, credit))
-        return torch.arange(len(batch.rewards)).float()
-
-    monkeypatch.setitem(ESTIMATORS, "place", Estimator(place))
-    trainer = make_trainer(tmp_path, tokenizer, advantage_estimator="place", gamma=0.9)
+def test_a_row_and_a_function_add_an_algorithm(tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its advantages replace TRL's; it gets the whole batch and the options."""
+    INPUTS.clear()
+    row = Algorithm(summary="a test", objective="the index", estimator=f"{__name__}:row_index")
+    monkeypatch.setitem(ALGORITHMS, "row-index", row)
+    trainer = make_trainer(tmp_path, tokenizer, algorithm="row-index", gamma=0.9)
     assert first_batch(trainer)["advantages"].tolist() == list(range(8))
-    batch, credit = seen[0]
-    assert batch.group_size == 4 and credit.gamma == 0.9
+    batch, config = INPUTS[0]
+    assert batch.group_size == 4 and config.gamma == 0.9
     scores = torch.tensor([e.trajectory.score for e in trainer.rollout.last])
     torch.testing.assert_close((batch.rewards * batch.mask).sum(1), scores)
 
@@ -327,16 +333,16 @@ def test_an_estimator_of_ones_own(tokenizer: Any, tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"advantage_estimator": "luck"}, "there is no advantage estimator 'luck'; choose from grpo"),
-        ({"advantage_estimator": "rloo", "num_generations": 1}, "--num_generations must be at least 2"),
-        ({"advantage_estimator": "gae", "turn_level_advantage": True}, "for estimators that compare within groups"),
-        ({"advantage_estimator": "reinforce++", "step_advantage_weight": 1.0}, "that compare within groups"),
+        ({"algorithm": "luck"}, "there is no online algorithm 'luck'; choose from grpo"),
+        ({"algorithm": "rloo", "num_generations": 1}, "--num_generations must be at least 2"),
+        ({"algorithm": "ppo", "turn_level_advantage": True}, "for algorithms that compare within groups"),
+        ({"algorithm": "reinforce++", "step_advantage_weight": 1.0}, "that compare within groups"),
         ({"multi_objective_aggregation": "normalize_then_sum"}, "--multi_objective_aggregation"),
         ({"rounds": "3,2", "every": 5}, "may not shrink"),
         ({"gamma": 1.1}, r"--gamma must lie in \[0, 1\], got 1.1"),
-        ({"gae_lambda": -0.1}, r"--gae_lambda must lie in \[0, 1\]"),
+        ({"gae_lambda": -0.1}, r"--gae-lambda must lie in \[0, 1\]"),
         ({"discount_per": "episode"}, "there is no discount_per 'episode'; choose from turn, token"),
-        ({"kl_in": "reward"}, "--kl_in reward needs the weight of the KL term"),
+        ({"kl_in": "reward"}, "--kl-in reward needs the weight of the KL term"),
     ],
 )
 def test_what_cannot_be_is_refused(settings: dict[str, Any], message: str, tmp_path: Path) -> None:

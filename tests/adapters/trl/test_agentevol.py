@@ -25,7 +25,7 @@ from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn, read_trajectories
 from agentgym_trl.agentevol import EvolSettings, Round, agentevol, keep, training_set
 from agentgym_trl.engines import HFEngine
-from agentgym_trl.exploration import Play, derive_seed, evaluator, exploration_specs, explore, place_of
+from agentgym_trl.exploration import PlaySettings, derive_seed, episode_key, evaluator, exploration_specs, explore
 from agentgym_trl.models import load_engine, load_model, load_tokenizer, make_codec
 from agentgym_trl.sft import make_sft_trainer, sft_dataset
 from tests.adapters.trl.small import DEPTH, ENV, ScoredCraft, broken_craft, craft, demonstrations
@@ -34,7 +34,7 @@ from tests.graded import KWARGS
 
 train = pytest.mark.train
 DEMOS = demonstrations()[:6]
-PLAY = Play(Limits(max_turns=2, max_tokens=120, max_turn_tokens=6), batch=6)
+PLAY = PlaySettings(Limits(max_turns=2, max_tokens=120, max_turn_tokens=6), batch=6)
 SETTINGS = EvolSettings(rounds=2, tasks=6, samples=2, threshold=0.2, groups=DEPTH, play=PLAY, seed=3)
 EPISODES = 12
 
@@ -93,7 +93,7 @@ def test_every_round_is_on_disk(run: list[Round]) -> None:
             path.name for path in found.model.iterdir()
         }
         assert found.metrics["eval/files"] > 3 and found.metrics["steps"] == 3
-        assert {place_of(t) for t in found.explored()} == {(i, s) for i in range(6 * (number > 0)) for s in range(2)}
+        assert {episode_key(t) for t in found.explored()} == {(i, s) for i in range(6 * (number > 0)) for s in range(2)}
         assert len(found.explored()) == found.metrics["explored"] == EPISODES * (number > 0)
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert rows == [{"round": found.number, **found.metrics} for found in run]
@@ -107,7 +107,7 @@ def test_it_trains_on_tasks_that_no_demonstration_has(run: list[Round]) -> None:
     kept: list[Trajectory] = []
     for found in run[1:]:
         assert 0 < found.metrics["kept"] < EPISODES  # both sides of the threshold occur
-        assert {place_of(t) for t in found.kept()} == {place_of(t) for t in found.explored() if t.score >= 0.2}
+        assert {episode_key(t) for t in found.kept()} == {episode_key(t) for t in found.explored() if t.score >= 0.2}
         kept += found.kept()
         data = training_set(DEMOS, kept)
         assert found.metrics["trained_on"] == len(data) > len(DEMOS)
@@ -162,7 +162,7 @@ def test_a_kill_while_exploring(ended: int, run: list[Round], model_path: Path, 
     again = evolve(out.parent, model_path)[2]
     played = path.read_bytes().splitlines(keepends=True)
     assert played[:ended] == whole[:ended] and len(played) == EPISODES
-    assert {place_of(t) for t in again.explored()} == {place_of(t) for t in run[2].explored()}
+    assert {episode_key(t) for t in again.explored()} == {episode_key(t) for t in run[2].explored()}
     if ended == PLAY.batch:
         assert sorted(played) == sorted(whole)
         assert lines(again.kept()) == lines(run[2].kept())
@@ -219,10 +219,10 @@ def test_what_is_too_long_to_train_on_is_not_kept(run: list[Round], model_path: 
     out = copy_of(run, tmp_path / "out")
     forget(out / "round-1", "round.json", "training.json", "model", "kept.jsonl")
     codec = make_codec(load_tokenizer(str(model_path)))
-    lengths = {place_of(t): len(row) for t in run[1].kept() for row in sft_dataset([t], codec)["input_ids"]}
+    lengths = {episode_key(t): len(row) for t in run[1].kept() for row in sft_dataset([t], codec)["input_ids"]}
     limit = max(*map(len, sft_dataset(DEMOS, codec)["input_ids"]), sorted(lengths.values())[len(lengths) // 2])
     again = evolve(out, model_path, replace(SETTINGS, rounds=1), args=config(out, max_length=limit))[1]
-    assert {place_of(t) for t in again.kept()} == {place for place, length in lengths.items() if length <= limit}
+    assert {episode_key(t) for t in again.kept()} == {place for place, length in lengths.items() if length <= limit}
 
 
 @train
@@ -245,7 +245,7 @@ def test_a_directory_with_other_demonstrations(run: list[Round], model_path: Pat
 
 @train
 def test_an_evaluation_repeats(run: list[Round]) -> None:
-    tasks = text_env(ScoredCraft()).tasks.take(5, split="validation", groups=DEPTH, seed=1)
+    tasks = text_env(ScoredCraft()).tasks.sample(5, split="validation", groups=DEPTH, seed=1)
     measure = evaluator(tasks, ScoredCraft, load_engine, PLAY, samples=2)
     torch.manual_seed(0)
     state = torch.get_rng_state()
@@ -265,7 +265,7 @@ def test_seeds_are_pure_and_apart(numbers: list[int], other: int) -> None:
 
 
 def test_starts_follow_from_seed_round_and_place() -> None:
-    tasks = text_env(craft()).tasks.take(4, groups=DEPTH)
+    tasks = text_env(craft()).tasks.sample(4, groups=DEPTH)
     specs = exploration_specs(tasks, 3, seed=1, number=2)
     assert [spec.task for spec in specs] == [task.id for task in tasks for _ in range(3)]
     assert len({(spec.task, spec.seed) for spec in specs}) == 4
@@ -341,7 +341,7 @@ def test_what_is_kept(explored: list[Trajectory], threshold: float | None) -> No
         ({"threshold": 0.0}, "threshold must be above 0"),
         ({"threshold": 90}, "threshold must be above 0 and at most 1"),
         ({"keep": "some"}, "keep must be 'all' or 'last'"),
-        ({"play": Play(temperature=0.0)}, "needs a temperature above 0"),
+        ({"play": PlaySettings(temperature=0.0)}, "needs a temperature above 0"),
     ],
 )
 def test_settings_that_cannot_be(more: dict[str, Any], part: str) -> None:
@@ -353,10 +353,10 @@ def test_settings_that_cannot_be(more: dict[str, Any], part: str) -> None:
 def command(model_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: Any) -> Any:
     monkeypatch.setenv("AGENTGYM_DEBUG", "")
     monkeypatch.setenv("COLUMNS", "160")
-    fixed = ["--env", ENV, "--env_kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--tasks", "4"]
+    fixed = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--tasks", "4"]
     fixed += ["--max_steps", "1", "--use_cpu", "--report_to", "none", "--save_strategy", "no"]
-    fixed += ["--explore_tasks", "2", "--samples", "2", "--max_turns", "2", "--max_turn_tokens", "6"]
-    fixed += ["--model", str(model_path), "--output_dir", str(tmp_path / "out")]
+    fixed += ["--explore-tasks", "2", "--samples", "2", "--max-turns", "2", "--max-turn-tokens", "6"]
+    fixed += ["--model", str(model_path), "--out", str(tmp_path / "out")]
 
     def call(*words: object) -> tuple[int, str]:
         code = main(["train", "agentevol", *fixed, *map(str, words)])
@@ -367,17 +367,17 @@ def command(model_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str],
 
 @train
 def test_the_command_from_end_to_end_and_on(command: Any, tmp_path: Path) -> None:
-    code, err = command("--rounds", 1, "--eval_tasks", 2)
+    code, err = command("--rounds", 1, "--eval-tasks", 2)
     assert code == 0, err
     assert "Done:" in err and "eval/success" in err and "without demo" in err
     assert json.loads((tmp_path / "out" / "run.json").read_text())["algorithm"] == "agentevol"
-    code, err = command("--rounds", 2, "--eval_tasks", 2)
+    code, err = command("--rounds", 2, "--eval-tasks", 2)
     assert code == 2 and "--resume" in err
-    code, err = command("--rounds", 2, "--eval_tasks", 2, "--resume")
+    code, err = command("--rounds", 2, "--eval-tasks", 2, "--resume")
     assert code == 0, err
     rows = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
     assert [row["round"] for row in rows] == [0, 1, 2] and all("eval/success" in row for row in rows)
-    code, err = command("--samples", 3, "--eval_tasks", 2, "--resume")
+    code, err = command("--samples", 3, "--eval-tasks", 2, "--resume")
     assert code == 2 and "its samples is 2, not 3" in err
 
 
@@ -389,7 +389,7 @@ def test_an_adapter_plays(command: Any, tmp_path: Path, model_path: Path) -> Non
     model = tmp_path / "out" / "round-1" / "model"
     assert (model / "adapter" / "adapter_config.json").exists() and not (model / "adapter_config.json").exists()
     assert not equal_weights(model, model_path)
-    code, err = command("--output_dir", tmp_path / "x", "--use_peft", "--lora_target_modules", "nothing")
+    code, err = command("--out", tmp_path / "x", "--use_peft", "--lora_target_modules", "nothing")
     assert code == 2 and "nothing" in err and "Traceback" not in err, err
 
 
@@ -426,13 +426,13 @@ def test_ctrl_c_on_the_command_line(where: Any, command: Any, tmp_path: Path, mo
 @pytest.mark.parametrize(
     "words, part",
     [
-        (["--max_turns", "0"], "--max_turns must be at least 1"),
+        (["--max-turns", "0"], "--max-turns must be at least 1"),
         (["--threshold", "2"], "threshold must be above 0"),
         (["--rounds", "-1"], "rounds must be at least 0"),
         (["--demos", "none.jsonl"], "none.jsonl"),
         (["--keep", "some"], "keep"),
-        (["--explore_tasks", "0"], "tasks to explore (--explore_tasks)"),  # all of a set without end
-        (["--env_kwargs", "{}", "--explore_tasks", "100000"], "100000 tasks were asked for"),
+        (["--explore-tasks", "0"], "tasks to explore (--explore-tasks)"),  # all of a set without end
+        (["--env-kwargs", "{}", "--explore-tasks", "100000"], "100000 tasks were asked for"),
     ],
 )
 def test_a_command_that_cannot_be(words: list[str], part: str, command: Any, tmp_path: Path) -> None:

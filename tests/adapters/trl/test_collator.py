@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralC
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import TokenTrajectory
+from agentgym_envs.rollout.tokens import spans_of_mask
 from agentgym_trl.collator import IGNORED, MultiTurnCollator, best_fit, make_row
 from tests.adapters.trl.small import demonstrations
 
@@ -22,7 +23,9 @@ VOCABULARY = 40
 
 
 def episode(prompt: list[int], ids: list[int], mask: list[int], rewards: list[float] | None = None) -> TokenTrajectory:
-    return TokenTrajectory(demonstrations()[0], prompt, ids, mask, rewards or [0.0] * len(ids))
+    return TokenTrajectory(
+        demonstrations()[0], prompt, ids, mask, rewards or [0.0] * len(ids), tuple(spans_of_mask(mask))
+    )
 
 
 SHORT = episode([7, 8], [5, PAD], [1, 1], [0.0, 1.0])

@@ -15,7 +15,7 @@ from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.rollout import ChatCodec
 from agentgym_envs.trajectory import TrajectoryWriter
 from agentgym_trl.collator import IGNORED, row_of
-from agentgym_trl.conversations import Conversation, Exchange, encode_conversation, read_demonstrations
+from agentgym_trl.conversations import ConversationRecord, Exchange, encode_conversation, read_demonstrations
 from tests.adapters.trl.small import demonstrations
 from tests.rollout.families import FAMILIES, roll
 
@@ -35,7 +35,7 @@ def record(losses: Sequence[bool | None] = (False, True, True), item_id: object 
     return {"item_id": item_id, "conversations": conversation}
 
 
-RECORD = Conversation(
+RECORD = ConversationRecord(
     "textcraft_7",
     (
         Exchange("Rules. Say OK.", "OK", False),
@@ -50,20 +50,24 @@ def trained(row: Any) -> list[int]:
 
 
 def test_a_record_is_read() -> None:
-    assert Conversation.from_record(record()) == RECORD
-    assert Conversation.from_record(record(item_id=7)).id == "7"
+    assert ConversationRecord.from_record(record()) == RECORD
+    assert ConversationRecord.from_record(record(item_id=7)).id == "7"
     missing = record()
     for said in missing["conversations"]:
         del said["loss"]
-    assert [e.trained for e in Conversation.from_record(missing).exchanges] == [True] * 3
-    assert [e.trained for e in Conversation.from_record(record((None, False, True))).exchanges] == [True, False, True]
+    assert [e.trained for e in ConversationRecord.from_record(missing).exchanges] == [True] * 3
+    assert [e.trained for e in ConversationRecord.from_record(record((None, False, True))).exchanges] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_what_follows_the_last_answer_to_train_on_is_left_out() -> None:
     asked = record()
     asked["conversations"].append(message("human", "And now?"))
-    assert Conversation.from_record(asked) == RECORD
-    assert Conversation.from_record(record((False, True, False))).exchanges == RECORD.exchanges[:2]
+    assert ConversationRecord.from_record(asked) == RECORD
+    assert ConversationRecord.from_record(record((False, True, False))).exchanges == RECORD.exchanges[:2]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -71,7 +75,7 @@ def test_it_is_masked_as_an_episode_would_be(name: str) -> None:
     """If all answers count, its row is that of an episode in which the same was said."""
     codec = ChatCodec(FAMILIES[name].tokenizer())
     played = row_of(roll(codec, [codec.encode_answer(word) for word in WORDS], SAYS, instructions=""))
-    row = encode_conversation(Conversation.from_record(record((True, True, True))), codec)
+    row = encode_conversation(ConversationRecord.from_record(record((True, True, True))), codec)
     assert row == played
     context = encode_conversation(RECORD, codec)
     assert context["input_ids"] == played["input_ids"]
@@ -82,7 +86,7 @@ def test_it_is_masked_as_an_episode_would_be(name: str) -> None:
 
 def test_literal_labels() -> None:
     codec = ChatCodec(FAMILIES["qwen2.5"].tokenizer())
-    two = Conversation("", (Exchange("a", "b", False), Exchange("c", "up", True)))
+    two = ConversationRecord("", (Exchange("a", "b", False), Exchange("c", "up", True)))
     row = encode_conversation(two, codec)
     start, end = 258, 259  # <|im_start|>, <|im_end|>
     turn = [*b"b", end, 10, start, *b"user\nc", end, 10, start, *b"assistant\n"]
@@ -98,9 +102,9 @@ def test_the_labels_are_the_answers_to_train_on(losses: list[bool | None], asked
     kept = [n for n, loss in enumerate(losses) if loss is not False]
     if not kept:
         with pytest.raises(TrajectoryError, match="nothing to train on"):
-            Conversation.from_record({"conversations": said})
+            ConversationRecord.from_record({"conversations": said})
         return
-    row = encode_conversation(Conversation.from_record({"conversations": said}), codec)
+    row = encode_conversation(ConversationRecord.from_record({"conversations": said}), codec)
     assert trained(row) == [i for n in kept for i in codec.encode_answer(f"g{n}")]
     assert row["labels"][-1] != IGNORED
     text = codec.tokenizer.decode(row["input_ids"])

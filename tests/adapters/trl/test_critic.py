@@ -18,7 +18,7 @@ from transformers.integrations import deepspeed
 
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
-from agentgym_trl.advantages import AdvantageConfig, Batch, critic_advantages
+from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch, critic_advantages
 from agentgym_trl.cli.arguments import parse
 from agentgym_trl.critic import (
     Critic,
@@ -346,8 +346,8 @@ def test_recomputing_layers_changes_no_gradient(tokenizer: Any) -> None:
 @pytest.mark.parametrize("bootstrap", [True, False])
 def test_a_rollout_gets_advantages_from_the_critic(bootstrap: bool, tokenizer: Any, tmp_path: Path) -> None:
     """Values, bootstrap and targets as computed by hand from unpadded episodes."""
-    more: dict[str, Any] = {"gamma": 0.9, "gae_lambda": 0.8, "rounds": "3", "bootstrap_cut_episodes": bootstrap}
-    trainer = make_trainer(tmp_path, tokenizer, advantage_estimator="gae", **more)
+    more: dict[str, Any] = {"gamma": 0.9, "gae_lambda": 0.8, "rounds": "3", "bootstrap_truncated_episodes": bootstrap}
+    trainer = make_trainer(tmp_path, tokenizer, algorithm="ppo", **more)
     torch.nn.init.normal_(trainer.learner.critic.head.weight, std=0.1)
     batch = first_batch(trainer)
     episodes = trainer.rollout.last
@@ -363,7 +363,7 @@ def test_a_rollout_gets_advantages_from_the_critic(bootstrap: bool, tokenizer: A
         if e.trajectory.truncated and bootstrap:
             after[number] = value_of(trainer.learner, e.prompt_ids + e.ids + e.bootstrap_ids)
         assert bool(e.bootstrap_ids) == e.trajectory.truncated
-    by_hand = Batch(rewards, mask, torch.ones(8, dtype=torch.bool), 4, values, after)
+    by_hand = EpisodeBatch(rewards, mask, torch.ones(8, dtype=torch.bool), 4, values, after)
     targets = values + critic_advantages(by_hand, AdvantageConfig(gamma=0.9, lam=0.8))
     assert torch.equal(batch["value_mask"], mask)
     torch.testing.assert_close(batch["old_values"][mask], values[mask], **CLOSE)
@@ -384,7 +384,7 @@ class Lessons(Spy):
 def test_minibatches_and_epochs(tokenizer: Any, tmp_path: Path) -> None:
     """Every micro-batch of every epoch teaches the critic; aligned, though each is trimmed."""
     more: dict[str, Any] = {"num_iterations": 2, "steps_per_generation": 2, "per_device_train_batch_size": 4}
-    trainer = make_trainer(tmp_path, tokenizer, advantage_estimator="gae", max_steps=8, trainer=Lessons, **more)
+    trainer = make_trainer(tmp_path, tokenizer, algorithm="ppo", max_steps=8, trainer=Lessons, **more)
     trainer.train()
     assert len(trainer.lessons) == 8 and len(trainer.outputs) == 2
     for number, inputs in enumerate(trainer.lessons):
@@ -404,7 +404,7 @@ def test_minibatches_and_epochs(tokenizer: Any, tmp_path: Path) -> None:
 def test_the_policy_waits_while_the_critic_warms_up(tokenizer: Any, tmp_path: Path) -> None:
     """Neither gradients nor weight decay move it, nor do they leave a trace in Adam's averages."""
     more: dict[str, Any] = {"critic_warmup_steps": 2, "weight_decay": 0.1, "learning_rate": 1e-2}
-    trainer = make_trainer(tmp_path, tokenizer, advantage_estimator="gae", max_steps=3, **more)
+    trainer = make_trainer(tmp_path, tokenizer, algorithm="ppo", max_steps=3, **more)
     begin = copy.deepcopy(trainer.model.state_dict())
     seen: list[Any] = []
     critic = copy.deepcopy(trainer.learner.critic.state_dict())
@@ -428,7 +428,7 @@ class _AtStepEnd(TrainerCallback):  # type: ignore[misc]
 @pytest.mark.train
 def test_ppo_trains_adapters(tokenizer: Any, tmp_path: Path) -> None:
     extra = {"peft_config": LoraConfig(task_type="CAUSAL_LM", r=2)}
-    trainer = make_trainer(tmp_path, tokenizer, advantage_estimator="gae", max_steps=1, extra=extra)
+    trainer = make_trainer(tmp_path, tokenizer, algorithm="ppo", max_steps=1, extra=extra)
     before = copy.deepcopy(trainer.learner.critic.state_dict())
     trainer.train()
     assert not any("lora" in name for name in before)
@@ -437,9 +437,9 @@ def test_ppo_trains_adapters(tokenizer: Any, tmp_path: Path) -> None:
 
 
 def test_options_of_the_critic_parse(tmp_path: Path) -> None:
-    words = [*PLAY, "--model", "m", "--output_dir", str(tmp_path), "--use_cpu", "--advantage_estimator", "gae"]
-    words += ["--critic_model", "c", "--critic_learning_rate", "3e-5", "--critic_clip_range", "0.5", "--use_peft"]
-    args = parse(AgentConfig, [*words, "--critic_warmup_steps", "7", "--vllm_mode", "server"])[1]
+    words = [*PLAY, "--model", "m", "--out", str(tmp_path), "--use_cpu", "--algorithm", "ppo"]
+    words += ["--critic-model", "c", "--critic-learning-rate", "3e-5", "--critic-clip-range", "0.5", "--use_peft"]
+    args = parse(AgentConfig, [*words, "--critic-warmup-steps", "7", "--vllm_mode", "server"])[1]
     assert (args.critic_model, args.critic_learning_rate, args.critic_clip_range) == ("c", 3e-5, 0.5)
     assert (args.critic_warmup_steps, args.vllm_mode) == (7, "server")
 
@@ -449,11 +449,11 @@ def test_ppo_from_the_command_line(
     model_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AGENTGYM_DEBUG", "")
-    words = ["train", "ppo", *PLAY, *SMALL, *ROLL, "--model", str(model_path), "--output_dir", str(tmp_path / "out")]
-    assert main([*words, "--critic_model", "no/critic"]) == 2
+    words = ["train", "ppo", *PLAY, *SMALL, *ROLL, "--model", str(model_path), "--out", str(tmp_path / "out")]
+    assert main([*words, "--critic-model", "no/critic"]) == 2
     lines = [line for line in capfd.readouterr().err.splitlines() if line.strip()]
     assert len(lines) == 1 and "the critic needs a model: 'no/critic' is neither" in lines[0], lines
     assert not (tmp_path / "out").exists()
-    assert main([*words, "--critic_model", str(model_path), "--num_iterations", "2", "--save_steps", "1"]) == 0
+    assert main([*words, "--critic-model", str(model_path), "--num_iterations", "2", "--save_steps", "1"]) == 0
     assert "ppo" in capfd.readouterr().err
     assert (tmp_path / "out" / "checkpoint-2" / "critic.pt").is_file()

@@ -384,8 +384,8 @@ def dpo(
     small = ["--max_steps", "2", "--per_device_train_batch_size", "4", "--use_cpu", "--report_to", "none"]
 
     def call(*words: object, env: Sequence[str] = (ENV,), kwargs: Any = KWARGS) -> Outcome:
-        play = ["--env", *env, "--env_kwargs", json.dumps(kwargs), "--groups", *DEPTH]
-        known = ["train", "dpo", *play, "--model", str(model_path), "--output_dir", "out", *small]
+        play = ["--env", *env, "--env-kwargs", json.dumps(kwargs), "--groups", *DEPTH]
+        known = ["train", "dpo", *play, "--model", str(model_path), "--out", "out", *small]
         code = main([*known, *(str(word) for word in words)])
         return Outcome(code, capfd.readouterr().err)
 
@@ -415,7 +415,7 @@ def refused(outcome: Outcome, *parts: str) -> None:
 
 @pytest.mark.train
 def test_the_command_from_end_to_end_and_on(dpo: Callable[..., Outcome], files: list[Path], tmp_path: Path) -> None:
-    words = ["--trajectories", *files, "--max_pairs_per_task", 1, "--logging_steps", 1, "--save_steps", 1]
+    words = ["--trajectories", *files, "--max-pairs-per-task", 1, "--logging_steps", 1, "--save_steps", 1]
     done = dpo(*words)
     assert done.code == 0, done.err
     count, played = len(pairs()), 12 + len(failures())
@@ -426,7 +426,7 @@ def test_the_command_from_end_to_end_and_on(dpo: Callable[..., Outcome], files: 
     for name in ("config.json", "model.safetensors", "tokenizer.json", "checkpoint-2", "run.json"):
         assert (tmp_path / "out" / name).exists()
     refused(dpo(*words), "holds a run already", "--resume")
-    refused(dpo(*words, "--resume", "--max_pairs_per_task", 2), "holds another run: its pairs is")
+    refused(dpo(*words, "--resume", "--max-pairs-per-task", 2), "holds another run: its pairs is")
     more = dpo(*words, "--resume", "--max_steps", 3, "--learning_rate", "1e-3")
     assert more.code == 0, more.err
     assert [row["step"] for row in metrics(tmp_path / "out") if "rewards/margins" in row] == [1, 2, 3]
@@ -437,10 +437,10 @@ def test_a_resumed_run_ends_where_one_that_was_never_stopped_does(
     dpo: Callable[..., Outcome], files: list[Path], tmp_path: Path
 ) -> None:
     words = ["--trajectories", *files, "--save_steps", 1, "--lr_scheduler_type", "constant", "--learning_rate", "1e-3"]
-    words += ["--max_pairs_per_task", 1, "--per_device_train_batch_size", 2]
+    words += ["--max-pairs-per-task", 1, "--per_device_train_batch_size", 2]
     assert dpo(*words, "--max_steps", 3).code == 0
-    assert dpo(*words, "--max_steps", 1, "--output_dir", "b").code == 0
-    assert dpo(*words, "--max_steps", 3, "--output_dir", "b", "--resume").code == 0
+    assert dpo(*words, "--max_steps", 1, "--out", "b").code == 0
+    assert dpo(*words, "--max_steps", 3, "--out", "b", "--resume").code == 0
     whole, resumed = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "b"))
     assert whole == resumed
 
@@ -452,7 +452,7 @@ def test_the_command_with_lora_and_a_config_file(
     joined = record(tmp_path / "all.jsonl", [*demonstrations(), *failures()])
     (tmp_path / "c.yaml").write_text(f"trajectories: {joined}\npreferences: success\nloss_type: [sigmoid, sft]\n")
     lora = ["--use_peft", "--lora_target_modules", "all-linear"]
-    done = dpo("--config", "c.yaml", *lora, "--tasks", 3, "--max_pairs_per_task", 1)
+    done = dpo("--config", "c.yaml", *lora, "--tasks", 3, "--max-pairs-per-task", 1)
     assert done.code == 0, done.err
     assert "3 preference pairs (3 success) from" in done.err
     assert (tmp_path / "out" / "adapter_model.safetensors").exists()
@@ -468,11 +468,11 @@ def test_data_that_cannot_be(dpo: Callable[..., Outcome], files: list[Path], tmp
     )
     refused(dpo("--trajectories", demos, failed, "--preferences", "turns"), "0 preference pairs (0 turns)")
     refused(dpo("--trajectories", *files, "--preferences", "luck"), "--preferences must name some of success")
-    refused(dpo("--trajectories", *files, "--min_margin", 2), "--min_margin is a difference of scores")
+    refused(dpo("--trajectories", *files, "--min-margin", 2), "--min-margin is a difference of scores")
     refused(dpo("--trajectories", *files, "--split", "test"), "trajectories is of", "split test", "train")
     refused(dpo("--trajectories", *files, "--split", "dev"), "there is no split 'dev'")
     other = {**KWARGS, "max_distractors": 3}
-    refused(dpo("--trajectories", *files, kwargs=other), "none of the", "'max_distractors': 0", "--env_kwargs")
+    refused(dpo("--trajectories", *files, kwargs=other), "none of the", "'max_distractors': 0", "--env-kwargs")
     refused(dpo("--trajectories", *files, "--max_length", 9), "more than --max_length 9")
     refused(dpo("--trajectories", *files, "--loss_type", "magic"), "there is no loss_type 'magic'")
     refused(dpo("--trajectories", *files, "--resume", "--sync_ref_model"), "--sync_ref_model cannot be resumed")

@@ -12,7 +12,7 @@ import torch
 
 from agentgym_envs.core import Transition
 from agentgym_envs.rollout import EpisodeSpec
-from agentgym_trl.dynamic_sampling import fresh_prompts, start, zero_variance_groups
+from agentgym_trl.dynamic_sampling import episode_start, fresh_prompts, zero_variance_groups
 from agentgym_trl.trl_format import spec_of
 from tests.adapters.trl.small import ScoredCraft, broken_craft, dataset, first_batch, make_trainer, played
 from tests.adapters.trl.test_trl_format import END, episode
@@ -146,14 +146,14 @@ def test_equal_groups() -> None:
 
 def test_fresh_prompts_are_new_as_long_as_there_are_any() -> None:
     rows = dataset(6)
-    known = [start(spec_of(row["prompt"], {})) for row in rows]
+    known = [episode_start(spec_of(row["prompt"], {})) for row in rows]
     assert all(known_start[1:] == (row["task"], row["seed"]) for known_start, row in zip(known, rows, strict=True))
     for seed in range(8):
-        found = [start(spec_of(prompt, {})) for prompt in fresh_prompts(rows, 4, (seed,), set(known[:2]))]
+        found = [episode_start(spec_of(prompt, {})) for prompt in fresh_prompts(rows, 4, (seed,), set(known[:2]))]
         assert sorted(found) == sorted(known[2:])
-        more = [start(spec_of(prompt, {})) for prompt in fresh_prompts(rows, 9, (seed,), set(known[:2]))]
+        more = [episode_start(spec_of(prompt, {})) for prompt in fresh_prompts(rows, 9, (seed,), set(known[:2]))]
         assert more[:4] == found and len(more) == 9 and set(more) <= set(known)
-    assert start(EpisodeSpec("a", 1, env="b")) == ("b", "a", 1)
+    assert episode_start(EpisodeSpec("a", 1, env="b")) == ("b", "a", 1)
 
 
 @pytest.mark.train

@@ -13,7 +13,7 @@ import torch
 
 from agentgym_envs.core import Transition
 from agentgym_envs.rollout import TokenTrajectory
-from agentgym_trl.advantages import ESTIMATORS
+from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.batch import policy_logprobs
 from agentgym_trl.config import CHOICES
 from agentgym_trl.padding import trim_padding
@@ -125,7 +125,7 @@ class ByHand:
     def critic_loss(self, episodes: list[Episode]) -> torch.Tensor:
         """Half the squared error of the values on answer tokens, in sum."""
         total = torch.zeros(())
-        for number, row in enumerate(generalised(episodes, self.trainer.args.credit)):
+        for number, row in enumerate(generalised(episodes, self.trainer.args.advantage_config)):
             values = self.values(number, grad=True)
             for t, on in enumerate(episodes[number].mask):
                 if on and episodes[number].usable:
@@ -146,9 +146,9 @@ def states(played: TokenTrajectory) -> list[int]:
 REWARD_KL = {"kl_in": "reward", "beta": 0.2}
 LOSSES = CHOICES["loss_type"]
 CASES: list[tuple[str, dict[str, Any]]] = [
-    *((name, {"loss_type": loss}) for name in ESTIMATORS for loss in ("dapo", "grpo")),
-    *((name, REWARD_KL) for name in ESTIMATORS),
-    *((name, {"mask_truncated_answers": True}) for name in ESTIMATORS),
+    *((name, {"loss_type": loss}) for name in online_algorithms() for loss in ("dapo", "grpo")),
+    *((name, REWARD_KL) for name in online_algorithms()),
+    *((name, {"mask_truncated_answers": True}) for name in online_algorithms()),
     ("grpo", {"scale_rewards": "batch", "gamma": 0.9}),
     ("grpo", {"scale_rewards": "none", "turn_level_advantage": True}),
     ("grpo", {"step_advantage_weight": 0.5, "gamma": 0.8}),
@@ -158,8 +158,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("rloo", {"step_advantage_weight": 1.0, "gamma": 0.8}),
     ("reinforce++-baseline", {"turn_level_advantage": True, "step_advantage_weight": 0.5}),
     ("reinforce++", {"gamma": 0.8, "discount_per": "token", **REWARD_KL}),
-    ("gae", {"gamma": 0.8, "gae_lambda": 0.5, "beta": 0.1}),
-    ("gae", {"gamma": 0.9, "discount_per": "token", **REWARD_KL}),
+    ("ppo", {"gamma": 0.8, "gae_lambda": 0.5, "beta": 0.1}),
+    ("ppo", {"gamma": 0.9, "discount_per": "token", **REWARD_KL}),
 ]
 
 
@@ -176,7 +176,7 @@ def test_the_gradient_is_the_masked_policy_gradient(
     hand = ByHand(trainer, trainer.rollout.last)
     assert_various(hand.played)
     episodes = hand.episodes()
-    advantages = estimate(name, episodes, trainer.args.credit)
+    advantages = estimate(name, episodes, trainer.args.advantage_config)
     ours = gradients(trainer._compute_loss(trainer.model, batch), trainer.model)
     assert_same(ours, gradients(hand.loss(advantages, trainer.args.loss_type), trainer.model))
     if trainer.learner:
@@ -190,7 +190,7 @@ def test_the_gradient_is_the_masked_policy_gradient(
 def scrambled(name: str, options: dict[str, Any], tokenizer: Any, model_path: Path, out: Path) -> Any:
     """A trainer whose policy, reference and critic differ, and whose answers are of all lengths."""
     counter = itertools.count()
-    args = {"advantage_estimator": name, "env_retries": 0, "rounds": "4", "max_turn_tokens": 6, **options}
+    args = {"algorithm": name, "env_retries": 0, "rounds": "4", "max_turn_tokens": 6, **options}
     trainer = make_trainer(out, tokenizer, lambda: Mixed(counter), model=str(model_path), **args)
     torch.manual_seed(3)
     with torch.no_grad():

@@ -60,9 +60,9 @@ def start(
     model: Path, out: Path, *words: object, algorithm: str = "grpo", before: str = "", anew: bool = False
 ) -> Process:
     """Begin a run, forked from a process that has imported what it needs, or in one of its own from its first line."""
-    fixed = ["--env", ENV, "--env_kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", str(model)]
+    fixed = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", str(model)]
     small = ["--per_device_train_batch_size", "4", "--num_generations", "2", "--max_completion_length", "200"]
-    fixed += ["--rounds", "2", "--max_turn_tokens", "8", "--use_cpu", "--report_to", "none", "--output_dir", str(out)]
+    fixed += ["--rounds", "2", "--max-turn-tokens", "8", "--use_cpu", "--report_to", "none", "--out", str(out)]
     path = os.pathsep.join([str(ROOT), str(ROOT / "adapters" / "trl")])
     code, arguments = before + PROGRAM, ["train", algorithm, *fixed, *small, *map(str, words)]
     environ = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_DEBUG": ""}

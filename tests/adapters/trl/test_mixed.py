@@ -45,10 +45,10 @@ def train(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
 
     def call(*words: object, env: tuple[str, ...] = (ENV + ":2", TOY), kwargs: Any = None) -> tuple[int, str]:
         told = {ENV: KWARGS} if kwargs is None else kwargs
-        fixed = ["--env", *env, "--env_kwargs", json.dumps(told), "--groups", *DEPTH, "--model", model_path]
+        fixed = ["--env", *env, "--env-kwargs", json.dumps(told), "--groups", *DEPTH, "--model", model_path]
         small = ["--max_steps", 2, "--per_device_train_batch_size", 12, "--num_generations", 2, "--use_cpu"]
-        small += ["--max_completion_length", 200, "--max_turn_tokens", 8, "--report_to", "none"]
-        code = main([str(word) for word in ["train", "rloo", *fixed, *small, "--output_dir", tmp_path / "out", *words]])
+        small += ["--max_completion_length", 200, "--max-turn-tokens", 8, "--report_to", "none"]
+        code = main([str(word) for word in ["train", "rloo", *fixed, *small, "--out", tmp_path / "out", *words]])
         return code, capfd.readouterr().err
 
     return call
@@ -103,7 +103,7 @@ def test_one_environment_with_a_weight_and_keyed_arguments(train: Any, tmp_path:
         ([], {"env": (ENV, TOY, ENV + ":2")}, f"{ENV} is named twice"),
         ([], {"env": (ENV, TOY + ":0")}, f"the weight of an environment is a number above 0, as in {ENV}:2; got"),
         ([], {"env": (ENV, "Toy/Maze-v0")}, "there is no environment 'Toy/Maze-v0'"),
-        ([], {"kwargs": KWARGS}, "with several environments --env_kwargs is keyed by id"),
+        ([], {"kwargs": KWARGS}, "with several environments --env-kwargs is keyed by id"),
         ([], {"kwargs": {ENV: KWARGS, "Toy/Maze-v0": {}}}, "wrong: Toy/Maze-v0"),
         ([], {"kwargs": {ENV: "fictional"}}, f"must hold an object for each; wrong: {ENV}"),
         ([], {"kwargs": {TOY: {"speed": 3}}}, f"{TOY} does not take these arguments"),
@@ -119,11 +119,11 @@ def test_what_cannot_be_is_one_line(words: list[str], options: Any, part: str, t
 
 
 def test_environments_of_the_command_line() -> None:
-    found = environments(EnvArguments(env_id=[ENV + ":0.5", TOY], env_kwargs=json.dumps({ENV: KWARGS})))
+    found = environments(EnvArguments(env=[ENV + ":0.5", TOY], env_kwargs=json.dumps({ENV: KWARGS})))
     assert [(e.id, e.weight, e.kwargs) for e in found] == [(ENV, 0.5, KWARGS), (TOY, 1.0, {})]
     assert text_env(found[1].make()).spec.id == TOY  # type: ignore[union-attr]
     with pytest.raises(UsageError, match=f"takes one environment, got {ENV}, {TOY}"):
-        only_environment(EnvArguments(env_id=[ENV, TOY]))
+        only_environment(EnvArguments(env=[ENV, TOY]))
 
 
 def makers() -> dict[str, Any]:

@@ -162,9 +162,9 @@ def test_a_task_draws_its_pairs_whatever_else_is_there() -> None:
 @pytest.mark.parametrize(
     "options, part",
     [
-        ({"max_pairs_per_task": 0}, "--max_pairs_per_task must be at least 1, got 0"),
+        ({"max_pairs_per_task": 0}, "--max-pairs-per-task must be at least 1, got 0"),
         ({"tasks": 0}, "--tasks must be at least 1, got 0"),
-        ({"min_margin": -0.1}, "--min_margin is a difference of scores, from 0 to 1; got -0.1"),
+        ({"min_margin": -0.1}, "--min-margin is a difference of scores, from 0 to 1; got -0.1"),
         ({"min_margin": float("nan")}, "got nan"),
         ({"preferences": ["luck"]}, "--preferences must name some of success, score, turns; got luck"),
         ({"preferences": []}, "got none"),

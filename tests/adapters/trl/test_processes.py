@@ -103,7 +103,7 @@ def test_two_processes_learn_what_one_learns(case: str, one: Path, two: Path) ->
     (alone,), both = left(one, case), left(two, case)
     assert len(both) == 2 and len(alone["outputs"]) == processes.STEPS
     for step, output in enumerate(alone["outputs"]):
-        for name in ("advantages", *(VALUES if case == "gae" else ())):
+        for name in ("advantages", *(VALUES if case == "ppo" else ())):
             found = joined([part["outputs"][step][name] for part in both], output["completion_ids"].size(1))
             read = output["value_mask"] if name in VALUES else torch.ones(())  # the values of padding are not
             torch.testing.assert_close(found * read, output[name] * read, atol=1e-5, rtol=1e-5)
@@ -160,8 +160,8 @@ def test_sharded_weights(model_path: Path, tmp_path: Path) -> None:
 
 def words(model: Path, out: Path, *more: object) -> list[object]:
     small = ["--per_device_train_batch_size", 2, "--num_generations", 4, "--max_completion_length", 200]
-    env = ["--env", ENV, "--env_kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", model, *small]
-    fixed = ["--rounds", 2, "--max_turn_tokens", 8, "--use_cpu", "--report_to", "none", "--output_dir", out]
+    env = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", model, *small]
+    fixed = ["--rounds", 2, "--max-turn-tokens", 8, "--use_cpu", "--report_to", "none", "--out", out]
     return ["-m", "agentgym_envs", "train", "grpo", *env, *fixed, *more]
 
 

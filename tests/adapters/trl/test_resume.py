@@ -19,7 +19,7 @@ from tests.adapters.trl.small import ScoredCraft, config, dataset, played
 STEPS = 10
 RUNS: dict[str, dict[str, Any]] = {
     # A rollout lasts four optimizer steps, in two minibatches and two epochs; the data, two rollouts.
-    "gae": {"num_iterations": 2, "steps_per_generation": 2, "critic_lr_warmup_steps": 7, "critic_warmup_steps": 1},
+    "ppo": {"num_iterations": 2, "steps_per_generation": 2, "critic_lr_warmup_steps": 7, "critic_warmup_steps": 1},
     # A rollout lasts two optimizer steps of two micro-batches; the reference model follows the policy.
     "grpo": {
         "steps_per_generation": 4,
@@ -42,7 +42,7 @@ def make(out: Path, tokenizer: Any, model: Path, estimator: str, **more: Any) ->
         "weight_decay": 0.1,
     }
     fixed |= {"save_steps": 1, "rounds": "1,2", "every": 6, "max_turn_tokens": 6}
-    args = config(out, advantage_estimator=estimator, **{**fixed, **RUNS[estimator], **more})
+    args = config(out, algorithm=estimator, **{**fixed, **RUNS[estimator], **more})
     return AgentTrainer(str(model), ScoredCraft, args=args, processing_class=tokenizer, train_dataset=dataset(4))
 
 
@@ -104,7 +104,7 @@ def whole(
 @pytest.mark.parametrize("step", [3, 4, pytest.param(8, marks=pytest.mark.rotating)])
 def test_a_resumed_run_is_the_run(step: int, whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
     """From the middle of a rollout's use (3), from between two rollouts, and from the border of an epoch (4, 8)."""
-    estimator, first = whole.args.advantage_estimator, Path(whole.args.output_dir)
+    estimator, first = whole.args.algorithm, Path(whole.args.output_dir)
     trainer = make(tmp_path, tokenizer, model_path, estimator)
     trainer.train(resume_from_checkpoint=str(first / f"checkpoint-{step}"))
     assert trainer.state.global_step == STEPS
@@ -115,7 +115,7 @@ def test_a_resumed_run_is_the_run(step: int, whole: Any, tokenizer: Any, model_p
 
 @pytest.mark.train
 def test_checkpoints_that_are_not_of_this_run(whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
-    estimator, checkpoint = whole.args.advantage_estimator, Path(whole.args.output_dir) / "checkpoint-2"
+    estimator, checkpoint = whole.args.algorithm, Path(whole.args.output_dir) / "checkpoint-2"
     trainer = make(tmp_path / "other", tokenizer, model_path, estimator)
 
     def refused(part: str, path: Path = checkpoint) -> None:
@@ -131,8 +131,8 @@ def test_checkpoints_that_are_not_of_this_run(whole: Any, tokenizer: Any, model_
     refused("holds no agentgym-rank0.pt.*fewer processes.*save_only_model", broken)
     trainer.args.num_iterations = 3
     refused(r"was made with num_iterations \d, not 3")
-    trainer.args.advantage_estimator = "rloo"
-    refused(f"was made with advantage_estimator {estimator}, not rloo")
+    trainer.args.algorithm = "rloo"
+    refused(f"was made with algorithm {estimator}, not rloo")
 
 
 @pytest.mark.train
@@ -140,7 +140,7 @@ def test_a_checkpoint_of_the_model_alone_is_none_to_go_on_from(
     tokenizer: Any, model_path: Path, tmp_path: Path
 ) -> None:
     more = {"save_strategy": "steps", "save_only_model": True, "max_steps": 1}
-    trainer: Any = make(tmp_path, tokenizer, model_path, "gae", **more)
+    trainer: Any = make(tmp_path, tokenizer, model_path, "ppo", **more)
     trainer.train()
     assert (tmp_path / "checkpoint-1" / "model.safetensors").exists()
     with pytest.raises(UsageError, match="save_only_model"):

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from agentgym_envs.core import Transition
-from agentgym_trl.advantages import ESTIMATORS
+from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.batch import local_rows
 from tests.adapters.trl.small import ScoredCraft, first_batch, make_trainer
 
@@ -39,7 +39,7 @@ def rolled_out(name: str, tokenizer: Any, out: Path, **more: Any) -> tuple[Any, 
     """A trainer, its batch, and (T,) the turn of every token of the paid episode, -1 on observations and padding."""
     counter = itertools.count()
     trainer = make_trainer(
-        out, tokenizer, lambda: PaysOnce(counter), advantage_estimator=name, rounds="3", env_concurrency=1, **more
+        out, tokenizer, lambda: PaysOnce(counter), algorithm=name, rounds="3", env_concurrency=1, **more
     )
     batch = first_batch(trainer)
     mask = trainer.rollout.last[ROW].assistant_mask
@@ -51,7 +51,7 @@ def rolled_out(name: str, tokenizer: Any, out: Path, **more: Any) -> tuple[Any, 
     return trainer, batch, number
 
 
-@pytest.mark.parametrize("name", list(ESTIMATORS))
+@pytest.mark.parametrize("name", list(online_algorithms()))
 def test_the_paid_turn_has_the_greatest_advantage(name: str, tokenizer: Any, tmp_path: Path) -> None:
     _, batch, number = rolled_out(name, tokenizer, tmp_path)
     advantages = batch["advantages"]
@@ -65,7 +65,7 @@ def test_the_paid_turn_has_the_greatest_advantage(name: str, tokenizer: Any, tmp
     assert (advantages[others] < paid.min()).all()
 
 
-@pytest.mark.parametrize("name", ["reinforce++", "gae"])
+@pytest.mark.parametrize("name", ["reinforce++", "ppo"])
 def test_what_follows_the_paid_turn_earned_nothing(name: str, tokenizer: Any, tmp_path: Path) -> None:
     """What came before has its share in it; what came after is worth what the other episodes are: nothing."""
     _, batch, number = rolled_out(name, tokenizer, tmp_path, gamma=0.9)
@@ -79,7 +79,7 @@ def test_what_follows_the_paid_turn_earned_nothing(name: str, tokenizer: Any, tm
 def test_the_critic_is_to_expect_the_reward(tokenizer: Any, tmp_path: Path) -> None:
     """A new critic expects nothing, so that its targets are the discounted rewards to come."""
     trainer, batch, number = rolled_out(
-        "gae", tokenizer, tmp_path, gamma=0.9, gae_lambda=0.5, critic_learning_rate=1e-3
+        "ppo", tokenizer, tmp_path, gamma=0.9, gae_lambda=0.5, critic_learning_rate=1e-3
     )
     targets = batch["value_targets"]
     expected = torch.tensor([0.5 * 0.9 * 0.5, 0.5, 0.0])
@@ -101,7 +101,7 @@ def paid_row(batch: dict[str, torch.Tensor]) -> torch.Tensor:
     return (torch.arange(len(batch["completion_ids"])) == ROW)[:, None].float()
 
 
-@pytest.mark.parametrize("name", ["reinforce++", "gae"])
+@pytest.mark.parametrize("name", ["reinforce++", "ppo"])
 def test_other_rewards_lie_on_the_last_answer_token(name: str, tokenizer: Any, tmp_path: Path) -> None:
     """With weights; they are an episode's, so that all of its turns have their share in them."""
 

@@ -57,12 +57,12 @@ def test_a_foreign_directory_is_left_alone(text: str | None, resume: bool, tmp_p
     if text is not None:
         (tmp_path / "run.json").write_text(text)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(UsageError, match="is not empty and holds no run of ours; choose another --output_dir"):
+    with pytest.raises(UsageError, match="is not empty and holds no run of ours; choose another --out"):
         claim_run_directory(tmp_path, SETTINGS, resume=resume)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_file_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("x")
-    with pytest.raises(UsageError, match="out is a file; --output_dir must be a directory"):
+    with pytest.raises(UsageError, match="out is a file; --out must be a directory"):
         claim_run_directory(tmp_path / "out", SETTINGS, resume=False)

@@ -213,18 +213,18 @@ def test_the_command_takes_conversations(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     (tmp_path / "traj.json").write_text(json.dumps(conversations()))
-    words = ["--env", ENV, "--env_kwargs", json.dumps(KWARGS), "--model", str(model_path), "--max_steps", "2"]
+    words = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--model", str(model_path), "--max_steps", "2"]
     words += ["--per_device_train_batch_size", "3", "--use_cpu", "--report_to", "none", "--logging_steps", "1"]
     words += ["--packing", "true", "--chat-template-kwargs", '{"enable_thinking": false}']
-    demos = ["--demos", str(tmp_path / "traj.json"), "--output_dir", str(tmp_path / "out")]
+    demos = ["--demos", str(tmp_path / "traj.json"), "--out", str(tmp_path / "out")]
     assert main(["train", "sft", *words, *demos]) == 0, capfd.readouterr().err
     capfd.readouterr()
     settings = json.loads((tmp_path / "out" / "run.json").read_text())
     assert settings["chat_template_kwargs"] == {"enable_thinking": False}
     assert (tmp_path / "out" / "model.safetensors").exists()
     for bad in ("7", "{", '["a"]'):
-        assert main(["train", "sft", *words, *demos, "--chat_template_kwargs", bad]) == 2
-        assert "--chat_template_kwargs must be a JSON object" in capfd.readouterr().err
+        assert main(["train", "sft", *words, *demos, "--chat-template-kwargs", bad]) == 2
+        assert "--chat-template-kwargs must be a JSON object" in capfd.readouterr().err
     (tmp_path / "traj.json").write_text('{"prompt": "a"}\n')
     assert main(["train", "sft", *words, *demos]) == 2
     lines = capfd.readouterr().err.strip().splitlines()

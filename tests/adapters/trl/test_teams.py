@@ -20,8 +20,10 @@ from agentgym_envs.rollout import encode_trajectory
 from agentgym_envs.rollout.token_file import TokenFile
 from agentgym_envs.trajectory import Trajectory, line_mark
 from agentgym_envs.vector import EnvPool
-from agentgym_trl.advantages import ESTIMATORS, AdvantageConfig, Batch
+from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch
+from agentgym_trl.agent_trajectories import agent_views
 from agentgym_trl.agentevol import EvolSettings, agentevol
+from agentgym_trl.algorithms import ALGORITHMS
 from agentgym_trl.dataset import make_dataset
 from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
 from agentgym_trl.dpo import dpo_dataset
@@ -30,7 +32,7 @@ from agentgym_trl.models import make_codec
 from agentgym_trl.pairs import Pair, Preference, make_pairs
 from agentgym_trl.rollout_metrics import EpisodeFacts, summarise
 from agentgym_trl.sft import sft_dataset
-from agentgym_trl.team_roles import TeamRoles, find_cast, views
+from agentgym_trl.teams import TeamRoles, find_team_roles
 from agentgym_trl.tiny import make_tokenizer
 from tests.adapters.trl.crews import AGENTS, COOP, EASY, OPTIONS, ScoredCoop, broken_coop, team_trainer
 from tests.adapters.trl.small import craft, demonstrations, first_batch, make_small_model, played
@@ -45,25 +47,25 @@ def coop() -> gym.Env[str, str]:
     return gym.make(COOP, **OPTIONS)
 
 
-def cast_of(makers: Any, **options: Any) -> TeamRoles:
+def roles_of(makers: Any, **options: Any) -> TeamRoles:
     pool = EnvPool(makers, 1)
     try:
-        return find_cast(pool, [""] if callable(makers) else makers, **options)
+        return find_team_roles(pool, [""] if callable(makers) else makers, **options)
     finally:
         pool.close()
 
 
-def test_places_of_a_team_are_episodes_agent_by_agent() -> None:
+def test_rows_of_a_team_are_episodes_ordered_by_agent() -> None:
     assert PAIR.group_size(6) == 3 and TeamRoles().group_size(6) == ONE_OF.group_size(6) == 6
-    assert PAIR.episodes("aaaabbbb", 4) == ["a", "a", "b", "b"]
-    assert PAIR.spread(["a1", "a2", "b1", "b2"], 2) == ["a1", "a2", "a1", "a2", "b1", "b2", "b1", "b2"]
-    for cast in (TeamRoles(), ONE_OF):
-        assert cast.episodes("aaab", 4) == cast.spread("aaab", 4) == list("aaab")
+    assert PAIR.episode_prompts("aaaabbbb", 4) == ["a", "a", "b", "b"]
+    assert PAIR.per_row(["a1", "a2", "b1", "b2"], 2) == ["a1", "a2", "a1", "a2", "b1", "b2", "b1", "b2"]
+    for team in (TeamRoles(), ONE_OF):
+        assert team.episode_prompts("aaab", 4) == team.per_row("aaab", 4) == list("aaab")
     assert whole_groups([0, 1, 3, 4, 5], 2) == [0, 2] and whole_groups([0, 3], 1) == [0, 3]
 
 
 @pytest.mark.parametrize(
-    ("cast", "places", "of_process", "says"),
+    ("team", "num_generations", "process_rows", "message"),
     [
         (PAIR, 5, 10, "--num_generations must be a multiple of 2, got 5"),
         (PAIR, 2, 4, "--num_generations must be at least 4, got 2"),
@@ -71,40 +73,40 @@ def test_places_of_a_team_are_episodes_agent_by_agent() -> None:
         (PAIR, 8, 12, "is 12, and must be a multiple of --num_generations"),
     ],
 )
-def test_groups_that_cannot_be_are_refused(cast: TeamRoles, places: int, of_process: int, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        cast.check(places, of_process, compares=True)
+def test_impossible_groups_are_refused(team: TeamRoles, num_generations: int, process_rows: int, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        team.check(num_generations, process_rows, grouped=True)
 
 
-def test_groups_that_can_be_are_not() -> None:
-    TeamRoles().check(1, 3, compares=True)  # one who plays alone is checked elsewhere
-    ONE_OF.check(8, 12, compares=True)
-    PAIR.check(2, 4, compares=False)
+def test_possible_groups_are_accepted() -> None:
+    TeamRoles().check(1, 3, grouped=True)  # a single agent is checked elsewhere
+    ONE_OF.check(8, 12, grouped=True)
+    PAIR.check(2, 4, grouped=False)
     for prompts in ("aaaabb", "aaabbbbb"):
         with pytest.raises(UsageError, match="a part of a group"):
-            PAIR.episodes(prompts, 4)
+            PAIR.episode_prompts(prompts, 4)
 
 
-def test_who_plays_is_found() -> None:
-    assert cast_of(craft) == TeamRoles()
-    assert cast_of(coop) == cast_of(ScoredCoop) == PAIR
-    assert cast_of(coop, train_agents=["crafter_1"]) == ONE_OF
-    assert cast_of({"a": coop, "b": ScoredCoop}, train_agents=["crafter_1", "crafter_0"]) == PAIR
-    assert cast_of(lambda: gym.make("AgentGym/PlannerActor-v0")).trained == ("planner", "actor")
+def test_the_team_of_the_environments_is_found() -> None:
+    assert roles_of(craft) == TeamRoles()
+    assert roles_of(coop) == roles_of(ScoredCoop) == PAIR
+    assert roles_of(coop, train_agents=["crafter_1"]) == ONE_OF
+    assert roles_of({"a": coop, "b": ScoredCoop}, train_agents=["crafter_1", "crafter_0"]) == PAIR
+    assert roles_of(lambda: gym.make("AgentGym/PlannerActor-v0")).trained == ("planner", "actor")
 
 
 @pytest.mark.parametrize(
-    ("makers", "agents", "says"),
+    ("makers", "agents", "message"),
     [
-        (craft, ["crafter_0"], "one plays alone"),
+        (craft, ["crafter_0"], "has a single agent"),
         (coop, ["crafter_2"], "members of the team, crafter_0, crafter_1; got crafter_2"),
         (coop, [], "got none"),
-        ({"a": coop, "b": craft}, None, "these differ: a: crafter_0, crafter_1; b: one alone"),
+        ({"a": coop, "b": craft}, None, "these differ: a: crafter_0, crafter_1; b: a single agent"),
     ],
 )
-def test_who_cannot_be_trained_is_refused(makers: Any, agents: list[str] | None, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        cast_of(makers, train_agents=agents)
+def test_agents_that_cannot_be_trained_are_refused(makers: Any, agents: list[str] | None, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        roles_of(makers, train_agents=agents)
 
 
 def test_team_metrics_count_an_episode_once() -> None:
@@ -146,7 +148,7 @@ def test_a_joint_record_is_known_without_its_infos(tokenizer: Any) -> None:
     codec = make_codec(tokenizer)
     told = oracle_demonstrations(coop, 2, groups=EASY)
     bare = [replace(joint, turns=tuple(replace(turn, info={}) for turn in joint.turns)) for joint in told]
-    assert all(map(is_team_record, bare)) and not any(is_team_record(v) for joint in bare for v in views(joint))
+    assert all(map(is_team_record, bare)) and not any(is_team_record(v) for joint in bare for v in agent_views(joint))
     assert sft_dataset(bare, codec).to_list() == sft_dataset(told, codec).to_list()
     assert not is_team_record(replace(bare[0], turns=bare[0].turns[:1], instructions="Play."))
     assert not is_team_record(replace(bare[0], turns=(), final_observation="The machine failed."))
@@ -178,15 +180,15 @@ def test_whitening_is_by_role() -> None:
     mask = torch.rand(8, 5, generator=rng) < 0.7
     rewards = torch.randn(8, 5, generator=rng, dtype=torch.float64)
     usable = torch.tensor([True, True, True, False, True, True, True, True])
-    batch = Batch(rewards, mask, usable, 2, rewards * 0, rewards[:, 0] * 0, roles=2)
+    batch = EpisodeBatch(rewards, mask, usable, 2, rewards * 0, rewards[:, 0] * 0, roles=2)
     first, second = [0, 1, 4, 5], [2, 3, 6, 7]
-    for name in ("reinforce++", "reinforce++-baseline", "gae"):
-        estimate = ESTIMATORS[name].estimate
+    for name in ("reinforce++", "reinforce++-baseline", "ppo"):
+        estimate = ALGORITHMS[name].estimate
         found = estimate(batch, AdvantageConfig())
         for rows in (first, second):
             own = found[rows][batch.learned[rows]]
             assert abs(float(own.mean())) < 1e-12 and float(own.std()) == pytest.approx(1, abs=1e-6)
-            alone = Batch(rewards[rows], mask[rows], usable[rows], 2, rewards[rows] * 0, rewards[rows, 0] * 0)
+            alone = EpisodeBatch(rewards[rows], mask[rows], usable[rows], 2, rewards[rows] * 0, rewards[rows, 0] * 0)
             torch.testing.assert_close(found[rows], estimate(alone, AdvantageConfig()))
         assert (found[~batch.learned] == 0).all()
 
@@ -206,7 +208,7 @@ def test_each_role_has_a_baseline_of_its_own(estimator: str, tokenizer: Any, tmp
         columns.update(found)
         return [None] * len(completions)
 
-    trainer = team_trainer(tmp_path, tokenizer, advantage_estimator=estimator, extra={"reward_funcs": note})
+    trainer = team_trainer(tmp_path, tokenizer, algorithm=estimator, extra={"reward_funcs": note})
     batch = first_batch(trainer)
     rows = [row.trajectory for row in trainer.rollout.last]
     assert [row.meta["agent"] for row in rows] == columns["agent"] == (["crafter_0"] * 4 + ["crafter_1"] * 4) * 2
@@ -228,7 +230,7 @@ def test_a_role_that_earns_nothing_is_not_held_against_the_others_mean(tokenizer
     def make() -> ScoredCoop:
         return ScoredCoop(poor="crafter_1")
 
-    trainer = team_trainer(tmp_path, tokenizer, make, advantage_estimator="reinforce++")
+    trainer = team_trainer(tmp_path, tokenizer, make, algorithm="reinforce++")
     batch = first_batch(trainer)
     rich, poor = batch["advantages"].view(2, 2, 4, -1).unbind(1)
     learned = (batch["completion_mask"] * batch["tool_mask"]).bool().view(2, 2, 4, -1)[:, 0]
@@ -374,7 +376,7 @@ def test_a_frozen_partner_plays_and_is_never_learned_from(tokenizer: Any, tmp_pa
 
 
 def test_a_partner_that_does_not_fit_is_refused(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="leaves out, and there are none"):
+    with pytest.raises(UsageError, match="leaves out, and it leaves out none"):
         team_trainer(tmp_path, tokenizer, partner=str(model_path))
     other = make_tokenizer(["quite another world"])
     with pytest.raises(UsageError, match="another vocabulary"):
@@ -382,13 +384,13 @@ def test_a_partner_that_does_not_fit_is_refused(tokenizer: Any, model_path: Path
 
 
 @pytest.mark.train
-@pytest.mark.parametrize("estimator", ["reinforce++", "reinforce++-baseline", "gae"])
+@pytest.mark.parametrize("estimator", ["reinforce++", "reinforce++-baseline", "ppo"])
 def test_every_estimator_trains_a_planner_and_an_actor(estimator: str, tokenizer: Any, tmp_path: Path) -> None:
     def make() -> Any:
         return gym.make("AgentGym/PlannerActor-v0", env_kwargs={"max_distractors": 0}, instructions="").unwrapped
 
     trainer = team_trainer(
-        tmp_path, tokenizer, make, advantage_estimator=estimator, rounds="4", max_steps=1, num_generations=4,
+        tmp_path, tokenizer, make, algorithm=estimator, rounds="4", max_steps=1, num_generations=4,
         per_device_train_batch_size=4,
     )  # fmt: skip
     trainer.train_dataset = make_dataset(make(), 4)

@@ -37,7 +37,7 @@ def test_the_record_is_what_was_trained_on(trainer: type[Spy], tokenizer: Any, t
         records[row["of"]].append(row["segments"])
     for number, episode in enumerate(run.rollout.last):
         mark = line_mark(episode.trajectory.to_json().encode())
-        (segment,) = (TokenRecord(**fields) for fields in records[mark].pop(0))
+        (segment,) = (TokenRecord.from_json(fields, 2) for fields in records[mark].pop(0))
         assert segment.prompt_ids == episode.prompt_ids and segment.ids == episode.ids
         assert segment.mask == episode.assistant_mask and segment.rewards == episode.rewards
         assert "".join(segment.pieces) == tokenizer.decode(segment.ids, skip_special_tokens=False)

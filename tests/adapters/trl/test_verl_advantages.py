@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from agentgym_trl.advantages import ESTIMATORS, AdvantageConfig, Batch, token_returns, value_targets, whiten
+from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch, token_returns, value_targets, whiten
+from agentgym_trl.algorithms import ALGORITHMS
 
 pytestmark = pytest.mark.slow
 
@@ -54,11 +55,11 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Case, dict[
     return list(zip(cases, torch.load(folder / "answers.pt"), strict=True))
 
 
-def as_batch(case: Case) -> Batch:
+def as_batch(case: Case) -> EpisodeBatch:
     rows = len(case["rewards"])
     nothing = case["rewards"].new_zeros(rows)
     usable = torch.ones(rows, dtype=torch.bool)
-    return Batch(case["rewards"], case["mask"], usable, case["group_size"], case["values"], nothing)
+    return EpisodeBatch(case["rewards"], case["mask"], usable, case["group_size"], case["values"], nothing)
 
 
 def as_credit(case: Case, **more: Any) -> AdvantageConfig:
@@ -73,26 +74,26 @@ def assert_same(ours: torch.Tensor, theirs: torch.Tensor, mask: torch.Tensor) ->
 Answered = list[tuple[Case, dict[str, torch.Tensor]]]
 
 
-@pytest.mark.parametrize("name", ["gae", "reinforce++"])
+@pytest.mark.parametrize("name", ["ppo", "reinforce++"])
 def test_what_is_credited_by_token_is_the_same(name: str, answered: Answered) -> None:
     for case, theirs in answered:
-        assert_same(ESTIMATORS[name].estimate(as_batch(case), as_credit(case)), theirs[name], case["mask"])
+        assert_same(ALGORITHMS[name].estimate(as_batch(case), as_credit(case)), theirs[name], case["mask"])
 
 
 @pytest.mark.parametrize("name", ["rloo", "reinforce++-baseline"])
 def test_what_compares_episodes_is_the_same(name: str, answered: Answered) -> None:
     """verl discounts nothing there."""
     for case, theirs in answered:
-        assert_same(ESTIMATORS[name].estimate(as_batch(case), AdvantageConfig()), theirs[name], case["mask"])
+        assert_same(ALGORITHMS[name].estimate(as_batch(case), AdvantageConfig()), theirs[name], case["mask"])
 
 
 def test_grpo_is_the_same_but_for_what_is_added_to_the_deviation(answered: Answered) -> None:
     for case, theirs in answered:
         totals = case["rewards"].sum(1).view(-1, case["group_size"])
         deviation = totals.std(1).repeat_interleave(case["group_size"])
-        ours = ESTIMATORS["grpo"].estimate(as_batch(case), AdvantageConfig()) * (deviation + 1e-4)
+        ours = ALGORITHMS["grpo"].estimate(as_batch(case), AdvantageConfig()) * (deviation + 1e-4)
         assert_same(ours, theirs["grpo"] * (deviation + 1e-6)[:, None], case["mask"])
-        plain = ESTIMATORS["grpo"].estimate(as_batch(case), AdvantageConfig(scale="none"))
+        plain = ALGORITHMS["grpo"].estimate(as_batch(case), AdvantageConfig(scale="none"))
         assert_same(plain, theirs["dr_grpo"], case["mask"])
 
 

@@ -24,7 +24,7 @@ def answers(case: dict[str, Any]) -> dict[str, torch.Tensor]:
         rewards, mask, config=SimpleNamespace(gamma=case["gamma"])
     )
     found = {
-        "gae": advantages,
+        "ppo": advantages,
         "value_targets": targets,
         "reinforce++": plus,
         "token_returns": returns,

@@ -22,9 +22,9 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from verl.workers.rollout.replica import TokenOutput
 
 from agentgym_verl import plugin
-from agentgym_verl.episode_runner import EpisodeRunner, session_of
+from agentgym_verl.episode_runner import EpisodeRunner, runner_of
 from agentgym_verl.loop import GymAgentLoop
-from agentgym_verl.rows import Row
+from agentgym_verl.rows import TaskRow
 from tests import toy_envs  # noqa: F401  (registers the ids)
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
     "count",
     "logprob",
     "plugin",
-    "session_of",
+    "runner_of",
 ]
 
 Answer = Sequence[int] | Exception
@@ -155,7 +155,7 @@ class Worker(_Remote):  # type: ignore[misc]
         other.server = other.llm_client = server
         return other
 
-    def play(self, rows: Iterable[Row], step: int = 1, *, validate: bool = False) -> Queue:
+    def play(self, rows: Iterable[TaskRow], step: int = 1, *, validate: bool = False) -> Queue:
         """Play every row's group, as in training step `step`; the groups are named 0, 1, ..."""
         queue, before = Queue(), agent_loop_tq.tq
         agent_loop_tq.tq = queue
@@ -165,7 +165,7 @@ class Worker(_Remote):  # type: ignore[misc]
             agent_loop_tq.tq = before
         return queue
 
-    async def run(self, row: Row, step: int | None = 1, **more: Any) -> Any:
+    async def run(self, row: TaskRow, step: int | None = 1, **more: Any) -> Any:
         """The agent loop of one episode, with what it raises. `more` are further columns."""
         columns = {**row.as_columns(0), "uid": "0", **({} if step is None else {"global_steps": step}), **more}
         arguments = {name: DictConfigWrap(c) for name, c in _configs(self.config).items()}
@@ -181,7 +181,7 @@ class Worker(_Remote):  # type: ignore[misc]
 
     @property
     def session(self) -> EpisodeRunner:
-        return session_of(self.config, self.tokenizer)
+        return runner_of(self.config, self.tokenizer)
 
     async def _play(self, batch: Any) -> None:
         await self.generate_sequences(batch)
@@ -192,7 +192,7 @@ def _configs(config: Any) -> dict[str, Any]:
     return {"trainer_config": config, "data_config": config.data}
 
 
-def _batch(rows: Iterable[Row], step: int, validate: bool) -> Any:
+def _batch(rows: Iterable[TaskRow], step: int, validate: bool) -> Any:
     """As the trainer makes it of what the dataset gives."""
     samples = [{**row.as_columns(number), "uid": str(number), "index": number} for number, row in enumerate(rows)]
     for sample in samples:
@@ -216,6 +216,6 @@ def configured(base: Any, model: Any, agentgym: Mapping[str, Any] | None = None,
     return config
 
 
-def count(task: str = "count/3", env: str = "Toy/Count-v0", **more: Any) -> Row:
+def count(task: str = "count/3", env: str = "Toy/Count-v0", **more: Any) -> TaskRow:
     """A row of a toy environment."""
-    return Row(env, task, **{"seed": 5, "group": "small", **more})
+    return TaskRow(env, task, **{"seed": 5, "group": "small", **more})

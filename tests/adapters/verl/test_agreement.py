@@ -14,7 +14,7 @@ import pytest
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.core import text_env
 from agentgym_envs.rollout import ChatCodec
-from agentgym_verl.rows import Row
+from agentgym_verl.rows import TaskRow
 from tests.rollout.families import FAMILIES, UP
 
 if TYPE_CHECKING:  # torch and TRL take seconds, so the tests import them, and not who collects the tests
@@ -134,7 +134,7 @@ def through_verl(name: str, limits: dict[str, int], make_worker: Any, stub: Any)
         [], agentgym=settings, n=MEMBERS, response_length=limits["tokens"], prompt_length=8000, max_model_len=99999
     )
     worker.server = worker.llm_client = ByGroup(name, worker.session.codec, stub)
-    rows = [Row(env_id, task, seed, "g", env_kwargs=kwargs, goal=goal) for task, seed, goal, _ in tasks(name)]
+    rows = [TaskRow(env_id, task, seed, "g", env_kwargs=kwargs, goal=goal) for task, seed, goal, _ in tasks(name)]
     queue = worker.play(rows)
     groups = [[queue.rows[f"{group}_{member}_0"] for member in range(MEMBERS)] for group in range(len(rows))]
     return [row for group in groups for row in sorted(group, key=lambda row: row["responses"].tolist())]
@@ -226,7 +226,7 @@ def verl_advantages(
     return advantages
 
 
-NAMES = {"grpo": "grpo", "rloo": "rloo", "reinforce++": "reinforce_plus_plus", "gae": "gae"}
+NAMES = {"grpo": "grpo", "rloo": "rloo", "reinforce++": "reinforce_plus_plus", "ppo": "gae"}
 
 
 @pytest.mark.parametrize("name", list(ENVS))
@@ -237,7 +237,8 @@ def test_both_give_the_same_advantages(
     import torch
     from omegaconf import OmegaConf
 
-    from agentgym_trl.advantages import ESTIMATORS, AdvantageConfig, Batch
+    from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch
+    from agentgym_trl.algorithms import ALGORITHMS
 
     limits = {**LIMITS["wide"], "turns": 7}
     trl = through_trl(name, limits, tokenizer, stub.logprob)
@@ -245,14 +246,14 @@ def test_both_give_the_same_advantages(
     rewards, mask = padded(trl["token_rewards"]), padded(trl["action_mask"], torch.bool)
     values = torch.randn(mask.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     usable = torch.tensor([score is not None for score in trl["episode_score"]])
-    batch = Batch(rewards, mask, usable, MEMBERS, values, torch.zeros(len(mask), dtype=torch.float64))
+    batch = EpisodeBatch(rewards, mask, usable, MEMBERS, values, torch.zeros(len(mask), dtype=torch.float64))
     uids = [str(number // MEMBERS) for number in range(len(verl))]
     for gamma, lam in ((1.0, 1.0), (0.99, 0.95)):
         algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": gamma, "lam": lam})
         for ours, theirs in NAMES.items():
-            grouped = ESTIMATORS[ours].grouped
+            grouped = ALGORITHMS[ours].grouped
             credit = AdvantageConfig() if grouped else AdvantageConfig(gamma=gamma, lam=lam, discount_per="token")
-            found = ESTIMATORS[ours].estimate(batch, credit)
+            found = ALGORITHMS[ours].estimate(batch, credit)
             found = found[:, None] * mask if found.dim() == 1 else found
             expected = verl_advantages(verl, uids, values, theirs, algorithm)
             if ours == "grpo":
@@ -267,7 +268,8 @@ def test_both_compare_what_is_left_of_a_group(make_worker: Any, stub: Any, token
     import torch
     from omegaconf import OmegaConf
 
-    from agentgym_trl.advantages import ESTIMATORS, AdvantageConfig, Batch
+    from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch
+    from agentgym_trl.algorithms import ALGORITHMS
     from agentgym_trl.rollout import make_rollout_func
     from agentgym_trl.trl_format import prompt_of
 
@@ -287,11 +289,11 @@ def test_both_compare_what_is_left_of_a_group(make_worker: Any, stub: Any, token
     usable = torch.tensor([score is not None for score in trl["episode_score"]])
     assert [place for place, on in enumerate(usable.tolist()) if not on] == [1, 6]
     rewards, mask = padded(trl["token_rewards"]), padded(trl["action_mask"], torch.bool)
-    batch = Batch(rewards, mask, usable, MEMBERS)
+    batch = EpisodeBatch(rewards, mask, usable, MEMBERS)
     left = [key for key in keys if key in queue.rows]
     rows, uids = [queue.rows[key] for key in left], [key[0] for key in left]
     for name in ("rloo", "reinforce++"):
-        found = ESTIMATORS[name].estimate(batch, AdvantageConfig(discount_per="token"))
+        found = ALGORITHMS[name].estimate(batch, AdvantageConfig(discount_per="token"))
         found = (found[:, None] * mask if found.dim() == 1 else found)[usable]
         values = torch.zeros(len(rows), mask.size(1))
         algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": 1.0})

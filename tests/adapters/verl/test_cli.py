@@ -25,7 +25,7 @@ pytest.importorskip("pyarrow")
 from agentgym_verl.cli.launch import command_of, launch, shown
 from agentgym_verl.cli.overrides import CONFIG_DIR
 from agentgym_verl.dataset import read_rows, write_rows
-from agentgym_verl.rows import Row
+from agentgym_verl.rows import TaskRow
 from tests.waiting import SECONDS
 
 CRAFT, BABY = "AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0"
@@ -317,7 +317,7 @@ class TestComposed:
         assert [path.stat().st_mtime_ns for path in files] == before
 
     def test_a_dataset_that_was_made_before(self, train: Train, tmp_path: Path) -> None:
-        rows = [Row(env, task, 0) for env, task in ((CRAFT, "textcraft/1"), (BABY, "x")) for _ in range(20)]
+        rows = [TaskRow(env, task, 0) for env, task in ((CRAFT, "textcraft/1"), (BABY, "x")) for _ in range(20)]
         for name in ("train.parquet", "val.parquet"):
             write_rows(tmp_path / "data" / name, rows)
         code, out, said = train("--data", "data", "--dry-run")
@@ -325,6 +325,6 @@ class TestComposed:
         assert yaml.safe_load(out)["data"]["val_files"] == str(tmp_path / "data" / "val.parquet")
         code, _, said = train("--data", "data", "--rounds", "TextCraft=3")
         assert code == 2 and "schedules for each environment must name them all: BabyAI; got TextCraft" in said
-        write_rows(tmp_path / "data" / "train.parquet", [*rows, Row("Toy/Maze-v0", "x", 0)])
+        write_rows(tmp_path / "data" / "train.parquet", [*rows, TaskRow("Toy/Maze-v0", "x", 0)])
         code, _, said = train("--data", "data")
         assert code == 2 and "there is no environment 'Toy/Maze-v0'" in said

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from agentgym_envs.registration import env_ids
 from agentgym_envs.rollout.mixture import gym_make
 from agentgym_verl.cli.overrides import CONFIG_DIR, choices, compose_config, override, overrides
-from agentgym_verl.settings import Settings, read_settings
+from agentgym_verl.settings import EpisodeSettings, read_settings
 from tests.trying import examples
 
 # Rounds, every, batch, n, mini batch, inner epochs, epochs, prompt and response length, tokens of an answer: what
@@ -90,9 +90,9 @@ def test_the_groups_are_all_there() -> None:
 
 def test_every_setting_is_in_the_file_with_its_default() -> None:
     block = read("agentgym")["agentgym"]
-    assert list(block) == [field.name for field in fields(Settings)]
+    assert list(block) == [field.name for field in fields(EpisodeSettings)]
     assert block.pop("trajectories") == "${run_dir}/trajectories"
-    assert read_settings(block) == Settings()
+    assert read_settings(block) == EpisodeSettings()
 
 
 def test_a_run_is_resumed_where_there_is_something_to_resume() -> None:

@@ -19,7 +19,7 @@ pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq
 
 from agentgym_verl.dataset import SCHEMA, draw_train, draw_val, eval_split, members_of, read_rows, write_rows
-from agentgym_verl.rows import Row, read_row
+from agentgym_verl.rows import TaskRow, read_row
 
 CRAFT, BABY, SCI = "AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0", "AgentGym/SciWorld-v0"
 EASY = {"max_distractors": 0}
@@ -79,7 +79,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     lines = found.to_pylist()
     assert lines == [row.as_columns(index) for index, row in enumerate(rows)]
     assert [line["prompt"][0]["content"] for line in lines] == [row.goal for row in rows]
-    without_goal = [Row(**{**{f: getattr(r, f) for f in Row.__slots__}, "goal": ""}) for r in rows]
+    without_goal = [TaskRow(**{**{f: getattr(r, f) for f in TaskRow.__slots__}, "goal": ""}) for r in rows]
     assert [read_row(line) for line in lines] == read_rows(tmp_path / "new" / "train.parquet") == without_goal
     assert [(m.id, m.kwargs, m.weight) for m in sorted(members_of(rows), key=lambda m: m.id)] == [
         (BABY, {}, 2),
@@ -88,15 +88,15 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert list((tmp_path / "new").iterdir()) == [tmp_path / "new" / "train.parquet"]
 
 
-@pytest.mark.parametrize("rows", [[], [Row(CRAFT, "textcraft/1", 0)], draw_train(MIXTURE, 4)])
-def test_the_columns_are_the_same_whatever_is_played(rows: list[Row], tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [[], [TaskRow(CRAFT, "textcraft/1", 0)], draw_train(MIXTURE, 4)])
+def test_the_columns_are_the_same_whatever_is_played(rows: list[TaskRow], tmp_path: Path) -> None:
     write_rows(tmp_path / "x.parquet", rows)
     assert pq.read_schema(tmp_path / "x.parquet").equals(SCHEMA)
 
 
 def test_no_token_gets_into_a_file(tmp_path: Path, data: Data) -> None:
     with pytest.raises(UsageError, match="give a server's token as AGENTGYM_TOKEN instead"):
-        write_rows(tmp_path / "x.parquet", [Row(CRAFT, "textcraft/1", 0, env_kwargs={"token": "secret"})])
+        write_rows(tmp_path / "x.parquet", [TaskRow(CRAFT, "textcraft/1", 0, env_kwargs={"token": "secret"})])
     assert not list(tmp_path.iterdir())
     for kwargs in ({"token": "secret"}, {CRAFT: {"token": "secret"}}):
         code, said = data(CRAFT, "--env-kwargs", json.dumps(kwargs))

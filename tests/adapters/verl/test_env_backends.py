@@ -19,7 +19,7 @@ from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.hosting import RemoteEnv
 from agentgym_envs.registration import env_ids, register
 from agentgym_verl.env_backends import EnvBackends
-from agentgym_verl.settings import Settings
+from agentgym_verl.settings import EpisodeSettings
 from tests.toy import CountEnv
 from tests.toy_envs import HERE
 from tests.waiting import until
@@ -40,20 +40,20 @@ register(HEAVY, f"{__name__}:HeavyEnv")
 
 @pytest.mark.parametrize("env_id", [*env_ids(), HEAVY])
 def test_what_burns_cpu_here_is_put_aside_and_nothing_else(env_id: str) -> None:
-    places = EnvBackends(Settings())
+    places = EnvBackends(EpisodeSettings())
     assert places._backend(env_id, {}) == ("process" if env_id == HEAVY else "local")
     assert places._backend(env_id, {"base_url": "http://127.0.0.1:1"}) == "local"
 
 
 @pytest.mark.parametrize("backend", ["local", "process", "ray"])
 def test_the_backend_that_was_asked_for(backend: str) -> None:
-    places = EnvBackends(Settings(backend=backend))
+    places = EnvBackends(EpisodeSettings(backend=backend))
     assert places._backend(TRICKY, {}) == backend
     assert places._backend(TRICKY, {"base_url": "http://127.0.0.1:1"}) == "local"
 
 
 def test_local_environments_are_made_here_with_their_arguments() -> None:
-    with closing(EnvBackends(Settings(workers=2))) as places:
+    with closing(EnvBackends(EpisodeSettings(workers=2))) as places:
         places.add("kind", TRICKY, {"instructions": "Count."})
         places.add("kind", "AgentGym/NoSuch-v0", {})
         assert list(places.makers) == ["kind"]
@@ -65,7 +65,7 @@ def test_local_environments_are_made_here_with_their_arguments() -> None:
 @pytest.mark.slow
 def test_ray_gets_what_the_settings_say() -> None:
     ray = pytest.importorskip("ray")
-    places = EnvBackends(Settings(backend="ray", hosts=3, workers=5, placement="near"))
+    places = EnvBackends(EpisodeSettings(backend="ray", hosts=3, workers=5, placement="near"))
     pool: Any = places._place("ray")
     assert tuple(pool._terms)[:4] == (3, 5, "near", 5)
     assert places._place("ray") is pool
@@ -79,7 +79,7 @@ def test_ray_gets_what_the_settings_say() -> None:
 
 @pytest.fixture
 def places() -> Iterator[EnvBackends]:
-    with closing(EnvBackends(Settings(backend="process", workers=2))) as places:
+    with closing(EnvBackends(EpisodeSettings(backend="process", workers=2))) as places:
         places.add("kind", TRICKY, {})
         yield places
 

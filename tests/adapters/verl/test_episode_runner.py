@@ -17,7 +17,7 @@ from agentgym_envs.errors import EnvError, TemplateError
 from agentgym_envs.http.run import background_server
 from agentgym_envs.rollout.token_file import TokenFile
 from agentgym_envs.trajectory import line_mark, read_trajectories
-from agentgym_verl.episode_runner import EpisodeRunner, session_of
+from agentgym_verl.episode_runner import EpisodeRunner, runner_of
 from tests.rollout.families import FAMILIES, UP
 from tests.toy import CountEnv
 from tests.toy_envs import HERE, RELEASE, TrickyEnv
@@ -32,7 +32,7 @@ SAMPLING = {"temperature": 1.0, "logprobs": True}
 @pytest.fixture
 def make_session(stub: Any, base_config: Any, model_path: Path, tokenizer: Any) -> Any:
     def make(rollout: Any = None, tokenizer: Any = tokenizer, **agentgym: Any) -> EpisodeRunner:
-        return session_of(stub.configured(base_config, model_path, agentgym, **(rollout or {})), tokenizer)
+        return runner_of(stub.configured(base_config, model_path, agentgym, **(rollout or {})), tokenizer)
 
     return make
 
@@ -63,7 +63,7 @@ def idle(session: EpisodeRunner) -> list[Any]:
 
 def test_a_run_has_one_session_in_a_process(stub: Any, base_config: Any, model_path: Path, tokenizer: Any) -> None:
     one, other = (stub.configured(base_config, model_path) for _ in range(2))
-    assert session_of(one, tokenizer) is session_of(one, tokenizer) is not session_of(other, tokenizer)
+    assert runner_of(one, tokenizer) is runner_of(one, tokenizer) is not runner_of(other, tokenizer)
 
 
 def test_template_and_its_arguments_are_verl_s(stub: Any, base_config: Any, model_path: Path, tokenizer: Any) -> None:
@@ -73,7 +73,7 @@ def test_template_and_its_arguments_are_verl_s(stub: Any, base_config: Any, mode
     tokenizer = FAMILIES["qwen2.5"].tokenizer()
     tokenizer.chat_template = "{% for m in messages[-2:] %}{{ m.content }}<|im_end|>{% endfor %}"
     with pytest.raises(TemplateError):
-        session_of(config, tokenizer)
+        runner_of(config, tokenizer)
 
 
 def test_a_thousand_episodes_in_flight(make_session: Any, stub: Any) -> None:

@@ -82,7 +82,7 @@ def test_whole_episodes_are_those_of_a_local_environment(
     nodes: TwoNodes, pool: RayPool, env_id: str, task: str | None
 ) -> None:
     with closing(gym.make(f"AgentGym/{env_id}-v0")) as local, closing(RemoteEnv(local.spec.id, pool, {})) as twin:  # type: ignore[union-attr]
-        task = task or local.unwrapped.tasks.take(1, split="test", seed=1)[0].id  # type: ignore[attr-defined]
+        task = task or local.unwrapped.tasks.sample(1, split="test", seed=1)[0].id  # type: ignore[attr-defined]
         ours, theirs = whole_episode(twin, task), whole_episode(local, task)
     assert json.dumps(ours) == json.dumps(theirs)
     assert [host.node for host in pool.hosts] == [nodes.second.node_id]

@@ -22,7 +22,7 @@ import psutil
 
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.trajectory import Trajectory, read_trajectories
-from agentgym_verl.rows import Row
+from agentgym_verl.rows import TaskRow
 from tests.graded import KWARGS
 
 ROOT = Path(__file__).parents[3]
@@ -79,16 +79,16 @@ class Run:
         return (self.folder / "run.log").read_text(errors="replace")[-6000:]
 
 
-def make_rows(env_id: str, split: str, count: int, *, group: str = "depth-1", **kwargs: Any) -> list[Row]:
+def make_rows(env_id: str, split: str, count: int, *, group: str = "depth-1", **kwargs: Any) -> list[TaskRow]:
     """The first tasks of TextCraft of a group, in TextCraft or an environment made of it."""
-    tasks = TextCraftEnv(**KWARGS).tasks.take(count, split=split, groups=[group])
+    tasks = TextCraftEnv(**KWARGS).tasks.sample(count, split=split, groups=[group])
     return [
-        Row(env_id, task.id, seed, group, task.split, split != "train", {**KWARGS, **kwargs}, task.goal)
+        TaskRow(env_id, task.id, seed, group, task.split, split != "train", {**KWARGS, **kwargs}, task.goal)
         for seed, task in enumerate(tasks)
     ]
 
 
-def prepare(folder: Path, train: Sequence[Row], val: Sequence[Row]) -> Path:
+def prepare(folder: Path, train: Sequence[TaskRow], val: Sequence[TaskRow]) -> Path:
     """A folder with a tiny untrained model and the datasets of a run."""
     from agentgym_trl.tiny import make_model, make_tokenizer  # takes seconds, and need not be installed
     from agentgym_verl.dataset import write_rows

@@ -156,7 +156,7 @@ def measure(
 def _tasks(settings: DemoSettings, env_kwargs: dict[str, Any], split: str, count: int | None) -> list[Task]:
     """Held-out tasks whose prompts are no longer than those of training."""
     env = text_env(_maker(settings, env_kwargs)())
-    tasks = env.tasks.take(None if count is None else 2 * count, split=split, groups=settings.groups, seed=1)
+    tasks = env.tasks.sample(None if count is None else 2 * count, split=split, groups=settings.groups, seed=1)
     short = [task for task in tasks if prompt_chars(env, task, _EVAL_SEED) <= settings.max_prompt_chars]
     return short[:count]
 

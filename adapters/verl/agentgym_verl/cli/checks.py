@@ -14,13 +14,13 @@ from omegaconf import OmegaConf
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec
 from agentgym_verl.cli.overrides import one_line
-from agentgym_verl.rows import Row
+from agentgym_verl.rows import TaskRow
 from agentgym_verl.settings import read_settings, schedule_of
 
 _NEED_GROUPS = ("grpo", "rloo")
 
 
-def check_config(config: Any, train: Sequence[Row], val: Sequence[Row]) -> None:
+def check_config(config: Any, train: Sequence[TaskRow], val: Sequence[TaskRow]) -> None:
     """Whether a run of this configuration can begin.
 
     Raises:

@@ -17,7 +17,7 @@ from agentgym_envs.cli.common import Overwrite, few_groups, names_of, stderr
 from agentgym_envs.errors import UsageError
 from agentgym_verl import dataset
 from agentgym_verl.cli import options as opt
-from agentgym_verl.rows import Row, short_name
+from agentgym_verl.rows import TaskRow, short_name
 
 Envs = Annotated[
     list[str],
@@ -53,12 +53,12 @@ def data_command(
     write(out, rows, console)
 
 
-def draw(draws: Mapping[str, Callable[[], list[Row]]], console: Console) -> dict[str, list[Row]]:
+def draw(draws: Mapping[str, Callable[[], list[TaskRow]]], console: Console) -> dict[str, list[TaskRow]]:
     """The rows of each file, drawn with a progress bar."""
     return {name: draws[name]() for name in track(draws, "drawing tasks", console=console, transient=True)}
 
 
-def write(out: Path, rows: Mapping[str, Sequence[Row]], console: Console) -> None:
+def write(out: Path, rows: Mapping[str, Sequence[TaskRow]], console: Console) -> None:
     """Write the files, and say what is in them."""
     for name, own in rows.items():
         dataset.write_rows(out / name, own)
@@ -66,11 +66,11 @@ def write(out: Path, rows: Mapping[str, Sequence[Row]], console: Console) -> Non
     console.print(f"[green]Written:[/] {', '.join(str(out / name) for name in rows)}")
 
 
-def _table(files: Mapping[str, Sequence[Row]]) -> Table:
+def _table(files: Mapping[str, Sequence[TaskRow]]) -> Table:
     table = Table("file", "environment", "split", "groups")
     table.add_column("rows", justify="right")
     for name, rows in files.items():
-        parts: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        parts: dict[tuple[str, str], list[TaskRow]] = defaultdict(list)
         for row in rows:
             parts[row.env_id, row.split].append(row)
         for (env_id, split), own in parts.items():

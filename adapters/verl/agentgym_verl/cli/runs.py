@@ -20,7 +20,7 @@ from agentgym_verl.cli import options as opt
 from agentgym_verl.cli.data import draw, write
 from agentgym_verl.cli.launch import command_of, launch, shown
 from agentgym_verl.cli.overrides import check_choice, compose_config, override, overrides
-from agentgym_verl.rows import Row
+from agentgym_verl.rows import TaskRow
 
 OUT = "--out"
 ALGORITHMS = {
@@ -35,11 +35,11 @@ _METRICS = "metrics.jsonl"
 _MAX_MODEL_LEN = "actor_rollout_ref.rollout.max_model_len"
 _LOG_PATH = "+ray_kwargs.ray_init.runtime_env.env_vars.VERL_FILE_LOGGER_PATH"
 
-_Rows = dict[str, list[Row]]
+_Rows = dict[str, list[TaskRow]]
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class TaskSelection:
     """What is played: environments by name or a dataset, neither if a scenario says it; and which of their tasks."""
 
     env: Sequence[str] | None
@@ -54,7 +54,7 @@ class Played:
 
 
 @dataclass(frozen=True)
-class Run:
+class VerlRun:
     """One run, as it was asked for. Nothing is written before `start`.
 
     Raises:
@@ -64,7 +64,7 @@ class Run:
     algorithm: str
     model: str
     out: Path
-    played: Played
+    played: TaskSelection
     parts: Mapping[str, str | None]
     """The choices of the groups of configurations."""
     limits: Mapping[str, Any]

@@ -9,7 +9,7 @@ import typer
 
 from agentgym_envs.cli.common import names_of
 from agentgym_verl.cli import options as opt
-from agentgym_verl.cli.runs import OUT, Played, Run
+from agentgym_verl.cli.runs import OUT, TaskSelection, VerlRun
 from agentgym_verl.env_backends import BACKENDS
 
 Algorithm = Annotated[str, typer.Argument(metavar="ALGORITHM", help="grpo, rloo, reinforce++ or ppo.")]
@@ -71,8 +71,8 @@ def train_command(
 
     Everything is checked before verl starts. A run that was stopped goes on by the same command and --resume.
     """
-    played = Played(env, env_kwargs, data, split, eval_split, tasks, eval_tasks, names_of(groups), seed)
+    played = TaskSelection(env, env_kwargs, data, split, eval_split, tasks, eval_tasks, names_of(groups), seed)
     parts = {"hardware": hardware, "engine": engine, "mode": mode, "scenario": scenario, "horizon": horizon}
     limits = {"rounds": rounds, "every": every, "eval_max_turns": eval_max_turns, "backend": backend}
-    run = Run(algorithm, model, out.absolute(), played, parts, limits, tuple(more or ()), resume)
+    run = VerlRun(algorithm, model, out.absolute(), played, parts, limits, tuple(more or ()), resume)
     return run.show() if dry_run else run.start()
