@@ -228,7 +228,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         self._said, self._limit = set(), limit
         self._observations = self._deal_out() if others else {first.agent: observation}
         self.agents = list(self.possible_agents)
-        self._credit = Credit(first.book, first.goal) if self.individual else None
+        self._credit = Credit(first.recipe_book, first.goal) if self.individual else None
         limits = {} if limit is None else {"max_turns": limit}
         return dict(self._observations), {seat.agent: {**seat.begun(), **limits} for seat in self._seats}
 
@@ -269,9 +269,9 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         if not self.agents:
             raise NoOracle("no episode runs, so there is nothing to solve; call reset() first")
         stock = [seat.stock for seat in self._seats]
-        deal = deal_of(first.book, first.task) if first.task else None
+        deal = deal_of(first.recipe_book, first.task) if first.task else None
         assert deal is not None
-        team = Team(first.book, first.goal, deal, first.names, self.possible_agents, stock, self._said)
+        team = Team(first.recipe_book, first.goal, deal, first.names, self.possible_agents, stock, self._said)
         return iter(plan_rounds(team))
 
     def random_command(self, agent: str, rng: random.Random) -> str:
@@ -337,7 +337,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         """Give every agent its cards for the episode that the first seat has begun; returns what each sees."""
         first = self._seats[0]
         assert first.task is not None
-        deal = add_distractors(first.book, deal_of(first.book, first.task), first.shown)
+        deal = add_distractors(first.recipe_book, deal_of(first.recipe_book, first.task), first.shown)
         crafter = self.possible_agents[deal.crafter]
         return {
             seat.agent: seat.join(self._seats, hand, crafter, self._said)

@@ -43,12 +43,12 @@ class TeamGoals(GoalTasks):
         if not rows:
             raise UsageError(f"no goal of the recipe table {book.path!r} can be dealt to {agents} agents; take fewer")
         TaskTable.__init__(self, f"{base.name}-coop", base.version, rows)
-        self.book, self.agents = book, agents
+        self.recipe_book, self.agents = book, agents
         self.number = {task.id: int(task.id.rpartition("/")[2]) for task in self.tasks}
         self.place = {self.number[task.id]: place for place, task in enumerate(self.tasks)}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return team_tasks, (self.book, "real", self.agents)
+        return team_tasks, (self.recipe_book, "real", self.agents)
 
     def get(self, task_id: str) -> Task:
         """The task of that id. Raises UnknownTask, and says so if it is one of another number of agents."""
@@ -71,7 +71,7 @@ class TeamWorlds(FictionalTasks):
         self._head = f"{self.name}/{base.agents}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return team_tasks, (self.book, self.worlds, self.base.agents)
+        return team_tasks, (self.recipe_book, self.worlds, self.base.agents)
 
     def get(self, task_id: str) -> Task:
         """The task of that id. Raises UnknownTask, also for a number written another way."""
@@ -90,13 +90,13 @@ class TeamWorlds(FictionalTasks):
         """SHA-256 of what `FictionalTasks` takes and of the cards of some tasks in a world of each split."""
         places = range(0, len(self.base), _SAMPLE)
         tasks = [self._task(split * WORLDS_PER_SPLIT, place) for split in range(len(SPLITS)) for place in places]
-        return canonical_hash([super().digest, [deal_of(self.book, task) for task in tasks]])
+        return canonical_hash([super().digest, [deal_of(self.recipe_book, task) for task in tasks]])
 
     def _task(self, world: int, goal: int) -> Task:
         """`goal` is a place among the team's goals."""
         real = self.base.tasks[goal]
         number = self.base.number[real.id]
-        spoken = make_names(self.book, self.worlds, world).say(self.book.goals[number])
+        spoken = make_names(self.recipe_book, self.worlds, world).name_of(self.recipe_book.goals[number])
         data = {**real.data, "item": spoken.replace(" ", "_"), "world": world}
         del data["plan_rounds"], data["deal"]  # other cards, other plans
         return Task(

@@ -54,7 +54,7 @@ def prove(book: RecipeBook, goal: int, deal: Deal) -> None:
     takes = [{book.items[ref] for ref in hand.takes} for hand in deal.hands]
     everything = range(len(book.recipes))
     assert name in within_reach(book, set().union(*recipes), set().union(*takes))
-    assert not set(book.ways[goal]) & recipes[deal.crafter], "the crafter knows how without being told"
+    assert not set(book.recipes_for[goal]) & recipes[deal.crafter], "the crafter knows how without being told"
     assert name not in within_reach(book, everything, takes[deal.crafter]), "the crafter needs no gift"
     for absent in agents:
         known = set().union(*(recipes[place] for place in agents if place != absent))
@@ -101,9 +101,9 @@ def test_the_proof_can_fail(book: RecipeBook) -> None:
     with pytest.raises(AssertionError, match="needs no gift"):
         prove(book, goal, Deal(deal.crafter, hands))
     three = make_deal(book, goal, 3, 0)
-    helper = next(p for p in range(3) if p != three.crafter and book.ways[goal][0] not in three.hands[p].recipes)
+    helper = next(p for p in range(3) if p != three.crafter and book.recipes_for[goal][0] not in three.hands[p].recipes)
     hands3 = list(three.hands)
-    knower = three.knower(book.ways[goal][0])
+    knower = three.knower(book.recipes_for[goal][0])
     hands3[knower] = three.hands[knower]._replace(
         recipes=three.hands[knower].recipes + three.hands[helper].recipes,
         takes=three.hands[knower].takes + three.hands[helper].takes,
@@ -230,7 +230,7 @@ def test_other_worlds(book: RecipeBook, worlds: Any) -> None:
             assert tasks.get(task.id) == task
             assert max_agents(book, goal) >= 4
             assert not {"plan_rounds", "deal"} & task.data.keys()
-            assert task.goal == f"craft {tasks.names(task).say(goal)}"
+            assert task.goal == f"craft {tasks.names(task).name_of(goal)}"
             assert task.data["item"] == task.goal.removeprefix("craft ").replace(" ", "_")
     one, other = (tasks.get(f"textcraft-coop-{worlds}/4/{world}/438") for world in (0, 1))
     assert deal_of(book, one) != deal_of(book, other)

@@ -81,9 +81,9 @@ def test_only_one_that_knows_it_can_tell() -> None:
     team = told(3)
     task = next(task for task in team.tasks.sample() if task.goal == "craft torch")
     team.reset(seed=0, options={"task": task.id})
-    deal = deal_of(team._seats[0].book, task)
+    deal = deal_of(team._seats[0].recipe_book, task)
     crafter, goal = team._seats[deal.crafter], team._seats[0].goal
-    knower = team._seats[deal.knower(crafter.book.ways[goal][0])]
+    knower = team._seats[deal.knower(crafter.recipe_book.recipes_for[goal][0])]
     [third] = (seat for seat in team._seats if seat not in (crafter, knower))
     say(team, **{third.agent: TORCH})
     assert not any(seat.told_in(TORCH) for seat in (crafter, third))
@@ -112,7 +112,7 @@ def test_nobody_can_be_left_out(count: int, worlds: Any) -> None:
     env = told(count, worlds=worlds)
     for seed, task in enumerate(env.tasks.sample(12, split="test", seed=count)):
         env.reset(seed=seed, options={"task": task.id})
-        book, goal = env._seats[0].book, env._seats[0].goal
+        book, goal = env._seats[0].recipe_book, env._seats[0].goal
         lines = [env._seats[0].names.line(number) for number in book.needed(goal)]
         saved = env.snapshot()
         for absent in env._seats:
