@@ -186,12 +186,12 @@ def test_the_recipe_tree_follows_the_inventory(worlds: str, seed: int) -> None:
 def test_what_is_ready_can_be_crafted_and_what_is_missing_at_the_end_can_be_taken(seed: int) -> None:
     def ready(env: Any) -> tuple[dict[str, bool], Counter[str]]:
         """For each item, whether some recipe for it can be used now, as the environment sees it; how many there are."""
-        names, book, held = env._names, env.book, env._inventory
+        names, book, held = env._names, env.recipe_book, env._inventory
         can = dict[str, bool]()
         for recipe in book.recipes:
             enough = all(sum(held.get(m, 0) for m in book.members.get(p, [p])) >= n for p, n in recipe.parts)
-            can[names.say(recipe.item)] = can.get(names.say(recipe.item), False) or enough
-        return can, Counter(names.say(recipe.item) for recipe in book.recipes)
+            can[names.name_of(recipe.item)] = can.get(names.say(recipe.item), False) or enough
+        return can, Counter(names.name_of(recipe.item) for recipe in book.recipes)
 
     trajectory, seen = play("AgentGym/TextCraft-v0", ready, seed=seed, groups=["depth-3", "depth-4"])
     states, shared = states_of(trajectory, "textcraft")

@@ -93,9 +93,9 @@ def _add(recipes: ShownRecipes, observation: str) -> None:
 
 def _with_known_kinds(recipes: ShownRecipes) -> ShownRecipes:
     """The real names explain no kinds, as a reader knows what planks are: here the built-in table does."""
-    from agentgym_envs.textcraft.recipes import load_book
+    from agentgym_envs.textcraft.recipes import load_recipe_book
 
-    book = load_book()
+    book = load_recipe_book()
     wanted = {name for ways in recipes.ways.values() for recipe in ways for name, _ in recipe.parts}
     for ref, members in book.members.items():
         name = _plain(book.tags[ref - book.size])

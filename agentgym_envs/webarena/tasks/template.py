@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Expected, OnlyChanged
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
-from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, World
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 
 Params: TypeAlias = Mapping[str, Any]
