@@ -68,7 +68,7 @@ def test_a_set_without_end_can_not(pool: WorkerPool) -> None:
     twin = make_twin(pool, "AgentGym/TextCraft-v0", worlds="invented")
     assert isinstance(twin.tasks, RemoteTasks)
     assert twin.tasks and twin.tasks.counts() is None
-    with pytest.raises(TypeError, match="number of tasks .* unknown"):
+    with pytest.raises(TypeError, match=r"number of tasks .* unknown"):
         len(twin.tasks)
     with pytest.raises(UsageError):
         list(twin.tasks)
