@@ -30,7 +30,7 @@ from agentgym_trl.dpo import dpo_dataset
 from agentgym_trl.dynamic_sampling import whole_groups
 from agentgym_trl.models import make_codec
 from agentgym_trl.pairs import Pair, Preference, make_pairs
-from agentgym_trl.rollout_metrics import EpisodeFacts, summarise
+from agentgym_trl.rollout_metrics import RolloutFacts, summarise
 from agentgym_trl.sft import sft_dataset
 from agentgym_trl.teams import TeamRoles, find_team_roles
 from agentgym_trl.tiny import make_tokenizer
@@ -111,8 +111,8 @@ def test_agents_that_cannot_be_trained_are_refused(makers: Any, agents: list[str
 
 
 def test_team_metrics_count_an_episode_once() -> None:
-    def fact(score: float, turns: int, agent: str = "", usable: bool = True) -> EpisodeFacts:
-        return EpisodeFacts("", 4, usable, score > 0.5, score, turns, 1, 0, "success", agent)
+    def fact(score: float, turns: int, agent: str = "", usable: bool = True) -> RolloutFacts:
+        return RolloutFacts("", 4, usable, score > 0.5, score, turns, 1, 0, "success", agent)
 
     found = summarise(
         [
