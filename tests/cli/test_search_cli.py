@@ -186,7 +186,7 @@ def test_environments_with_a_custom_corpus(start: Start, made: Path, own: Path, 
     assert play(url)["success"]
     assert ("workers (at most 1)" in shown.read_text()) == bool(isolate)
     refused = httpx.post(
-        f"{url}/v1/sessions", json={"env": "AgentGym/Search-v0", "options": {"index": "/etc"}}, trust_env=False
+        f"{url}/v2/sessions", json={"env": "AgentGym/Search-v0", "options": {"index": "/etc"}}, trust_env=False
     )
     assert refused.status_code == 422 and "not ['index']" in refused.text
     assert finish(process, signal.SIGTERM) == (0, "")

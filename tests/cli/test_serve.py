@@ -88,9 +88,9 @@ def test_environments_of_the_user(start: Start) -> None:
 
 def test_tracebacks_are_logged_and_not_sent(start: Start) -> None:
     process, url, _ = start("serve", "tests.toy_envs:Toy/Tricky-v0", PYTHONPATH=str(ROOT))
-    session = httpx.post(f"{url}/v1/sessions", json={"env": "Toy/Tricky-v0"}).json()["session"]
-    httpx.post(f"{url}/v1/sessions/{session}/reset", json={"seed": 0})
-    reply = httpx.post(f"{url}/v1/sessions/{session}/step", json={"action": "raise"})
+    session = httpx.post(f"{url}/v2/sessions", json={"env": "Toy/Tricky-v0"}).json()["session"]
+    httpx.post(f"{url}/v2/sessions/{session}/reset", json={"seed": 0})
+    reply = httpx.post(f"{url}/v2/sessions/{session}/step", json={"action": "raise"})
     assert reply.status_code == 500
     assert reply.json() == {"error": {"type": "EnvError", "message": "ZeroDivisionError: a bug"}}
     err = finish(process, signal.SIGTERM)[2]
@@ -101,8 +101,8 @@ def test_tracebacks_are_logged_and_not_sent(start: Start) -> None:
 def test_the_limits_reach_the_server(start: Start) -> None:
     _, url, _ = start("serve", ENV, "--max-sessions", 1, "--idle-seconds", 1.5)
     body = {"env": ENV}
-    assert httpx.post(f"{url}/v1/sessions", json=body).status_code == 201
-    assert httpx.post(f"{url}/v1/sessions", json=body).status_code == 429
+    assert httpx.post(f"{url}/v2/sessions", json=body).status_code == 201
+    assert httpx.post(f"{url}/v2/sessions", json=body).status_code == 429
     until(lambda: httpx.get(f"{url}/health").json()["sessions"] == 0)
 
 

@@ -25,7 +25,7 @@ import ray
 from agentgym_envs import make_vec, register
 from agentgym_envs.errors import EnvError, EpisodeOver, NoOracle, SessionLost, UnknownTask, UsageError
 from agentgym_envs.hosting import RemoteEnv
-from agentgym_envs.hosting.remote_env import Request
+from agentgym_envs.hosting.connection import Request
 from agentgym_envs.vector import EnvPool, EnvRunner
 from agentgym_verl.ray_hosts import RayPool
 from tests.adapters.verl.two_nodes import ENVS, TwoNodes, two_nodes
@@ -189,14 +189,14 @@ def test_a_failure_ends_one_episode(pool: RayPool) -> None:
 
 def test_a_hung_environment_ends_its_worker_only(pool: RayPool) -> None:
     runner, other = EnvRunner(lambda: RemoteEnv(TRICKY, pool, {})), begun(pool)
-    asyncio.run(runner.ask(Request("reset", seed=0, options=NINE), 60))
-    pid, host = int(asyncio.run(runner.ask(Request("step", "who"), 60))[0].split()[0]), pool.hosts[0]
+    asyncio.run(runner.run(Request("reset", seed=0, options=NINE), 60))
+    pid, host = int(asyncio.run(runner.run(Request("step", "who"), 60))[0].split()[0]), pool.hosts[0]
     began = time.monotonic()
-    info = asyncio.run(runner.ask(Request("step", "hang"), 0.5))[4]
+    info = asyncio.run(runner.run(Request("step", "hang"), 0.5))[4]
     assert time.monotonic() - began < 20 and info["stop_reason"] == "env_error"
     until(lambda: not psutil.pid_exists(pid))
     assert other.step("up")[0] == "1" and pool.hosts == [host]
-    assert asyncio.run(runner.ask(Request("reset", seed=0, options=NINE), 60))[1]["stop_reason"] is None
+    assert asyncio.run(runner.run(Request("reset", seed=0, options=NINE), 60))[1]["stop_reason"] is None
     runner.close()
 
 
@@ -204,9 +204,9 @@ def test_slow_environments_delay_no_other(pool: RayPool) -> None:
     slow, other = [begun(pool, SLOW) for _ in range(3)], begun(pool)
     answers: list[Any] = []
     for remote in slow:
-        posted = remote.posted(Request("step", "sleep 3"), answers.append)
+        posted = remote.pending_call(Request("step", "sleep 3"), answers.append)
         assert posted is not None
-        posted[0].post([posted[1]])
+        posted[0].submit([posted[1]])
         time.sleep(0.1)  # one frame each
     began = time.monotonic()
     assert other.step("up")[0] == "1" and not answers
@@ -221,9 +221,9 @@ def test_a_lost_node_ends_its_episodes_and_another_takes_over(
     with closing(RayPool(1, 2, "lost", connect_timeout=120)) as pool:
         remotes = [begun(pool) for _ in range(3)]
         answers: list[Any] = []
-        posted = remotes[0].posted(Request("step", "hang"), answers.append)
+        posted = remotes[0].pending_call(Request("step", "hang"), answers.append)
         assert posted is not None
-        posted[0].post([posted[1]])
+        posted[0].submit([posted[1]])
         nodes.kill(third)
         until(lambda: answers)
         assert answers[0][4]["error"].startswith("SessionLost: the host on node ")
@@ -332,15 +332,15 @@ class _Owner:
 
     async def _whole(self) -> str:
         async with self.runners.lease("toy") as runner:
-            _, info = await runner.ask(Request("reset", seed=0, options=NINE), 60)
+            _, info = await runner.run(Request("reset", seed=0, options=NINE), 60)
             while info["stop_reason"] is None:
-                info = (await runner.ask(Request("step", "up"), 60))[4]
+                info = (await runner.run(Request("step", "up"), 60))[4]
         return str(info["stop_reason"])
 
     async def _episode(self, action: str) -> Any:
         async with self.runners.lease("toy") as runner:
-            await runner.ask(Request("reset", seed=0, options=NINE), 60)
-            return await runner.ask(Request("step", action), 60)
+            await runner.run(Request("reset", seed=0, options=NINE), 60)
+            return await runner.run(Request("step", action), 60)
 
 
 def test_from_within_the_event_loop_of_an_actor(nodes: TwoNodes) -> None:
@@ -390,7 +390,7 @@ def _some_worker(pool: RayPool) -> int:
 
 def test_a_closed_session_is_lost(pool: RayPool) -> None:
     remote = begun(pool)
-    opened = remote._opened
+    opened = remote._sessions.require()
     assert opened is not None
     opened.connection.close_session(opened.session)
     with pytest.raises(SessionLost):
