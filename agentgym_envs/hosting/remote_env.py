@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, lost_task
+from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, placeholder_task
 from agentgym_envs.errors import EnvError, NoOracle, SessionLost, UnknownTask, UsageError
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.hosting.connection import Connection, EnvProvider, PendingCall, RemoteSession
@@ -229,7 +229,7 @@ class RemoteEnv(TextEnv):
 
     def _lost_reset(self, arguments: Mapping[str, Any], error: EnvError) -> ResetResult:
         """The episode that could not begin, of a task that nobody can look up now."""
-        self._start(lost_task(arguments["options"].get("task")), arguments["seed"])
+        self._start(placeholder_task(arguments["options"].get("task")), arguments["seed"])
         return self._failed_reset(error)
 
     def _settle(self, place: RemoteSession, reply: Any) -> StepResult | Exception:
