@@ -339,7 +339,7 @@ def test_a_row_and_a_function_add_an_algorithm(tokenizer: Any, tmp_path: Path, m
         ({"algorithm": "ppo", "turn_level_advantage": True}, "for algorithms that compare within groups"),
         ({"algorithm": "reinforce++", "step_advantage_weight": 1.0}, "that compare within groups"),
         ({"multi_objective_aggregation": "normalize_then_sum"}, "--multi_objective_aggregation"),
-        ({"rounds": "3,2", "every": 5}, "may not shrink"),
+        ({"rounds": "3,2", "every": 5}, "must not decrease"),
         ({"gamma": 1.1}, r"--gamma must lie in \[0, 1\], got 1.1"),
         ({"gae_lambda": -0.1}, r"--gae-lambda must lie in \[0, 1\]"),
         ({"discount_per": "episode"}, "there is no discount_per 'episode'; choose from turn, token"),

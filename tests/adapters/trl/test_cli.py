@@ -358,7 +358,7 @@ def test_environments_may_have_short_names() -> None:
         (["--split", "dev"], ["dev"]),
         (["--groups", "depth-9"], ["depth-9"]),
         (["--rounds", "ten"], ["rounds must be whole numbers", "'ten'"]),
-        (["--rounds", "3,2", "--every", "5"], ["may not shrink", "3,2"]),
+        (["--rounds", "3,2", "--every", "5"], ["must not decrease", "3,2"]),
         (["--rounds", "0"], ["at least 1"]),
         (["--rounds", "2,3"], ["--every 100"]),
         (["--rounds", "2,3", "--every", "0"], ["at least 1, got 0"]),
