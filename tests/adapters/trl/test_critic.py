@@ -288,7 +288,7 @@ def test_a_critic_model_is_loaded_by_name(model_path: Path, tokenizer: Any) -> N
         torch.testing.assert_close(backbone.state_dict(), theirs, rtol=0, atol=0)
     with pytest.raises(UsageError, match="the critic's model does not load: 'no/model' is neither"):
         load_backbone("no/model", str(model_path))
-    with pytest.raises(UsageError, match=r"knows \d+ tokens and the policy's tokenizer has \d+"):
+    with pytest.raises(UsageError, match=r"the critic has \d+ tokens and the policy's tokenizer \d+"):
         check_vocabulary(backbone, len(tokenizer) + 10_000)
 
 
