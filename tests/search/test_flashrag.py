@@ -44,7 +44,7 @@ def test_the_numbers_are_agentgyms() -> None:
 
 
 @pytest.mark.parametrize("part", PUBLISHED, ids=lambda part: part.file)
-def test_an_index_is_a_row_of_a_file(sets: FlashRagQuestions, part: flashrag.Part) -> None:
+def test_an_index_is_a_row_of_a_file(sets: FlashRagQuestions, part: flashrag.DatasetPart) -> None:
     task = sets.get(f"searchqa/{part.first + 1}")
     assert (task.group, task.split) == (part.name, part.split)
     assert task.goal == f"Which one is {part.file} 1?"
@@ -66,10 +66,10 @@ def test_what_is_no_index(sets: FlashRagQuestions, wrong: str) -> None:
 
 
 def test_a_question_that_is_not_there_is_told_by_its_file(tmp_path: Path, sets: FlashRagQuestions) -> None:
-    with pytest.raises(UnknownTask, match=r"row 4 of .*triviaqa/test.jsonl, which has 3 rows only"):
+    with pytest.raises(UnknownTask, match=r"row 4 of .*triviaqa/test.jsonl, which has only 3 rows"):
         sets.get("searchqa/3613")
     some = put(tmp_path, "nq/test.jsonl", question("nq", 0))
-    with pytest.raises(UnknownTask, match=r"row 90447 of .*hotpotqa/train.jsonl, which is not there"):
+    with pytest.raises(UnknownTask, match=r"row 90447 of .*hotpotqa/train.jsonl, which does not exist"):
         some.get("searchqa/221327")
 
 
@@ -121,7 +121,7 @@ def test_groups_are_the_sets_that_are_there(tmp_path: Path, sets: FlashRagQuesti
         ('{"id": 1, "question": " ", "golden_answers": ["a"]}', "question is empty"),
         ('{"id": 1, "question": "q", "golden_answers": []}', "no answer"),
         ('{"id": 1, "question": "q", "golden_answers": [" "]}', "no answer"),
-        ('{"id": 1, "question": "q", "golden_answers": ["a", 1]}', "list of texts"),
+        ('{"id": 1, "question": "q", "golden_answers": ["a", 1]}', "list of strings"),
         ('{"id": 1, "question": "q\\ud800", "golden_answers": ["a"]}', "UnicodeEncodeError"),
         (b'{"id": 1, "question": "\xff", "golden_answers": ["a"]}', "UnicodeDecodeError"),
         ("[" * 100_000, "RecursionError"),
@@ -134,7 +134,7 @@ def test_a_line_that_is_no_question_is_told_when_it_is_read(tmp_path: Path, line
     with pytest.raises(TaskTableError, match=rf"nq/test.jsonl:3 is not a question.*{wrong}"):
         some.get("searchqa/1")
     assert survey(tmp_path)[0].rows == 2
-    assert re.match(r"has lines that are no questions \(1\); the first: .*test.jsonl:3 is", survey(tmp_path)[0].problem)
+    assert re.match(r"has 1 lines that are not questions; the first: .*test.jsonl:3 is", survey(tmp_path)[0].problem)
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n\n", "\r\n"])
@@ -148,7 +148,7 @@ def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
     some = put(tmp_path, "nq/test.jsonl", "")
     with pytest.raises(UnknownTask, match="there are no questions"):
         some.draw(0)
-    assert survey(tmp_path)[0][3:] == (0, 3610, 0, 3609, "has 3610 rows fewer than are published")
+    assert survey(tmp_path)[0][3:] == (0, 3610, 0, 3609, "has 3610 fewer rows than are published")
 
 
 def test_lines_may_lie_across_the_pieces_in_which_a_file_is_read(
@@ -165,7 +165,7 @@ def test_more_rows_than_are_published_would_have_the_numbers_of_another_set(tmp_
     for ask in (lambda: some.get("searchqa/51588"), lambda: some.draw(0), lambda: some.sample(1)):
         with pytest.raises(TaskTableError, match="126 rows; 125 are published"):
             ask()
-    assert "1 rows more" in survey(tmp_path)[6].problem
+    assert "1 more rows" in survey(tmp_path)[6].problem
 
 
 def test_questions_end_with_one_question_mark_and_answers_are_as_in_the_file(tmp_path: Path) -> None:
@@ -201,10 +201,10 @@ def test_the_survey_tells_every_file(folder: Path, tmp_path: Path) -> None:
         90_447,
         130_881,
         221_327,
-        "has 90444 rows fewer than are published",
+        "has 90444 fewer rows than are published",
     )
     put(tmp_path, "bamboogle/test.jsonl", "\n".join(question("bamboogle", row) for row in range(125)))
-    assert [row.problem for row in survey(tmp_path)] == ["is not there"] * 6 + [""] + ["is not there"] * 2
+    assert [row.problem for row in survey(tmp_path)] == ["does not exist"] * 6 + [""] + ["does not exist"] * 2
 
 
 def test_a_file_that_cannot_be_read_is_no_crash(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_file_that_cannot_be_read_is_no_crash(tmp_path: Path) -> None:
     (tmp_path / "nq" / "test.jsonl").unlink()
     with pytest.raises(TaskTableError, match=r"test\.jsonl cannot be read"):
         some.draw(0)
-    assert flashrag._look(some, PUBLISHED[0]).problem.startswith("cannot be read")
+    assert flashrag._survey_file(some, PUBLISHED[0]).problem.startswith("cannot be read")
 
 
 def test_the_digest_is_of_what_the_files_hold(tmp_path: Path) -> None:
@@ -269,8 +269,8 @@ def test_a_name_of_no_questions(wrong: str) -> None:
         ({"answers": "me"}, "must hold 'answers'"),
         ({"answers": ["", " "]}, "must hold 'answers'"),
         ({"answers": ["me", None]}, "must hold 'answers'"),
-        ({"answers": ["me"], "passages": "p"}, "'passages' as a list"),
-        ({"answers": ["me"], "queries": [1]}, "'queries' as a list"),
+        ({"answers": ["me"], "passages": "p"}, "'passages' only as a list"),
+        ({"answers": ["me"], "queries": [1]}, "'queries' only as a list"),
     ],
 )
 def test_questions_of_ones_own_must_have_answers(tmp_path: Path, data: dict[str, object], wrong: str) -> None:

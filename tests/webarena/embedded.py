@@ -10,14 +10,14 @@ from typing import Any, Protocol, TypeVar
 
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.task import Task, TaskTable
-from agentgym_envs.webarena.actions import Stop, read
+from agentgym_envs.webarena.actions import StopTask, parse_command
 from agentgym_envs.webarena.env import WebArenaEnv
 from agentgym_envs.webarena.evaluators.state import Change, differences
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.framework.app import make_app
-from agentgym_envs.webarena.sites.framework.signing_in import cookie_of
+from agentgym_envs.webarena.sites.framework.login import cookie_name
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
-from agentgym_envs.webarena.sites.world import FREE, World, world
+from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, World, world
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.table import instances_of
 from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
@@ -80,7 +80,7 @@ class Visitor:
         return None if row is None else row[0]
 
     def changes(self) -> list[Change]:
-        return differences(self.world.database, self.episode.database, FREE)
+        return differences(self.world.database, self.episode.database, UNSCORED_TABLES)
 
     def changed(self) -> list[tuple[str, Any, Any]]:
         """(table, what was before, what is after) in the columns that differ."""
@@ -100,7 +100,7 @@ def visit(made: _V) -> Iterator[_V]:
 
 def signed_out(episode: Episode) -> dict[str, str]:
     """The headers of a browser in which somebody has signed out."""
-    return {"cookie": f"{cookie_of(episode)}=out"}
+    return {"cookie": f"{cookie_name(episode)}=out"}
 
 
 def tasks_for_tests(template: Template, seed: int, count: int) -> list[Task]:
@@ -126,17 +126,17 @@ def bench(tasks: Sequence[Task], **options: Any) -> WebArenaEnv:
 
 def follow(env: WebArenaEnv, task: Task, template: Template, params: Params | None = None) -> tuple[float, list[str]]:
     """Play the oracle's way to `params` (by default the task's own) in a task: the score, and what was done."""
-    return play(env, task, lambda sight: template.oracle(sight, params or task.data["params"]))
+    return play(env, task, lambda page: template.oracle(page, params or task.data["params"]))
 
 
 def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
     """Play a generator of commands that uses a `PageReader`. Raises AssertionError if an action is refused."""
     env.reset(seed=0, options={"task": task.id})
-    sight, done = PageReader(), list[str]()
+    page, done = PageReader(), list[str]()
     commands: Iterator[str] | None = None
     while len(done) < MOST_TURNS:
-        sight.look(env.session.view.tree, env.session.view.url)
-        commands = policy(sight) if commands is None else commands
+        page.look(env.session.view.tree, env.session.view.url)
+        commands = policy(page) if commands is None else commands
         try:
             command = next(commands)
         except NoOracle as error:
@@ -146,7 +146,7 @@ def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
         assert info["invalid_action"] is None, (task.goal, done, info["invalid_action"])
         assert not truncated, (task.goal, done, info)
         if terminated:
-            assert isinstance(read(command), Stop)
+            assert isinstance(parse_command(command), StopTask)
             return info["score"], done
     raise AssertionError(f"{task.goal!r} does not come to an end: {done}")
 

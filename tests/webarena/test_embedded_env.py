@@ -43,7 +43,7 @@ def env() -> Iterator[WebArenaEnv]:
 
 def until_written(env: WebArenaEnv, plan: list[str]) -> list[str]:
     """Step until something was written; what is left of the plan."""
-    while not env.session.kept["episode"].database.total_changes:
+    while not env.session.state["episode"].database.total_changes:
         env.step(plan.pop(0))
     return plan
 
@@ -62,7 +62,7 @@ def test_an_episode_begins_on_its_site(env: WebArenaEnv, site: str) -> None:
     assert f"URL: {task.data['start']}" in observation
     assert f"OBJECTIVE: {task.goal}" in observation
     assert info["url"].startswith(f"{ORIGINS[site]}/") and not info["cut"]
-    assert env.session.kept["episode"].failures == []
+    assert env.session.state["episode"].failures == []
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_episodes_end_with_their_environments(env: WebArenaEnv) -> None:
     for _ in range(200):
         if len(episodes()) == before:
             break
-        loop.wait_for(asyncio.sleep(0.01))
+        loop.run(asyncio.sleep(0.01))
     assert len(episodes()) == before
 
 
@@ -125,7 +125,7 @@ def test_another_reset_brings_the_world_back(env: WebArenaEnv) -> None:
 
 def test_a_site_that_fails_ends_the_episode_without_a_reward(env: WebArenaEnv) -> None:
     env.reset(options={"task": a_task("information").id})
-    episode = env.session.kept["episode"]
+    episode = env.session.state["episode"]
     with episode.lock:
         for (table,) in episode.database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'forum_%'").fetchall():
             episode.database.execute(f"DROP TABLE IF EXISTS {table}")
@@ -163,21 +163,21 @@ HOSTILE = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</scr
 def test_what_an_agent_writes_runs_nowhere(env: WebArenaEnv) -> None:
     """A post is read by everybody: in its board, on its page, in a profile, in what was found."""
     env.reset(options={"task": next(t for t in load() if t.data["sites"] == ["forum"]).id})
-    sight = PageReader()
+    page = PageReader()
 
     def do(command: str) -> None:
         assert env.step(command)[4]["invalid_action"] is None
-        sight.look(env.session.view.tree, env.session.view.url)
+        page.look(env.session.view.tree, env.session.view.url)
 
     do(f"goto [{ORIGINS['forum']}/submit]")
-    do(sight.choose("Board", sight.names("option")[1]))
-    do(sight.type("Title", HOSTILE))
-    do(sight.type("Text", HOSTILE))
-    do(sight.click("button", "Post"))
-    assert HOSTILE in sight.names("heading")
+    do(page.choose("Board", page.names("option")[1]))
+    do(page.type("Title", HOSTILE))
+    do(page.type("Text", HOSTILE))
+    do(page.click("button", "Post"))
+    assert HOSTILE in page.names("heading")
     for path in ("/all/new", "/search?q=onerror"):
         do(f"goto [{ORIGINS['forum']}{path}]")
-        assert HOSTILE in sight.texts()
-        assert loop.wait_for(env.session.evaluate("'hacked' in window")) is False
+        assert HOSTILE in page.texts()
+        assert loop.run(env.session.evaluate("'hacked' in window")) is False
     planted = "(s => { s.textContent = 'window.hacked = 1'; document.head.append(s); return 'hacked' in window; })"
-    assert loop.wait_for(env.session.evaluate(f"{planted}(document.createElement('script'))")) is False
+    assert loop.run(env.session.evaluate(f"{planted}(document.createElement('script'))")) is False

@@ -19,7 +19,7 @@ from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.evaluators.state import OnlyChanged
 from agentgym_envs.webarena.sites.framework.site import HOSTS, ORIGINS
-from agentgym_envs.webarena.sites.world import FREE, world
+from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, world
 from agentgym_envs.webarena.tasks import table
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.table import WORLDS, instances_of, load, templates
@@ -120,7 +120,7 @@ def test_whatever_was_not_asked_for_counts(name: str) -> None:
     place = world(1)
     scored = evaluators_of(template, place, instances_of(template, place)[0])
     (state,) = [one for one in scored if isinstance(one, OnlyChanged)]
-    assert set(FREE) <= set(state.free)
+    assert set(UNSCORED_TABLES) <= set(state.free)
     assert bool(state.expected) <= (template.kind == "change")
     assert len(scored) > 1 or state.expected, "doing nothing would be enough"
 
@@ -130,7 +130,7 @@ def test_the_oracle_solves_it_and_nothing_less_does(name: str) -> None:
     template = templates()[name]
     (task,) = tasks_for_tests(template, (1, 21)[len(name) % 2], 1)
     with closing(bench([task])) as env:  # a hundred windows that are left open slow each other down
-        score, done = play(env, task, lambda sight: _judged_first(env, template.oracle(sight, task.data["params"])))
+        score, done = play(env, task, lambda page: _judged_first(env, template.oracle(page, task.data["params"])))
         assert score == 1.0, (task.goal, done)
         assert len(done) <= MOST_ACTIONS, done
         assert _wrong(env, task, template) == 0.0, "something else was done"
@@ -140,14 +140,14 @@ def test_the_oracle_solves_it_and_nothing_less_does(name: str) -> None:
 
 def _judged_first(env: Any, commands: Iterator[str]) -> Iterator[str]:
     """Commands of an episode that is judged before the first, as if the agent stopped: that changes nothing in it."""
-    assert loop.wait_for(env._judge(env.session, env.task, "")).score == 0.0, "nothing was done"
+    assert loop.run(env._judge(env.session, env.task, "")).score == 0.0, "nothing was done"
     yield from commands
 
 
 def _wrong(env: Any, task: Task, template: Template) -> float:
     """The score of a plausible mistake: the template's own, or what another instance asks for."""
     if template.wrong(PageReader(), task.data["params"]) is not None:
-        return play(env, task, lambda sight: template.wrong(sight, task.data["params"]))[0]
+        return play(env, task, lambda page: template.wrong(page, task.data["params"]))[0]
     other = sibling(template, task)
     assert other is not None, "there is nothing to take it for: write `wrong`"
     return follow(env, task, template, other)[0]
@@ -156,11 +156,11 @@ def _wrong(env: Any, task: Task, template: Template) -> float:
 def _meddled(env: Any, task: Task, template: Template) -> float:
     """The score of who solves it, and changes a setting of the shop besides."""
 
-    def meddling(sight: PageReader) -> Iterator[str]:
-        episode = env.session.kept["episode"]
+    def meddling(page: PageReader) -> Iterator[str]:
+        episode = env.session.state["episode"]
         with episode.lock:
             episode.database.execute("UPDATE shop_settings SET value = value || '!' WHERE id = 1")
-        yield from template.oracle(sight, task.data["params"])
+        yield from template.oracle(page, task.data["params"])
 
     return play(env, task, meddling)[0]
 

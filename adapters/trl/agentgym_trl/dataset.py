@@ -8,7 +8,7 @@ from typing import Any
 from datasets import Dataset
 
 from agentgym_envs.core import TextEnv
-from agentgym_envs.rollout.mixture import Drawn, draw_from
+from agentgym_envs.rollout.mixture import DrawnTask, draw_from
 from agentgym_trl.trl_format import prompt_of
 
 
@@ -34,11 +34,11 @@ def make_dataset(
     )
 
 
-def as_dataset(drawn: Sequence[Drawn]) -> Any:
+def as_dataset(drawn: Sequence[DrawnTask]) -> Any:
     """One row per drawn task, for example from `draw_tasks` with several environments; columns as in `make_dataset`."""
     return Dataset.from_list([_row(item) for item in drawn])
 
 
-def _row(item: Drawn) -> dict[str, Any]:
+def _row(item: DrawnTask) -> dict[str, Any]:
     prompt = prompt_of(item.task.id, item.seed, item.task.goal, item.env)
     return {"prompt": prompt, "task": item.task.id, "group": item.task.group, "seed": item.seed, "env": item.env}

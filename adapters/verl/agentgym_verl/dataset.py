@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UnknownTask, UsageError
-from agentgym_envs.rollout.mixture import Member, draw_members
+from agentgym_envs.rollout.mixture import MixtureEnv, draw_mixture
 from agentgym_verl.rows import TaskRow, read_row
 
 TRAIN, VAL = "train.parquet", "val.parquet"
@@ -40,7 +40,7 @@ SCHEMA = pa.schema(
 
 
 def draw_train(
-    members: Sequence[Member],
+    members: Sequence[MixtureEnv],
     count: int | None = None,
     *,
     split: str = "train",
@@ -57,7 +57,7 @@ def draw_train(
 
 
 def draw_val(
-    members: Sequence[Member],
+    members: Sequence[MixtureEnv],
     count: int | None = None,
     *,
     split: str | None = None,
@@ -73,7 +73,7 @@ def draw_val(
     return rows if count is not None else rows[: max(_ENOUGH_EVAL, len(members))]
 
 
-def eval_split(members: Sequence[Member]) -> str:
+def eval_split(members: Sequence[MixtureEnv]) -> str:
     """`validation`, or `test` if an environment has no validation tasks."""
     return "validation" if all(_has(member, "validation") for member in members) else "test"
 
@@ -103,15 +103,15 @@ def read_rows(path: str | Path) -> list[TaskRow]:
     return [read_row(columns) for columns in table.to_pylist()]
 
 
-def members_of(rows: Sequence[TaskRow]) -> list[Member]:
+def members_of(rows: Sequence[TaskRow]) -> list[MixtureEnv]:
     """The environments of rows, with their arguments, in order of the first row; the weight is the number of rows."""
     counts = Counter(row.kind for row in rows)
     first = {row.kind: row for row in reversed(rows)}
-    return [Member(first[kind].env_id, first[kind].env_kwargs, count) for kind, count in counts.items()]
+    return [MixtureEnv(first[kind].env_id, first[kind].env_kwargs, count) for kind, count in counts.items()]
 
 
 def _rows(
-    members: Sequence[Member],
+    members: Sequence[MixtureEnv],
     count: int | None,
     enough: int,
     split: str,
@@ -121,14 +121,14 @@ def _rows(
     evaluation: bool,
 ) -> list[TaskRow]:
     kwargs = {member.id: member.kwargs for member in members}
-    drawn = draw_members(members, count, enough=enough, split=split, groups=groups, seed=seed)
+    drawn = draw_mixture(members, count, enough=enough, split=split, groups=groups, seed=seed)
     return [
         TaskRow(env, task.id, task_seed, task.group, task.split, evaluation, kwargs[env], task.goal)
         for env, task, task_seed in drawn
     ]
 
 
-def _has(member: Member, split: str) -> bool:
+def _has(member: MixtureEnv, split: str) -> bool:
     env = member.make()
     try:
         text_env(env).tasks.draw(0, split=split)

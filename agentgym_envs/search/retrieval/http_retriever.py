@@ -219,7 +219,7 @@ class _Attempts:
         self._made = 0
 
     def seconds_left(self) -> float:
-        """Seconds until the end. Raises RetrieverError if there are none."""
+        """Seconds until the end. Raises RetrieverError if the end has passed."""
         left = self.end - time.monotonic()
         if left <= 0:
             raise self._give_up()

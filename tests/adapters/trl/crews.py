@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_envs.errors import EnvError
-from agentgym_envs.multiagent.joint import Standing
+from agentgym_envs.multiagent.joint import RoundResult
 from agentgym_envs.multiagent.joint_envs import TextCraftCoopEnv
 from agentgym_trl.dataset import make_dataset
 from tests.adapters.trl.small import make_trainer
@@ -26,7 +26,7 @@ class ScoredCoop(TextCraftCoopEnv):
         super().__init__(**OPTIONS)
         self._dull, self._poor = dull, poor
 
-    def _play_round(self, actions: Mapping[str, str | None]) -> Standing:
+    def _play_round(self, actions: Mapping[str, str | None]) -> RoundResult:
         assert self.task
         found = super()._play_round(actions)
         pays = {agent: sum((text or "").encode()) % 7 / 28 for agent, text in actions.items()}
@@ -42,11 +42,11 @@ class BrokenCoop(ScoredCoop):
         super().__init__()
         self._broken, self._counter, self._number = broken, counter, -1
 
-    def _start_game(self, task: Any) -> Standing:
+    def _start_game(self, task: Any) -> RoundResult:
         self._number = next(self._counter)
         return super()._start_game(task)
 
-    def _play_round(self, actions: Mapping[str, str | None]) -> Standing:
+    def _play_round(self, actions: Mapping[str, str | None]) -> RoundResult:
         if self._turn > 0 and self._broken(self._number):
             raise EnvError("the workshop burns")
         return super()._play_round(actions)

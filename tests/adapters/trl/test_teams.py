@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.multiagent.agent_trajectories import split
+from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.multiagent.joint_format import is_team_record
 from agentgym_envs.rollout import encode_trajectory
 from agentgym_envs.rollout.token_file import TokenFile
@@ -132,7 +132,7 @@ def test_demonstrations_of_a_team_are_rows_of_its_agents(tokenizer: Any) -> None
     codec = make_codec(tokenizer)
     made = oracle_demonstrations(coop, 4, groups=EASY)
     rows = sft_dataset(made, codec)
-    seen = [view for joint in made for view in split(joint).values()]
+    seen = [view for joint in made for view in per_agent_trajectories(joint).values()]
     assert len(rows) == len(seen) == 8
     for row, view in zip(rows, seen, strict=True):
         tokens = encode_trajectory(view, codec)
@@ -371,7 +371,7 @@ def test_a_frozen_partner_plays_and_is_not_trained(tokenizer: Any, tmp_path: Pat
         assert row.trajectory.meta["agent"] == "crafter_0" and len(row.trajectory.turns) == 2
         sampled = [i for i, own in zip(row.ids, row.assistant_mask, strict=True) if own]
         assert sampled in [first + second for first in answers for second in answers]
-    assert all(set(split(joint)) == set(AGENTS) for joint in played(tmp_path / "run", 0))
+    assert all(set(per_agent_trajectories(joint)) == set(AGENTS) for joint in played(tmp_path / "run", 0))
     torch.testing.assert_close(partner.model.state_dict(), before, atol=0, rtol=0)
     assert not any(weight.requires_grad or weight.grad is not None for weight in partner.model.parameters())
     log = trainer.state.log_history[0]

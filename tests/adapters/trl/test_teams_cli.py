@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentgym_envs.multiagent.agent_trajectories import split
+from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_trl.models import load_model
 from tests.adapters.trl.crews import AGENTS, COOP, EASY, OPTIONS
 from tests.adapters.trl.small import metrics, played
@@ -37,7 +37,7 @@ def test_members_are_trained_in_turn_with_a_partner(
 ) -> None:
     first = train("grpo", *FOUR, "--train-agents", "crafter_0", "--partner", model_path, "--max_steps", 1)
     assert first.code == 0, first.err
-    assert set(split(played(tmp_path / "out", 0)[0])) == set(AGENTS)
+    assert set(per_agent_trajectories(played(tmp_path / "out", 0)[0])) == set(AGENTS)
     assert {"rollout/success", "rollout/crafter_0/score", "rollout/crafter_1/score"} <= set(
         metrics(tmp_path / "out")[0]
     )

@@ -12,7 +12,7 @@ import pytest
 
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout.mixture import Member
+from agentgym_envs.rollout.mixture import MixtureEnv
 
 pytest.importorskip("pyarrow")
 
@@ -23,7 +23,7 @@ from agentgym_verl.rows import TaskRow, read_row
 
 CRAFT, BABY, SCI = "AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0", "AgentGym/SciWorld-v0"
 EASY = {"max_distractors": 0}
-MIXTURE = [Member(CRAFT, EASY, 2.0), Member(BABY, {})]
+MIXTURE = [MixtureEnv(CRAFT, EASY, 2.0), MixtureEnv(BABY, {})]
 Data = Callable[..., tuple[int, str]]
 
 
@@ -67,8 +67,8 @@ def test_validation_takes_few_of_the_right_split() -> None:
 
 @pytest.mark.slow
 def test_an_environment_without_validation_is_validated_on_its_test_split() -> None:
-    assert eval_split([*MIXTURE, Member(SCI, {})]) == "test"
-    assert {row.split for row in draw_val([Member(SCI, {})], 3)} == {"test"}
+    assert eval_split([*MIXTURE, MixtureEnv(SCI, {})]) == "test"
+    assert {row.split for row in draw_val([MixtureEnv(SCI, {})], 3)} == {"test"}
 
 
 def test_written_rows_are_read_again(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from agentgym_envs.cli.common import full_name
-from agentgym_envs.rollout.mixture import Member, read_env_kwargs, read_mixture
+from agentgym_envs.cli.envs import full_name
+from agentgym_envs.rollout.mixture import MixtureEnv, read_env_kwargs, read_mixture
 
 KWARGS = "--env-kwargs"
 EnvKwargs = Annotated[
@@ -31,7 +31,7 @@ Groups = Annotated[str | None, typer.Option(help="Groups to draw tasks from, sep
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the draw of tasks and their order.")]
 
 
-def members(names: Sequence[str], env_kwargs: str | None) -> list[Member]:
+def members(names: Sequence[str], env_kwargs: str | None) -> list[MixtureEnv]:
     """The environments of ids or short names, with weights. Raises UsageError."""
     kwargs = read_env_kwargs(env_kwargs or "{}", KWARGS)
     return read_mixture([full_name(name) for name in names], kwargs, option=KWARGS)

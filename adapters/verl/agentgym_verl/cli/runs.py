@@ -13,7 +13,7 @@ import typer
 
 from agentgym_envs.cli.common import stderr
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout.mixture import Member
+from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_envs.rollout.run_directory import check_run_directory, claim_directory
 from agentgym_verl import dataset
 from agentgym_verl.cli import options as opt
@@ -185,14 +185,14 @@ class VerlRun:
         return path
 
     @cached_property
-    def _members(self) -> list[Member]:
+    def _members(self) -> list[MixtureEnv]:
         """The environments of a run without a dataset."""
         paper, selection = self._config.get("paper"), self.selection
         if selection.env or paper is None:
             return opt.members(selection.env or (), selection.env_kwargs)
         if selection.env_kwargs is not None:
             return opt.members([paper.env], selection.env_kwargs)
-        return [Member(paper.env, dict(paper.env_kwargs))]
+        return [MixtureEnv(paper.env, dict(paper.env_kwargs))]
 
     @cached_property
     def _identity(self) -> dict[str, Any]:

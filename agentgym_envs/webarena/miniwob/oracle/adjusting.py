@@ -22,34 +22,34 @@ def slide(handle: Element, state: Sequence[int], wanted: int) -> Press | None:
     return Press(keys[0] if abs(way) >= page > 1 else keys[1], handle.id)
 
 
-def slider(sight: WidgetReader) -> Action:
+def slider(page: WidgetReader) -> Action:
     """One slider. Peeks at its ends, which only trying tells."""
-    (wanted,) = sight.asks(r"Select (-?\d+) with")
-    return slide(sight.one("slider"), sight.peek[0], int(wanted)) or click(sight.one("button", "Submit"))
+    (wanted,) = page.asks(r"Select (-?\d+) with")
+    return slide(page.one("slider"), page.peek[0], int(wanted)) or click(page.one("button", "Submit"))
 
 
-def sliders(sight: WidgetReader) -> Action:
+def sliders(page: WidgetReader) -> Action:
     """Three sliders."""
-    (text,) = sight.asks(r"combination \[(.+)\]")
+    (text,) = page.asks(r"combination \[(.+)\]")
     wanted = map(int, text.split(","))
-    moves = (slide(*each) for each in zip(sight.all("slider"), sight.peek, wanted, strict=True))
-    return next(filter(None, moves), None) or click(sight.one("button", "Submit"))
+    moves = (slide(*each) for each in zip(page.all("slider"), page.peek, wanted, strict=True))
+    return next(filter(None, moves), None) or click(page.one("button", "Submit"))
 
 
-def spinner(sight: WidgetReader) -> Action:
+def spinner(page: WidgetReader) -> Action:
     """A field that takes arrow keys only."""
-    (wanted,) = sight.asks(r"Select (-?\d+) with")
-    field = sight.fields[0]
+    (wanted,) = page.asks(r"Select (-?\d+) with")
+    field = page.fields[0]
     way = int(wanted) - number(field.properties.get("value", "0"))
-    return Press("ArrowUp" if way > 0 else "ArrowDown", field.id) if way else click(sight.one("button", "Submit"))
+    return Press("ArrowUp" if way > 0 else "ArrowDown", field.id) if way else click(page.one("button", "Submit"))
 
 
-def scrolled_text(sight: WidgetReader) -> Action:
+def scrolled_text(page: WidgetReader) -> Action:
     """A text that is scrolled to an end. Peeks at where it is: an agent scrolls until it is told that it is there."""
-    down = "bottom" in sight.goal
-    top, most = sight.peek
+    down = "bottom" in page.goal
+    top, most = page.peek
     there = top >= most - 1 if down else top <= 0
-    return click(sight.one("button", "Submit")) if there else Scroll("down" if down else "up")
+    return click(page.one("button", "Submit")) if there else Scroll("down" if down else "up")
 
 
 def _sliders(selector: str) -> str:

@@ -17,51 +17,51 @@ def tick(boxes: Iterable[Element], wanted: Iterable[str], state: str, button: El
     return click(next((box for box in boxes if on(box, state) != (box.name in names)), button))
 
 
-def option(sight: WidgetReader) -> Action:
+def option(page: WidgetReader) -> Action:
     """One option of a drop-down list."""
-    (name,) = sight.asks("Select (.+) from the list and click Submit")
-    chosen = sight.one("option", name)
-    return click(sight.one("button", "Submit") if on(chosen, "selected") else chosen)
+    (name,) = page.asks("Select (.+) from the list and click Submit")
+    chosen = page.one("option", name)
+    return click(page.one("button", "Submit") if on(chosen, "selected") else chosen)
 
 
-def options(sight: WidgetReader) -> Action:
+def options(page: WidgetReader) -> Action:
     """One or two options of a longer list; names may hold commas."""
-    (text,) = sight.asks("Select (.+) from the scroll list and click Submit")
-    rows = sight.all("option")
+    (text,) = page.asks("Select (.+) from the scroll list and click Submit")
+    rows = page.all("option")
     sets = (names for size in (1, 2) for names in permutations([row.name for row in rows], size))
     wanted = next(names for names in sets if ", ".join(names) == text)
-    return tick(rows, wanted, "selected", sight.one("button", "Submit"))
+    return tick(rows, wanted, "selected", page.one("button", "Submit"))
 
 
-def radio(sight: WidgetReader) -> Action:
+def radio(page: WidgetReader) -> Action:
     """One radio button."""
-    (name,) = sight.asks("Select (.+) and click Submit")
-    return tick([sight.one("radio", name)], [name], "checked", sight.one("button", "Submit"))
+    (name,) = page.asks("Select (.+) and click Submit")
+    return tick([page.one("radio", name)], [name], "checked", page.one("button", "Submit"))
 
 
-def checkboxes(sight: WidgetReader) -> Action:
+def checkboxes(page: WidgetReader) -> Action:
     """Those that are listed, or none."""
-    (text,) = sight.asks("Select (.+) and click Submit")
-    return tick(sight.all("checkbox"), text.split(", "), "checked", sight.one("button", "Submit"))
+    (text,) = page.asks("Select (.+) and click Submit")
+    return tick(page.all("checkbox"), text.split(", "), "checked", page.one("button", "Submit"))
 
 
-def similar_words(sight: WidgetReader) -> Action:
+def similar_words(page: WidgetReader) -> Action:
     """Those that mean what the listed ones do. Peeks at the page's own table of words."""
-    (text,) = sight.asks("Select words similar to (.+) and click Submit")
+    (text,) = page.asks("Select words similar to (.+) and click Submit")
     asked = set(text.split(", "))
-    wanted = {word for alike in sight.peek if asked & set(alike) for word in alike}
-    return tick(sight.all("checkbox"), wanted, "checked", sight.one("button", "Submit"))
+    wanted = {word for alike in page.peek if asked & set(alike) for word in alike}
+    return tick(page.all("checkbox"), wanted, "checked", page.one("button", "Submit"))
 
 
-def odd_or_even(sight: WidgetReader) -> Action:
+def odd_or_even(page: WidgetReader) -> Action:
     """Between two buttons stands the number that they are about."""
-    body = sight.body
+    body = page.body
     for left, middle, right in zip(body, body[1:], body[2:], strict=False):
         if left.name == "Odd" and right.name == "Even":
             chosen = left if number(middle.name) % 2 else right
             if not on(chosen, "pressed"):
                 return click(chosen)
-    return click(sight.one("button", "Submit"))
+    return click(page.one("button", "Submit"))
 
 
 class _Dish(NamedTuple):
@@ -72,25 +72,25 @@ class _Dish(NamedTuple):
     add: Element
 
 
-def food(sight: WidgetReader) -> Action:
+def food(page: WidgetReader) -> Action:
     """Two dishes by name, or some of a kind."""
-    dishes = _menu(sight)
-    if "one of each" in sight.goal:
-        (text,) = sight.asks("each item: (.+)")
+    dishes = _menu(page)
+    if "one of each" in page.goal:
+        (text,) = page.asks("each item: (.+)")
         wanted = {dish.name: int(dish.name in text.split(", ")) for dish in dishes}
     else:
-        count, kind = sight.asks(r"Order (\d+) items that are (.+)")
+        count, kind = page.asks(r"Order (\d+) items that are (.+)")
         first = next(dish for dish in dishes if kind in dish.kinds)
         wanted = {dish.name: int(count) * (dish is first) for dish in dishes}
     wrong = next((dish for dish in dishes if dish.ordered != wanted[dish.name]), None)
     if wrong is None:
-        return click(sight.one("button", "Order!"))
+        return click(page.one("button", "Order!"))
     return click(wrong.add if wrong.ordered < wanted[wrong.name] else wrong.remove)
 
 
-def _menu(sight: WidgetReader) -> list[_Dish]:
+def _menu(page: WidgetReader) -> list[_Dish]:
     dishes, parts = list[_Dish](), list[Element]()
-    for element in sight.body:
+    for element in page.body:
         parts.append(element)
         if element.role == "button" and element.name == "+":
             dishes.append(_dish(parts))

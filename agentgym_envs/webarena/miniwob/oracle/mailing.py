@@ -26,48 +26,48 @@ class _Order(NamedTuple):
     message: str = ""
 
 
-def plain(sight: WidgetReader) -> Action:
+def plain(page: WidgetReader) -> Action:
     """What is asked is always worded alike."""
     for task, pattern in _PLAIN.items():
-        if found := re.search(pattern, sight.goal):
-            return _carry_out(sight, _Order(task, **found.groupdict()))
-    raise NoOracle(f"not understood: {sight.goal!r}")
+        if found := re.search(pattern, page.goal):
+            return _carry_out(page, _Order(task, **found.groupdict()))
+    raise NoOracle(f"not understood: {page.goal!r}")
 
 
-def worded(sight: WidgetReader) -> Action:
+def worded(page: WidgetReader) -> Action:
     """What is asked comes in people's own words. Peeks at what they mean."""
-    return _carry_out(sight, _Order(**{"task": "forward", **sight.peek}))
+    return _carry_out(page, _Order(**{"task": "forward", **page.peek}))
 
 
-def _carry_out(sight: WidgetReader, order: _Order) -> Action:
-    back = sight.find("button", "back")
-    if back and not _leads_on(sight, order):
+def _carry_out(page: WidgetReader, order: _Order) -> Action:
+    back = page.find("button", "back")
+    if back and not _leads_on(page, order):
         return click(back)
-    if send := sight.find("button", "send"):
-        return fill([(sight.fields[0], order.message or order.to)], send)
+    if send := page.find("button", "send"):
+        return fill([(page.fields[0], order.message or order.to)], send)
     wanted = "Reply" if order.task == "reply" else "Forward"
-    if answer := sight.find("button", wanted):
+    if answer := page.find("button", wanted):
         return click(answer)
-    mail = _mail_by(sight, order.by)
+    mail = _mail_by(page, order.by)
     if order.task in ("reply", "forward"):
         return click(mail)
     icon = "trash" if order.task == "delete" else "star"
-    return click(next(element for element in sight.after(mail) if element.name == icon))
+    return click(next(element for element in page.after(mail) if element.name == icon))
 
 
-def _leads_on(sight: WidgetReader, order: _Order) -> bool:
+def _leads_on(page: WidgetReader, order: _Order) -> bool:
     """Whether what is open, a mail or an answer, is what the order is about. Whose mail is forwarded is not told."""
     if order.task not in ("reply", "forward"):
         return False
-    if sight.find("button", "send") is None:
-        return order.by in sight.texts
+    if page.find("button", "send") is None:
+        return order.by in page.texts
     fields = 1 if order.task == "reply" else 2
-    return len(sight.fields) == fields and (fields == 2 or order.by in sight.texts)
+    return len(page.fields) == fields and (fields == 2 or order.by in page.texts)
 
 
-def _mail_by(sight: WidgetReader, sender: str) -> Element:
+def _mail_by(page: WidgetReader, sender: str) -> Element:
     """A mail in the list. One of many words has no name of its own, but begins with its sender."""
-    for mail, first in pairwise(sight.body):
+    for mail, first in pairwise(page.body):
         if mail.role == "generic" and (mail.name or first.name).split(" ")[0] == sender:
             return mail
     raise NoOracle(f"no mail by {sender} is to be seen")
