@@ -308,7 +308,7 @@ def test_directories_without_a_model_are_refused(grpo: Any, model_path: Path, tm
     (tmp_path / "file").write_text("weights")
     refused(grpo(model=tmp_path / "empty"), "is not a model", "config.json")
     refused(grpo(model=tmp_path / "file"), "is not a model")
-    refused(grpo(model=tmp_path / "missing"), "is neither a directory with a model nor a model that the hub gives")
+    refused(grpo(model=tmp_path / "missing"), "is neither a directory with a model nor a model on the hub")
     refused(grpo(model="nobody/nothing"), "'nobody/nothing' is neither a directory")
     broken = copy_model(model_path, tmp_path / "broken")
     (broken / "config.json").write_text("{")

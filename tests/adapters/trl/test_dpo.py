@@ -464,7 +464,7 @@ def test_invalid_data_is_refused(dpo: Callable[..., Outcome], files: list[Path],
     refused(dpo(), "--trajectories")
     refused(dpo("--trajectories", "none.jsonl"), "--trajectories none.jsonl cannot be read: No such file")
     refused(
-        dpo("--trajectories", demos), "there is no pair to learn from: 0 preference pairs", "agentgym demos", "eval"
+        dpo("--trajectories", demos), "there is no pair to train on: 0 preference pairs", "agentgym demos", "eval"
     )
     refused(dpo("--trajectories", demos, failed, "--preferences", "turns"), "0 preference pairs (0 turns)")
     refused(dpo("--trajectories", *files, "--preferences", "luck"), "--preferences must name some of success")
