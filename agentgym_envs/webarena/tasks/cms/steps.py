@@ -43,8 +43,8 @@ def open_product(page: PageReader, name: str) -> Iterator[str]:
 
 def fill_in(page: PageReader, values: Mapping[str, object], *, enter: bool = False) -> Iterator[str]:
     """Type into fields by their labels; `enter` submits the form with the last one."""
-    for place, (label, value) in enumerate(values.items(), 1):
-        yield page.type(label, str(value), enter=enter and place == len(values))
+    for number, (label, value) in enumerate(values.items(), 1):
+        yield page.type(label, str(value), enter=enter and number == len(values))
 
 
 def filter_grid(page: PageReader, values: Mapping[str, object], **choices: str) -> Iterator[str]:
