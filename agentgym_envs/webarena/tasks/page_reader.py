@@ -123,7 +123,7 @@ class PageReader:
                 if element.depth <= depth and element.role in _LINES:
                     return [element, *_within(self.elements, start)]
                 depth = min(depth, element.depth)
-        raise NoOracle(f"there is no line with {name} to be seen")
+        raise NoOracle(f"the page has no line with {name}")
 
     def lines(self, role: str = "row") -> list[list[Element]]:
         """Return all rows (or list items, articles) with their elements."""
@@ -173,4 +173,4 @@ def _first(found: Iterator[_T], what: str, nth: int = 0) -> _T:
     for number, one in enumerate(found):
         if number == nth:
             return one
-    raise NoOracle(f"there is no {what} to be seen")
+    raise NoOracle(f"the page has no {what}")

@@ -78,7 +78,7 @@ def table_with(page: PageReader, column: str) -> list[dict[str, str]]:
         rows = page.table(nth=nth)
         if rows and column in rows[0]:
             return rows
-    raise NoOracle(f"there is no table with a column {column} to be seen")
+    raise NoOracle(f"the page has no table with a column {column}")
 
 
 def field_value(page: PageReader, label: str) -> str:

@@ -21,7 +21,7 @@ from agentgym_envs.webarena.tasks.template import Params, changed
 def _report_impossible(page: PageReader, offered: bool) -> Iterator[str]:
     """Yield the command that reports the task as not achievable, after checking that the page does not offer it."""
     if offered:
-        raise NoOracle("what should not be possible is offered")
+        raise NoOracle("the page offers what the task assumes to be impossible")
     yield page.not_achievable()
 
 

@@ -258,4 +258,4 @@ def add_address(page: PageReader, params: Params) -> Iterator[str]:
 def _first(found: Iterable[_T]) -> _T:
     for one in found:
         return one
-    raise NoOracle("what was looked for is not to be seen")
+    raise NoOracle("the page does not show the expected text")
