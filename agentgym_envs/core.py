@@ -192,7 +192,7 @@ class TextEnv(gym.Env[str, str], ABC):
         """
         self._take(action)
         try:
-            return self._finish_step(self._act(self._command(action)), None)
+            return self._finish_step(self._perform(action), None)
         except InvalidAction as error:
             return self._finish_step(Transition(str(error)), str(error))
         except EnvError as error:
@@ -202,7 +202,7 @@ class TextEnv(gym.Env[str, str], ABC):
         """`step` that lets the event loop go on meanwhile, if the environment is `native_async`."""
         self._take(action)
         try:
-            return self._finish_step(await self._act_async(self._command(action)), None)
+            return self._finish_step(await self._perform_async(action), None)
         except InvalidAction as error:
             return self._finish_step(Transition(str(error)), str(error))
         except EnvError as error:
@@ -279,6 +279,14 @@ class TextEnv(gym.Env[str, str], ABC):
     async def _act_async(self, command: str) -> Transition:
         """`_act` for an environment that is `native_async`."""
         return self._act(command)
+
+    def _perform(self, action: str) -> Transition:
+        """Parse an action and carry out its command. Environments with typed actions override it."""
+        return self._act(self._command(action))
+
+    async def _perform_async(self, action: str) -> Transition:
+        """`_perform` for an environment that is `native_async`."""
+        return await self._act_async(self._command(action))
 
     def _save(self) -> Any:
         """A copy of the scenario's state for `_load`, of this or another environment of the same options; or None.
@@ -375,12 +383,15 @@ class TextEnv(gym.Env[str, str], ABC):
         return task
 
     def _command(self, action: str) -> str:
-        if len(action) > MAX_ACTION_CHARS:
-            raise InvalidAction(f"The action is too long (at most {MAX_ACTION_CHARS} characters).")
+        self._check_length(action)
         command = self.grammar.parse(action).command
         if command not in self.action_space:  # a JSON escape can smuggle a lone surrogate in, and a reply would echo it
             raise InvalidAction("The action holds a character that is not valid Unicode text.")
         return command
+
+    def _check_length(self, action: str) -> None:
+        if len(action) > MAX_ACTION_CHARS:
+            raise InvalidAction(f"The action is too long (at most {MAX_ACTION_CHARS} characters).")
 
     def _finish_step(
         self, transition: Transition, invalid: str | None

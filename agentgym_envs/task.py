@@ -51,7 +51,7 @@ class TaskSet(ABC):
         """The task that the number `key` (>= 0) stands for: pure, so that a seed always draws the same task."""
 
     @abstractmethod
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """`count` distinct tasks, chosen by `seed`; all of them, in table order, if `count` is None.
@@ -117,7 +117,7 @@ class TaskTable(TaskSet):
         candidates = self._select(split, groups)
         return candidates[key % len(candidates)]
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """`count` distinct tasks in table order, chosen by `seed`; all of them if `count` is None."""

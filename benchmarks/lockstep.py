@@ -1,4 +1,4 @@
-"""How much sooner are episodes done that wait for nobody, next to AgentGym-RL's rounds on the same latencies?
+"""Compare episodes that do not wait for each other with AgentGym-RL's rounds, on the same latencies.
 
     python -m benchmarks.lockstep [--out FILE.json] [--repeats 10] [--quick] [--latencies FILE.json]
 
@@ -53,7 +53,7 @@ Numbers = dict[str, float]
 
 
 class WaitingEnv(TextEnv):
-    """An episode of as many turns as were recorded, each of which takes as long as was recorded."""
+    """An episode with the recorded number of turns and answer times."""
 
     native_async = True
     rules = "Say anything."

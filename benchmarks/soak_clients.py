@@ -41,23 +41,23 @@ class Script(NamedTuple):
 
 
 class Ledger:
-    """What a client asked and was told. Parts of it are sent to the parent now and then."""
+    """Requests and replies of a client. Parts are sent to the parent periodically."""
 
     def __init__(self, outbox: Any, idle_seconds: float) -> None:
-        """`idle_seconds` is how long the server keeps sessions that nobody uses."""
+        """`idle_seconds` is the time after which the server closes unused sessions."""
         self.idle_seconds = idle_seconds
         self._outbox, self._sent = outbox, time.monotonic()
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
 
     def episode(self, steps: int, told: int, **events: int) -> None:
-        """An episode of which the server told `told` turns when `steps` different steps had been asked."""
+        """Record an episode for which the server reported `told` turns after `steps` different steps."""
         self.counts.update({"episodes": 1, "steps": steps, "told": told, **events})
         if time.monotonic() - self._sent > 0.2:
             self.send()
 
     def check(self, script: Script, step: int, reply: Sequence[Any]) -> None:
-        """Compare a reply with what it must be; step -1 is the reset, of which only the observation is told."""
+        """Compare a reply with the expected one; step -1 is the reset, which has only an observation."""
         wanted = [script.first] if step < 0 else script.replies[step]
         if list(reply) != wanted:
             self.wrong.append(
@@ -100,7 +100,7 @@ class Raw:
         return self.http.post(f"/v1/sessions/{session}/{method}", json=body, **options)
 
     def play(self, session: str, script: Script, steps: int) -> int:
-        """Reset and take so many steps of a script; returns the turns told."""
+        """Reset and run `count` steps of a script; return the reported turns."""
         for step in range(-1, steps):
             reply = self.ask(session, body_of(script, step))
             self.ledger.expect(reply.status_code, 200)
@@ -116,7 +116,7 @@ def body_of(script: Script, step: int) -> dict[str, Any]:
 
 
 def shape(reply: dict[str, Any], step: int) -> list[Any]:
-    """What is compared of a reply."""
+    """The compared part of a reply."""
     if step < 0:
         return [reply["observation"]]
     told = [reply[name] for name in ("observation", "reward", "terminated", "truncated")]
@@ -281,7 +281,7 @@ def look_after(raw: Raw, session: str, script: Script, counters: mmap.mmap, rng:
         raw.ledger.wrong.append(f"{told['seq']} calls were carried out of {asked} asked and {answered} answered")
     if rng.random() < 0.3:
         raw.ledger.episode(max(told["seq"] - 1, 0), told["turn"], killed=1, given_up=1)
-        return  # nobody closes this session
+        return  # the session stays open on purpose
     for step in range(asked - 2, len(script.actions)):
         reply = raw.ask(session, body_of(script, step))
         raw.ledger.expect(reply.status_code, 200)
@@ -336,7 +336,7 @@ CLIENTS = {f.__name__: f for f in (batches, steady, retries, closers, crashes, v
 
 
 def client(name: str, url: str, scripts: list[Script], count: int, outbox: Any, idle_seconds: float) -> None:
-    """A client process: plays so many episodes, tells of them, and says its name when it has ended."""
+    """A client process: plays `count` episodes, reports them, and sends its name at the end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ledger = Ledger(outbox, idle_seconds)
     try:
@@ -348,12 +348,12 @@ def client(name: str, url: str, scripts: list[Script], count: int, outbox: Any, 
 
 
 def make_scripts(env_ids: Sequence[str], count: int = 48) -> list[Script]:
-    """Episodes played here: the oracle's, or some random commands, with an action before them that is none."""
+    """Local episodes: the oracle's or random commands, after one invalid action."""
     scripts = []
     for env_id in env_ids:
         env = gym.make(env_id, split=None)
         base = text_env(env)
-        for seed, task in enumerate(base.tasks.take(count, seed=0)):
+        for seed, task in enumerate(base.tasks.sample(count, seed=0)):
             first, _ = env.reset(seed=seed, options={"task": task.id})
             actions = ["is this an action?", *plan_of(base, seed)]
             replies = list[list[Any]]()

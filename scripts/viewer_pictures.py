@@ -95,7 +95,7 @@ def shoot(page: Callable[..., Any], address: str, path: Path, **options: Any) ->
 
 
 def main() -> None:
-    """See the module."""
+    """Run the script."""
     from playwright.sync_api import sync_playwright
 
     folder = Path(sys.argv[2] if len(sys.argv) > 2 else "docs/viewer")

@@ -82,7 +82,7 @@ def sample_tasks(env: TextEnv, per_group: int = TASKS_PER_GROUP) -> list[Task]:
         for group in (groups[number % len(groups)],) if env.tasks.name in FEW else groups:
             for count in range(per_group, 0, -1):
                 try:
-                    tasks = env.tasks.take(count, split=split, groups=(group,), seed=1)
+                    tasks = env.tasks.sample(count, split=split, groups=(group,), seed=1)
                 except UsageError:
                     continue
                 found.update({task.id: task for task in tasks})

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs import Snapshot, StopReason, Task, TaskTable, TextEnv, Transition
-from agentgym_envs.core import MAX_ACTION_CHARS, text_env
+from agentgym_envs import StopReason, Task, TaskTable, TextEnv, Transition
+from agentgym_envs.core import MAX_ACTION_CHARS, Snapshot, text_env
 from agentgym_envs.errors import EnvError, EpisodeOver, NoOracle, UnknownTask, UsageError
 from tests.toy import CountEnv
 

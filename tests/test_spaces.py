@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs import Utf8Text
+from agentgym_envs.spaces import Utf8Text
 from tests.toy import CountEnv
 
 

@@ -63,34 +63,34 @@ def test_draw_reaches_every_task_of_the_selection_and_no_other() -> None:
 
 @given(st.integers(0, 6), st.integers(0, 1000))
 def test_take_gives_distinct_tasks_in_table_order(count: int, seed: int) -> None:
-    taken = TABLE.take(count, seed=seed)
+    taken = TABLE.sample(count, seed=seed)
     assert len({task.id for task in taken}) == count
     assert [TASKS.index(task) for task in taken] == sorted(TASKS.index(task) for task in taken)
-    assert taken == TABLE.take(count, seed=seed)
+    assert taken == TABLE.sample(count, seed=seed)
 
 
 def test_take_without_a_count_gives_all_of_the_selection() -> None:
-    assert TABLE.take() == TASKS
-    assert TABLE.take(groups=["large"]) == [TASKS[2], TASKS[4]]
+    assert TABLE.sample() == TASKS
+    assert TABLE.sample(groups=["large"]) == [TASKS[2], TASKS[4]]
 
 
 @pytest.mark.parametrize("count", [7, -1])
 def test_take_refuses_more_than_there_are(count: int) -> None:
     with pytest.raises(UsageError, match=f"{count} tasks were asked for, but 'count' has only 6"):
-        TABLE.take(count)
+        TABLE.sample(count)
 
 
 def test_the_choice_of_take_depends_on_the_seed() -> None:
-    assert len({tuple(task.id for task in TABLE.take(3, seed=seed)) for seed in range(20)}) > 5
+    assert len({tuple(task.id for task in TABLE.sample(3, seed=seed)) for seed in range(20)}) > 5
 
 
 def test_unknown_split_and_groups_name_the_choices() -> None:
     with pytest.raises(UnknownTask, match="no split 'dev'; choose one of train, validation, test"):
         TABLE.draw(0, split="dev")
     with pytest.raises(UnknownTask, match="'count' has no group 'big, tiny'; choose from small, large, broken"):
-        TABLE.take(groups=["tiny", "small", "big"])
+        TABLE.sample(groups=["tiny", "small", "big"])
     with pytest.raises(UnknownTask, match="choose from small"):
-        TABLE.take(groups=[])
+        TABLE.sample(groups=[])
     with pytest.raises(UnknownTask, match="no task of split 'validation' in the groups"):
         TABLE.draw(0, split="validation", groups=["large"])
 

@@ -112,11 +112,11 @@ def test_an_unknown_field_is_refused() -> None:
         ({"env_kwargs": []}, "must be objects"),
         ({"meta": "x"}, "must be objects"),
         ({"task": {"id": "t", "split": "test", "group": "g", "goal": "x", "data": [1]}}, "must be objects"),
-        ({"task": {"id": 3, "split": "test", "group": "g", "goal": "x"}}, "should be text"),
-        ({"task": {"id": "t", "split": "test", "group": None, "goal": "x"}}, "should be text"),
-        ({"env_id": None}, "should be text"),
-        ({"error": 5}, "should be text"),
-        ({"stop_reason": ["success"]}, "should be text"),
+        ({"task": {"id": 3, "split": "test", "group": "g", "goal": "x"}}, "must be text"),
+        ({"task": {"id": "t", "split": "test", "group": None, "goal": "x"}}, "must be text"),
+        ({"env_id": None}, "must be text"),
+        ({"error": 5}, "must be text"),
+        ({"stop_reason": ["success"]}, "must be text"),
         ({"score": float("nan")}, "a finite number"),
         ({"score": float("inf")}, "a finite number"),
         ({"score": 10**400}, "a finite number"),
@@ -141,8 +141,20 @@ def test_a_part_of_another_kind_is_named(odd: dict[str, Any], told: str) -> None
 
 def test_another_schema_is_named() -> None:
     row = {**json.loads(trajectory("a").to_json()), "schema": 99}
-    with pytest.raises(TrajectoryError, match=rf"schema 99 is not the one known here \({SCHEMA_VERSION}\)"):
+    with pytest.raises(TrajectoryError, match="reads trajectory schema 1 or 2, not 99"):
         Trajectory.from_json(json.dumps(row))
+
+
+def test_a_record_of_schema_1_is_read_with_the_new_names_of_an_agents_attempts() -> None:
+    row = {**json.loads(trajectory("a").to_json()), "schema": 1}
+    row["meta"] = {"agent": {"name": "reflect", "tries": 2}, "tries": [{"turns": []}]}
+    new = {"agent": {"name": "reflect", "attempts": 2}, "attempts": [{"turns": []}]}
+    assert Trajectory.from_json(json.dumps(row)).meta == new
+    row["meta"] = {"agent": "mine", "tries": 3}
+    assert Trajectory.from_json(json.dumps(row)).meta == row["meta"], "a recorder's own key is left alone"
+    del row["meta"]
+    assert Trajectory.from_json(json.dumps(row)).meta == {}
+    assert json.loads(trajectory("a").to_json())["schema"] == SCHEMA_VERSION == 2
 
 
 def test_the_writer_appends_and_makes_the_directory(tmp_path: Path) -> None:

@@ -328,12 +328,12 @@ class TwinTasks(TaskSet):
         """The task that a number stands for."""
         return self.remember(Task(**self._ask("draw", {"key": key, "split": split, "groups": _listed(groups)})))
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """Distinct tasks, chosen by `seed`."""
         arguments = {"count": count, "split": split, "groups": _listed(groups), "seed": seed}
-        return [self.remember(Task(**row)) for row in self._ask("take", arguments)]
+        return [self.remember(Task(**row)) for row in self._ask("sample", arguments)]
 
     def remember(self, task: Task) -> Task:
         """Keep a task; returns it. Only the newest thousands are kept, for some sets have no end."""
@@ -360,7 +360,7 @@ class TwinTasks(TaskSet):
         return True  # and not the length, which a set without end has not
 
     def __iter__(self) -> Iterator[Task]:
-        return iter(self.take())
+        return iter(self.sample())
 
     @property
     def digest(self) -> str:

@@ -240,9 +240,9 @@ def _draw(env: Env, arguments: Mapping[str, Any]) -> Any:
     return task_to_json(task)
 
 
-def _take(env: Env, arguments: Mapping[str, Any]) -> Any:
+def _sample(env: Env, arguments: Mapping[str, Any]) -> Any:
     chosen = {name: arguments[name] for name in ("split", "groups", "seed") if name in arguments}
-    return [task_to_json(task) for task in text_env(env).tasks.take(arguments.get("count"), **chosen)]
+    return [task_to_json(task) for task in text_env(env).tasks.sample(arguments.get("count"), **chosen)]
 
 
 METHODS: dict[str, Callable[[Env, Mapping[str, Any]], Any]] = {
@@ -256,7 +256,7 @@ METHODS: dict[str, Callable[[Env, Mapping[str, Any]], Any]] = {
     "render": _render,
     "task": _task,
     "draw": _draw,
-    "take": _take,
+    "sample": _sample,
 }
 """What can be asked of an environment: the method's name, and a function of the environment and the arguments."""
 _STARTS = frozenset({"reset", "restore"})

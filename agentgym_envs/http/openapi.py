@@ -227,7 +227,7 @@ _VERB_ROWS: dict[str, tuple[str, Any, tuple[type[AgentGymError], ...]]] = {
     "render": ("The state in the session's render mode, which may be a picture", str | Picture | None, ()),
     "task": ("A task by its id", Task, (errors.UnknownTask,)),
     "draw": ("The task that a number stands for", Task, (errors.UsageError, errors.UnknownTask)),
-    "take": ("Several different tasks, chosen by a seed", list[Task], (errors.UsageError, errors.UnknownTask)),
+    "sample": ("Several different tasks, chosen by a seed", list[Task], (errors.UsageError, errors.UnknownTask)),
 }
 ROWS = (
     Row(
@@ -337,7 +337,7 @@ _BODIES: dict[str, dict[str, Any]] = {
     "restore": {"seq": 3, "task_id": _TASK, "seed": 0, "actions": [_ACTION]},
     "task": {"id": _TASK},
     "draw": {"key": 7, "split": "train"},
-    "take": {"count": 1, "split": "test", "seed": 0},
+    "sample": {"count": 1, "split": "test", "seed": 0},
 }
 
 

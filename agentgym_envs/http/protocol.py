@@ -99,7 +99,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "render": (),
     "task": ("id",),
     "draw": ("key", "split", "groups"),
-    "take": ("count", "split", "groups", "seed"),
+    "sample": ("count", "split", "groups", "seed"),
 }
 """What each method takes."""
 REQUIRED: dict[str, tuple[str, ...]] = {

@@ -178,7 +178,7 @@ class Sessions:
     async def call(self, token: str, method: str, arguments: Mapping[str, Any], seq: int | None = None) -> Any:
         """Carry out a method, or answer from memory if it was. Raises what it raised, or OutOfOrder."""
         session = self.get(token)
-        if method == "take" and session.worker is None:
+        if method == "sample" and session.worker is None:
             return _result(await self._take_here(session, arguments, seq))
         if session.worker is None:
             return _result(self.call_here(session, method, arguments, seq))
@@ -215,17 +215,17 @@ class Sessions:
 
     async def _take_here(self, session: Session, arguments: Mapping[str, Any], seq: int | None) -> Any:
         """As `call_here`, but in a thread: some tasks take minutes to make, and they touch no episode."""
-        if session.remembered(seq, "take", arguments):
+        if session.remembered(seq, "sample", arguments):
             return session.outcome
         session.used = time.monotonic()
         loop = asyncio.get_running_loop()
         outcome: Any
         try:
-            outcome = await loop.run_in_executor(self._takers, self._host.call, session.name, "take", arguments)
+            outcome = await loop.run_in_executor(self._takers, self._host.call, session.name, "sample", arguments)
         except AgentGymError as error:
             outcome = error
         if seq == session.seq + 1:  # else another call of that number was carried out meanwhile
-            session.remember(seq, "take", arguments, outcome)
+            session.remember(seq, "sample", arguments, outcome)
         return outcome
 
     async def fork(self, token: str) -> Session:

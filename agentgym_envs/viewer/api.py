@@ -13,8 +13,8 @@ from typing import Any
 from agentgym_envs.errors import AgentGymError, UnknownTask
 from agentgym_envs.trajectory import Trajectory, strict_json
 from agentgym_envs.viewer.detail import detail_of
-from agentgym_envs.viewer.filters import Lists, Page, Query, Selection
-from agentgym_envs.viewer.index import Entry, Index, Snapshot, read_bytes, read_episode
+from agentgym_envs.viewer.filters import Lists, PageQuery, Query, Selection
+from agentgym_envs.viewer.index import EpisodeEntry, Index, IndexSnapshot, read_bytes, read_episode
 
 REFRESH_SECONDS = 1.0
 """Files are looked at again when something is asked for and this long has passed."""
@@ -35,7 +35,7 @@ class Viewer:
     def __init__(self, paths: Sequence[Path], *, panel_seconds: float = PANEL_SECONDS) -> None:
         self.index, self._lists, self._panel_seconds = Index(paths), Lists(), panel_seconds
         self._summary: tuple[int, dict[str, Any]] = (-1, {})
-        self._tasks: tuple[int, dict[_TaskKey, list[Entry]]] = (-1, {})
+        self._tasks: tuple[int, dict[_TaskKey, list[EpisodeEntry]]] = (-1, {})
         self._panels = _Panels()
 
     def summary(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Viewer:
             self._summary = (snapshot.version, known)
         return known
 
-    def page(self, page: Page) -> dict[str, Any]:
+    def page(self, page: PageQuery) -> dict[str, Any]:
         """Some rows of a list, and how many there are."""
         snapshot = self._now()
         selection = self._lists.select(snapshot, page.query)
@@ -86,7 +86,7 @@ class Viewer:
         snapshot = self._now()
         return training_of(snapshot.runs, snapshot.entries)
 
-    def _siblings(self, entry: Entry) -> list[Entry]:
+    def _siblings(self, entry: EpisodeEntry) -> list[EpisodeEntry]:
         """Other episodes of the task, those of the same seed first; the nearest in order if they are many."""
         snapshot = self.index.snapshot
         version, tasks = self._tasks
@@ -99,10 +99,10 @@ class Viewer:
         found.sort(key=lambda other: (other.facts.seed != entry.facts.seed, abs(other.id - entry.id)))
         return sorted(found[:MOST_SIBLINGS], key=lambda other: (other.facts.seed != entry.facts.seed, other.id))
 
-    def _now(self) -> Snapshot:
+    def _now(self) -> IndexSnapshot:
         return self.index.refresh(REFRESH_SECONDS)
 
-    def _entry(self, number: int) -> Entry:
+    def _entry(self, number: int) -> EpisodeEntry:
         entry = self.index.get(number)
         if entry is None:  # it may have been written since somebody last asked
             self._now()
@@ -112,18 +112,18 @@ class Viewer:
         return entry
 
 
-def _task_key(entry: Entry) -> _TaskKey:
+def _task_key(entry: EpisodeEntry) -> _TaskKey:
     return entry.facts.env, entry.facts.task
 
 
-def row_of(entry: Entry) -> dict[str, Any]:
+def row_of(entry: EpisodeEntry) -> dict[str, Any]:
     """An episode as a row of a list."""
     facts = entry.facts
     row: dict[str, Any] = {name: getattr(facts, name) for name in facts.__struct_fields__}
     return {"id": entry.id, "source": entry.file.source.name, **row, "has_tokens": entry.file.has_tokens}
 
 
-def summary_of(snapshot: Snapshot) -> dict[str, Any]:
+def summary_of(snapshot: IndexSnapshot) -> dict[str, Any]:
     """What there is to filter by."""
     facts = [entry.facts for entry in snapshot.entries]
     groups: dict[str, set[str]] = {}
@@ -148,7 +148,7 @@ def to_json(value: Any) -> str:
     return strict_json(value, ensure_ascii=True)
 
 
-def _sources(snapshot: Snapshot) -> list[dict[str, Any]]:
+def _sources(snapshot: IndexSnapshot) -> list[dict[str, Any]]:
     sources: dict[str, dict[str, Any]] = {}
     for file in snapshot.files:
         row = sources.setdefault(file.source.name, {"name": file.source.name, "kind": file.source.kind, "count": 0})
@@ -156,7 +156,7 @@ def _sources(snapshot: Snapshot) -> list[dict[str, Any]]:
     return list(sources.values())
 
 
-def _read(entry: Entry) -> Trajectory:
+def _read(entry: EpisodeEntry) -> Trajectory:
     try:
         return read_episode(entry)
     except AgentGymError as error:

@@ -22,10 +22,10 @@ def detail_of(trajectory: Trajectory) -> dict[str, Any]:
         "turns": turns_of([_plain(_fields(turn)) for turn in trajectory.turns], grammar),
         "final_observation": _text(trajectory.final_observation),
         "error": None if trajectory.error is None else _text(trajectory.error),
-        "meta": {name: value for name, value in trajectory.meta.items() if name != "tries"},
+        "meta": {name: value for name, value in trajectory.meta.items() if name != "attempts"},
         "env_kwargs": trajectory.env_kwargs,
         "task_data": trajectory.task.data,
-        "tries": _tries(trajectory.meta.get("tries"), grammar),
+        "tries": _tries(trajectory.meta.get("attempts"), grammar),
         "team": team_of(trajectory),
     }
     return {name: _bounded(value) for name, value in shown.items()}

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from agentgym_envs.viewer.api import UnknownEpisode, Viewer, row_of, summary_of, to_json
-from agentgym_envs.viewer.index import Entry
+from agentgym_envs.viewer.index import EpisodeEntry
 from agentgym_envs.viewer.pages import PAGE, read_static
 
 _SCRIPT = re.compile(r'<script src="static/([\w.-]+)"></script>')
@@ -26,7 +26,7 @@ _CLOSING = re.compile(r"</(?=script|style)|<!--", re.IGNORECASE)
 
 def export_html(
     viewer: Viewer,
-    entries: Sequence[Entry],
+    entries: Sequence[EpisodeEntry],
     on_done: Callable[[int], Any] = lambda done: None,
     on_left_out: Callable[[list[str]], Any] = lambda problems: None,
 ) -> str:
@@ -57,7 +57,7 @@ def _among(episode: dict[str, Any], ids: Container[int]) -> dict[str, Any]:
     return {**episode, "siblings": [row for row in episode["siblings"] if row["id"] in ids]}
 
 
-def _summary(viewer: Viewer, entries: Sequence[Entry]) -> dict[str, Any]:
+def _summary(viewer: Viewer, entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
     summary = summary_of(viewer.index.snapshot._replace(entries=list(entries)))
     counts = Counter(entry.file.source.name for entry in entries)
     sources = [{**row, "count": counts[row["name"]]} for row in summary["sources"] if row["name"] in counts]

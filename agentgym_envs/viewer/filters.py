@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.viewer.index import Entry, Facts, Snapshot, lines_of, to_text
+from agentgym_envs.viewer.index import EpisodeEntry, EpisodeSummary, IndexSnapshot, lines_of, to_text
 from agentgym_envs.viewer.team import texts_within
 
 MOST_ROWS = 1000
@@ -23,7 +23,7 @@ SEARCH_SECONDS = 8.0
 """So long one request searches for words; the next goes on from there."""
 _KEPT_SEARCHES, _KEPT_LISTS, _BATCH = 8, 4, 64
 
-_VALUES: dict[str, Callable[[Entry], Any]] = {
+_VALUES: dict[str, Callable[[EpisodeEntry], Any]] = {
     "env": lambda entry: entry.facts.env,
     "group": lambda entry: entry.facts.group,
     "stop": lambda entry: entry.facts.stop,
@@ -34,8 +34,11 @@ _VALUES: dict[str, Callable[[Entry], Any]] = {
     "success": lambda entry: "1" if entry.facts.success else "0",
 }
 """What a filter of that name is compared with; of several values of one filter, any may fit."""
-_RANGES: dict[str, Callable[[Facts], float]] = {"turns": lambda facts: facts.turns, "score": lambda facts: facts.score}
-_SORTS: dict[str, Callable[[Entry], Any]] = {
+_RANGES: dict[str, Callable[[EpisodeSummary], float]] = {
+    "turns": lambda facts: facts.turns,
+    "score": lambda facts: facts.score,
+}
+_SORTS: dict[str, Callable[[EpisodeEntry], Any]] = {
     "id": lambda entry: entry.id,
     "env": lambda entry: entry.facts.env,
     "group": lambda entry: entry.facts.group,
@@ -60,14 +63,14 @@ class Query(NamedTuple):
     descending: bool = False
     text: str = ""
 
-    def fits(self, entry: Entry) -> bool:
+    def fits(self, entry: EpisodeEntry) -> bool:
         """Whether an episode passes the filters; the text is searched for elsewhere."""
         return all(_VALUES[name](entry) in wanted for name, wanted in self.values) and all(
             low <= _RANGES[name](entry.facts) <= high for name, low, high in self.ranges
         )
 
 
-class Page(NamedTuple):
+class PageQuery(NamedTuple):
     """A query and the part of its list that is shown."""
 
     query: Query
@@ -78,11 +81,11 @@ class Page(NamedTuple):
 class Selection(NamedTuple):
     """Episodes in order. `note` says if the search was not through."""
 
-    entries: list[Entry]
+    entries: list[EpisodeEntry]
     note: str | None = None
 
 
-def parse_page(items: Sequence[tuple[str, str]]) -> Page:
+def parse_page(items: Sequence[tuple[str, str]]) -> PageQuery:
     """Read the parameters of a list, as (name, value); one without a value asks for nothing. Raises UsageError."""
     given: dict[str, list[str]] = {}
     for name, value in items:
@@ -101,7 +104,7 @@ def parse_page(items: Sequence[tuple[str, str]]) -> Page:
         text=single.get("q", ""),
     )
     _choice(single, "success", "0", ("0", "1"))
-    return Page(query, _count(single, "offset", 0, None), _count(single, "limit", 100, MOST_ROWS))
+    return PageQuery(query, _count(single, "offset", 0, None), _count(single, "limit", 100, MOST_ROWS))
 
 
 def _read_ranges(single: Mapping[str, str]) -> tuple[tuple[str, float, float], ...]:
@@ -153,7 +156,7 @@ class Lists:
         self._lists: OrderedDict[tuple[int, Query], Selection] = OrderedDict()
         self._lock = threading.Lock()
 
-    def select(self, snapshot: Snapshot, query: Query) -> Selection:
+    def select(self, snapshot: IndexSnapshot, query: Query) -> Selection:
         """The episodes that a query asks for, in its order."""
         with self._lock:
             known = self._lists.get((snapshot.version, query))
@@ -164,7 +167,7 @@ class Lists:
                     _keep(self._lists, (snapshot.version, query), known, _KEPT_LISTS)
         return known
 
-    def _select(self, snapshot: Snapshot, query: Query) -> Selection:
+    def _select(self, snapshot: IndexSnapshot, query: Query) -> Selection:
         entries, note = snapshot.entries, None
         if query.text:
             with self._lock:
@@ -174,7 +177,9 @@ class Lists:
                 entries, note = self._search(entries, query.text, searched)
         return Selection(ordered([entry for entry in entries if query.fits(entry)], query), note)
 
-    def _search(self, entries: list[Entry], text: str, searched: _Searched) -> tuple[list[Entry], str | None]:
+    def _search(
+        self, entries: list[EpisodeEntry], text: str, searched: _Searched
+    ) -> tuple[list[EpisodeEntry], str | None]:
         left = [entry for entry in entries if entry.id >= searched.upto]
         holds, end = matcher(text), time.monotonic() + self._seconds
         for done, (entry, line) in enumerate(lines_of(left)):
@@ -191,7 +196,7 @@ class Lists:
         return found, note
 
 
-def ordered(entries: list[Entry], query: Query) -> list[Entry]:
+def ordered(entries: list[EpisodeEntry], query: Query) -> list[EpisodeEntry]:
     """Episodes in the order of a query; those without the value come last in either direction."""
     value = _SORTS[query.sort]
     known = [entry for entry in entries if _is_known(value(entry))]
@@ -222,7 +227,8 @@ class _SaidTask(msgspec.Struct, gc=False):
 
 
 class _SaidMeta(msgspec.Struct, gc=False):
-    tries: Any = None
+    attempts: Any = None
+    tries: Any = None  # the name of `attempts` in schema 1
 
 
 class _Said(msgspec.Struct, gc=False):
@@ -270,7 +276,7 @@ def texts_of(line: bytes) -> list[str]:
     turns = (text for turn in said.turns for text in (turn.observation, turn.action))
     messages = (message.get("content") for message in said.conversations)
     told = (said.instructions, *turns, said.final_observation, said.error, said.task.id, said.task.goal, *messages)
-    texts = [text for text in (*told, *_tried(said.meta.tries)) if isinstance(text, str)]
+    texts = [text for text in (*told, *_tried(said.meta.attempts or said.meta.tries)) if isinstance(text, str)]
     return [*texts, *(own for text in texts for own in texts_within(text))]
 
 

@@ -19,10 +19,10 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from agentgym_envs.errors import TrajectoryError
-from agentgym_envs.trajectory import Trajectory
+from agentgym_envs.trajectory import SCHEMA_VERSION, Trajectory
 from agentgym_envs.viewer.agentgym_rl import find_records, read_record
 from agentgym_envs.viewer.follow import Tail
-from agentgym_envs.viewer.sources import AGENTGYM_RL, Search, Source, find_sources
+from agentgym_envs.viewer.sources import AGENTGYM_RL, Source, SourceScan, find_sources
 
 LONGEST_GOAL = 300
 """Characters of a goal that a row shows."""
@@ -61,7 +61,7 @@ class _Meta(msgspec.Struct, gc=False):
 class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A line of trajectories; the fields are those of `Trajectory`, so that the same lines are read as there."""
 
-    schema: Literal[1]
+    schema: Literal[1, 2]
     env_id: str
     task: _Task
     seed: int
@@ -79,7 +79,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _decode = msgspec.json.Decoder(_Line).decode
 
 
-class Facts(msgspec.Struct, frozen=True, gc=False):
+class EpisodeSummary(msgspec.Struct, frozen=True, gc=False):
     """What a list shows of an episode. `step` and `training` are of a training run; `invalid` counts turns."""
 
     env: str
@@ -101,18 +101,18 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     agent: str | None
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class EpisodeEntry(msgspec.Struct, frozen=True, gc=False):
     """An episode: its number, its facts, and its bytes in a file."""
 
     id: int
-    file: File
+    file: EpisodeFile
     offset: int
     length: int
-    facts: Facts
+    facts: EpisodeSummary
 
 
 @dataclass(slots=True, eq=False)
-class File:
+class EpisodeFile:
     """A file of episodes. `ids` are those of its entries, `problems` of lines that are none."""
 
     path: Path
@@ -123,12 +123,12 @@ class File:
     problems: list[str] = field(default_factory=list)
 
 
-class Snapshot(NamedTuple):
+class IndexSnapshot(NamedTuple):
     """The index at a time. `version` grows with every change; `runs` are folders of training runs."""
 
     version: int
-    entries: list[Entry]
-    files: list[File]
+    entries: list[EpisodeEntry]
+    files: list[EpisodeFile]
     runs: list[Path]
     problems: list[str]
 
@@ -139,14 +139,14 @@ class Index:
     def __init__(self, paths: Sequence[Path]) -> None:
         """Reads nothing yet; `refresh` does."""
         self._paths = list(paths)
-        self._files: dict[tuple[Path, str], File] = {}
-        self._entries: dict[int, Entry] = {}
+        self._files: dict[tuple[Path, str], EpisodeFile] = {}
+        self._entries: dict[int, EpisodeEntry] = {}
         self._next = 0
-        self._scan, self._scan_again, self._last = Search(), 0.0, float("-inf")
+        self._scan, self._scan_again, self._last = SourceScan(), 0.0, float("-inf")
         self._lock = threading.Lock()
-        self.snapshot = Snapshot(0, [], [], [], [])
+        self.snapshot = IndexSnapshot(0, [], [], [], [])
 
-    def refresh(self, least_seconds: float = 0.0) -> Snapshot:
+    def refresh(self, least_seconds: float = 0.0) -> IndexSnapshot:
         """Read what is new, unless that was done in the last `least_seconds`; an episode keeps its number."""
         with self._lock:
             if time.monotonic() - self._last >= least_seconds:
@@ -154,7 +154,7 @@ class Index:
                 self._last = time.monotonic()
             return self.snapshot
 
-    def get(self, number: int) -> Entry | None:
+    def get(self, number: int) -> EpisodeEntry | None:
         """The episode of that number, where it lies now: if its file became another one, all is read again first."""
         with self._lock:
             entry = self._entries.get(number)
@@ -172,7 +172,7 @@ class Index:
         old = self.snapshot
         if any(changed) or problems != old.problems or self._scan.runs != old.runs:
             entries, files = list(self._entries.values()), list(self._files.values())
-            self.snapshot = Snapshot(old.version + 1, entries, files, list(self._scan.runs), problems)
+            self.snapshot = IndexSnapshot(old.version + 1, entries, files, list(self._scan.runs), problems)
 
     def _search(self) -> None:
         """Look for new files, as often as the time that it takes allows."""
@@ -181,11 +181,11 @@ class Index:
             return
         self._scan = find_sources(self._paths)
         for path, source in self._scan.files:
-            self._files.setdefault((path, source.name), File(path, source, Tail(path)))
+            self._files.setdefault((path, source.name), EpisodeFile(path, source, Tail(path)))
         end = time.monotonic()
         self._scan_again = end + _SCAN_SHARE * (end - start)
 
-    def _read_file(self, file: File) -> bool:
+    def _read_file(self, file: EpisodeFile) -> bool:
         """Read what is new in a file; whether anything was."""
         change, has_tokens = file.tail.look(), _has_tokens(file.path)
         changed, file.has_tokens = has_tokens != file.has_tokens, has_tokens
@@ -204,25 +204,25 @@ class Index:
             file.problems.append(f"{file.path}: {error.strerror}")
         return changed or file.ids != before
 
-    def _forget(self, file: File) -> None:
+    def _forget(self, file: EpisodeFile) -> None:
         for number in file.ids:
             del self._entries[number]
         file.ids.clear()
         file.problems.clear()
 
-    def _read_lines(self, file: File) -> None:
+    def _read_lines(self, file: EpisodeFile) -> None:
         torn = f"{file.path}: the last line is incomplete; it is being written, or was cut off"
         file.problems = [text for text in file.problems if text != torn]
         step = _step_of(file.path)
         for offset, line in file.tail.lines():
             try:
-                self._add(file, offset, len(line), facts_of(line, step))
+                self._add(file, offset, len(line), summarize_line(line, step))
             except TrajectoryError as error:
                 file.problems.append(f"{file.path}, byte {offset:,}: {error}")
         if file.tail.torn:
             file.problems.append(torn)
 
-    def _read_log(self, file: File) -> None:
+    def _read_log(self, file: EpisodeFile) -> None:
         """Read a log of AgentGym-RL again, as a whole: it is written at once and has no lines."""
         self._forget(file)
         try:
@@ -231,20 +231,20 @@ class Index:
         except TrajectoryError as error:
             file.problems.append(f"{file.path}: {error}")
 
-    def _add(self, file: File, offset: int, length: int, facts: Facts) -> None:
-        self._entries[self._next] = Entry(self._next, file, offset, length, facts)
+    def _add(self, file: EpisodeFile, offset: int, length: int, facts: EpisodeSummary) -> None:
+        self._entries[self._next] = EpisodeEntry(self._next, file, offset, length, facts)
         file.ids.append(self._next)
         self._next += 1
 
 
-def facts_of(line: bytes, step: tuple[int, bool] | None = None) -> Facts:
+def summarize_line(line: bytes, step: tuple[int, bool] | None = None) -> EpisodeSummary:
     """The facts of a line of trajectories; `step` is the one that its file is named for. Raises TrajectoryError."""
     try:
         row = _decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         row = _decode_slowly(line)
     task, meta = row.task, row.meta
-    return Facts(
+    return EpisodeSummary(
         env=sys.intern(row.env_id),
         group=sys.intern(task.group),
         split=sys.intern(task.split),
@@ -273,7 +273,7 @@ def to_text(line: bytes) -> str:
         return line.decode("utf-8", "replace")
 
 
-def read_bytes(entry: Entry) -> bytes:
+def read_bytes(entry: EpisodeEntry) -> bytes:
     """The bytes of an episode. Raises TrajectoryError if its file cannot be read any more."""
     try:
         with entry.file.path.open("rb") as file:
@@ -283,7 +283,7 @@ def read_bytes(entry: Entry) -> bytes:
         raise TrajectoryError(f"{entry.file.path} cannot be read: {error.strerror}") from None
 
 
-def read_episode(entry: Entry) -> Trajectory:
+def read_episode(entry: EpisodeEntry) -> Trajectory:
     """The whole episode, from disk. Raises TrajectoryError if it is not there any more."""
     data = read_bytes(entry)
     if entry.file.source.kind == AGENTGYM_RL:
@@ -291,7 +291,7 @@ def read_episode(entry: Entry) -> Trajectory:
     return Trajectory.from_json(to_text(data))
 
 
-def lines_of(entries: Sequence[Entry]) -> Iterator[tuple[Entry, bytes]]:
+def lines_of(entries: Sequence[EpisodeEntry]) -> Iterator[tuple[EpisodeEntry, bytes]]:
     """The bytes of many episodes; each file is opened once for those that follow each other. Skips what is gone."""
     path, file = None, None
     try:
@@ -337,8 +337,8 @@ def _without_raw(row: Any) -> Any:
     return row
 
 
-def _facts_of(trajectory: Trajectory) -> Facts:
-    return facts_of(json.dumps({"schema": 1, **asdict(trajectory)}).encode())
+def _facts_of(trajectory: Trajectory) -> EpisodeSummary:
+    return summarize_line(json.dumps({"schema": SCHEMA_VERSION, **asdict(trajectory)}).encode())
 
 
 def _label(value: Any) -> str | None:

@@ -32,7 +32,7 @@ class Source:
     folder: Path
 
 
-class Found(NamedTuple):
+class SourceFile(NamedTuple):
     """A file with episodes, or one that may get some, and the source that it belongs to."""
 
     path: Path
@@ -40,17 +40,17 @@ class Found(NamedTuple):
 
 
 @dataclass(slots=True)
-class Search:
+class SourceScan:
     """What there is: the files with episodes, the folders of training runs, and what could not be looked at."""
 
-    files: list[Found] = field(default_factory=list)
+    files: list[SourceFile] = field(default_factory=list)
     runs: list[Path] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-def find_sources(paths: Sequence[Path]) -> Search:
+def find_sources(paths: Sequence[Path]) -> SourceScan:
     """Look through files and folders; folders that are linked are followed, and none is visited twice."""
-    search = Search()
+    search = SourceScan()
     base = _common(paths)
     seen: set[_Identity] = set()
     left = iter(range(MOST_ENTRIES))
@@ -96,11 +96,11 @@ def _walk(
         yield folder, [entry.name for entry in entries if entry.name not in set(below)]
 
 
-def _look(folder: Path, names: list[str], base: Path, search: Search, seen: set[_Identity]) -> None:
+def _look(folder: Path, names: list[str], base: Path, search: SourceScan, seen: set[_Identity]) -> None:
     """Add what lies directly in a folder, and the folder itself if a training run keeps its metrics there."""
     if _LOG_FOLDER.fullmatch(folder.name) and (logs := [name for name in names if _LOG_FILE.fullmatch(name)]):
         source = Source(_name(folder.parent, base), AGENTGYM_RL, folder.parent)
-        search.files += [Found(folder / name, source) for name in logs if _is_new_file(folder / name, seen)]
+        search.files += [SourceFile(folder / name, source) for name in logs if _is_new_file(folder / name, seen)]
         _add_run(folder.parent, search)
     if "metrics.jsonl" in names:
         _add_run(folder, search)
@@ -109,22 +109,22 @@ def _look(folder: Path, names: list[str], base: Path, search: Search, seen: set[
             _add_jsonl(folder / name, base, search, seen)
 
 
-def _add_file(path: Path, base: Path, search: Search, seen: set[_Identity]) -> None:
+def _add_file(path: Path, base: Path, search: SourceScan, seen: set[_Identity]) -> None:
     """Add a file that was named. It is taken at its word, whatever it is called."""
     if _LOG_FILE.fullmatch(path.name) and _LOG_FOLDER.fullmatch(path.absolute().parent.name):
         folder = path.absolute().parent.parent
-        search.files.append(Found(path, Source(_name(folder, base), AGENTGYM_RL, folder)))
+        search.files.append(SourceFile(path, Source(_name(folder, base), AGENTGYM_RL, folder)))
     elif not _add_jsonl(path, base, search, seen):
         search.problems.append(f"{path} does not hold trajectories: its first line is not one")
 
 
-def _add_jsonl(path: Path, base: Path, search: Search, seen: set[_Identity]) -> bool:
+def _add_jsonl(path: Path, base: Path, search: SourceScan, seen: set[_Identity]) -> bool:
     """Add a file if it holds trajectories or is still empty. Only its beginning is read."""
     try:
         if not _is_regular(path) or is_trajectories(path) is False:
             return False
         if _is_new(path, seen):
-            search.files.append(Found(path, _source_of(path, base)))
+            search.files.append(SourceFile(path, _source_of(path, base)))
             if re.fullmatch(r"(step|eval)-[0-9].*", path.name):
                 _add_run(_run_folder(path) or path.parent, search)
     except OSError as error:
@@ -146,7 +146,7 @@ def _run_folder(path: Path) -> Path | None:
     return next((folder for folder in candidates if any((folder / name).exists() for name in _RUN_FILES)), None)
 
 
-def _add_run(folder: Path, search: Search) -> None:
+def _add_run(folder: Path, search: SourceScan) -> None:
     if folder not in search.runs:
         search.runs.append(folder)
 

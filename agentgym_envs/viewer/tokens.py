@@ -12,7 +12,7 @@ from agentgym_envs.rollout.token_file import TokenFile, TokenRecord, tokens_path
 from agentgym_envs.trajectory import line_mark
 
 _HOW = (
-    "No tokens were recorded for this episode. Training keeps them with --record_tokens, and agentgym eval with "
+    "No tokens were recorded for this episode. Training keeps them with --record-tokens, and agentgym eval with "
     "--tokens and a model whose token ids are known (hf:MODEL)."
 )
 _NO_LOGPROBS = "The engine gave no log-probabilities, so there is no heat to show."

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from agentgym_envs.viewer.index import Entry, Facts
+from agentgym_envs.viewer.index import EpisodeEntry, EpisodeSummary
 from agentgym_envs.viewer.sources import AGENTGYM_RL
 
 MAIN = ("success", "score", "reward", "turns", "max_turns")
@@ -32,7 +32,7 @@ class _Place(NamedTuple):
 _Rows = dict[_Place, dict[str, float]]
 
 
-def training_of(folders: Sequence[Path], entries: Sequence[Entry]) -> dict[str, Any]:
+def training_of(folders: Sequence[Path], entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
     """The runs, each with rows a step and the names of its series.
 
     A row has `step`, `env` (None: all of them), `eval` (whether it is of an evaluation), `episodes` (the step under
@@ -40,7 +40,7 @@ def training_of(folders: Sequence[Path], entries: Sequence[Entry]) -> dict[str, 
     of the step that is logged as N + 1; AgentGym-RL's folders are named for the step itself. `source` is the name under
     which the run's episodes are listed, if it has any.
     """
-    played = defaultdict[Path, list[Entry]](list)
+    played = defaultdict[Path, list[EpisodeEntry]](list)
     for entry in entries:
         if entry.facts.step is not None and not _SET_ASIDE.fullmatch(entry.file.path.stem):
             played[entry.file.source.folder].append(entry)
@@ -48,7 +48,7 @@ def training_of(folders: Sequence[Path], entries: Sequence[Entry]) -> dict[str, 
     return {"runs": [_run(names[folder], folder, played[folder]) for folder in folders]}
 
 
-def _run(name: str, folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
+def _run(name: str, folder: Path, entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
     shift = 0 if any(entry.file.source.kind == AGENTGYM_RL for entry in entries) else 1
     logged = _logged(folder)
     counted = _counted([entry.facts for entry in entries], shift)
@@ -110,10 +110,10 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             yield {**nested, "step": line.get("step")} if isinstance(nested, dict) else line
 
 
-def _counted(episodes: Sequence[Facts], shift: int) -> _Rows:
+def _counted(episodes: Sequence[EpisodeSummary], shift: int) -> _Rows:
     """The figures of each step's episodes, of all and of each environment if there are several."""
     names = _short({facts.env for facts in episodes})
-    groups = defaultdict[_Place, list[Facts]](list)
+    groups = defaultdict[_Place, list[EpisodeSummary]](list)
     for facts in episodes:
         is_eval = facts.training is False
         step = (facts.step or 0) + (0 if is_eval else shift)
@@ -123,7 +123,7 @@ def _counted(episodes: Sequence[Facts], shift: int) -> _Rows:
     return {place: _figures(group) for place, group in groups.items()}
 
 
-def _figures(episodes: Sequence[Facts]) -> dict[str, float]:
+def _figures(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
     """Means over the episodes that say something of the policy, by the rule of `Trajectory.usable`."""
     limits = [facts.max_turns for facts in episodes if facts.max_turns is not None]
     found = {"max_turns": _mean(limits)} if limits else {}

@@ -132,7 +132,7 @@ def scale(path: Path, report: Report) -> None:
 
 
 def _line(axes: Any, memory: Mapping[int, float], cost: Mapping[str, Any], colour: str, most: int) -> None:
-    """Where one process has no room for more, others are begun."""
+    """Mark the counts at which another process starts."""
     counts, edge = sorted(memory), max(memory)
     axes.plot(counts, [memory[count] for count in counts], "o", color=colour, markersize=5, label=cost["scenario"])
     predicted = [cost["fixed"] + count * cost["episode"] for count in counts]
@@ -155,7 +155,7 @@ def _rates(axes: Any, report: Report, colours: Mapping[str, str]) -> None:
 
 
 def lockstep(path: Path, report: Report) -> None:
-    """Times sooner, by the number of episodes; and for one batch and a stream, by the tail."""
+    """Speedups by number of episodes, and by tail for one batch and a stream."""
     result = report.results["lockstep"]
     tails = list(dict.fromkeys(row["tail"] for row in result["tails"]))
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.babyai.commands import Order, Verb, parse
+from agentgym_envs.babyai.commands import ParsedCommand, Verb, parse
 from tests.trying import examples
 
 TARGETS = st.builds(
@@ -86,5 +86,5 @@ def test_any_text_is_an_order_or_none(text: str) -> None:
 
 
 def test_a_long_text_is_read_at_once() -> None:
-    assert parse("go to " + "the " * 4_000) == Order(Verb.GO_TO, " ".join(["the"] * 3_999))
+    assert parse("go to " + "the " * 4_000) == ParsedCommand(Verb.GO_TO, " ".join(["the"] * 3_999))
     assert parse(" " * 16_000) is None

@@ -93,9 +93,9 @@ def test_a_snapshot_can_be_gone_back_to_again_and_again() -> None:
 def test_the_original_goes_on_untouched() -> None:
     env, twin, other = begin("babyai/PutNextLocal/2", 4), begin("babyai/PutNextLocal/2", 4), BabyAIEnv()
     other.restore(env.snapshot())
-    told = env.scene.describe(), env.world.describe_things(), env.world.progress(), env.status()
+    told = env.text_view.describe(), env.world.describe_things(), env.world.progress(), env.status()
     walk(other, 9, 30)
-    assert (env.scene.describe(), env.world.describe_things(), env.world.progress(), env.status()) == told
+    assert (env.text_view.describe(), env.world.describe_things(), env.world.progress(), env.status()) == told
     assert walk(env, 5, 20) == walk(twin, 5, 20)
 
 
@@ -114,7 +114,7 @@ def test_stable_numbers_are_kept() -> None:
     for snapshot in (env.snapshot(), replayed(env.snapshot())):
         other = BabyAIEnv(numbering="stable")
         other.restore(snapshot)
-        assert other._names.known == numbers and list(other.scene.named) == list(env.scene.named)
+        assert other._names.known == numbers and list(other.text_view.named) == list(env.text_view.named)
 
 
 def test_stable_numbers_begin_anew_with_an_episode() -> None:

@@ -36,7 +36,7 @@ from agentgym_envs.babyai.levels import choose_levels
 from agentgym_envs.babyai.tasks import BabyTasks
 tasks = BabyTasks()
 drawn = [tasks.draw(key, groups=("Sequence", "Synth")) for key in range(20)]
-drawn += tasks.take(30, split="test", seed=1)
+drawn += tasks.sample(30, split="test", seed=1)
 print(json.dumps([tasks.digest, BabyTasks(choose_levels("agentgym")).digest, [asdict(task) for task in drawn]]))
 """
 
@@ -81,7 +81,7 @@ def test_another_process_has_the_same_tasks(tasks: BabyTasks, hash_seed: str) ->
         [sys.executable, "-c", ELSEWHERE], capture_output=True, text=True, env=environment, check=True
     )
     drawn = [tasks.draw(key, groups=("Sequence", "Synth")) for key in range(20)]
-    drawn += tasks.take(30, split="test", seed=1)
+    drawn += tasks.sample(30, split="test", seed=1)
     assert json.loads(done.stdout) == [*DIGESTS.values(), [asdict(task) for task in drawn]]
 
 
@@ -195,7 +195,7 @@ def test_what_cannot_be_solved_is_never_drawn_or_taken() -> None:
     there = [tasks.get(f"babyai/{level}/{seed}") for level in SOMETIMES_UNSOLVABLE for seed in range(12)]
     assert Counter(task.data["solvable"] for task in there).keys() == {True, False}
     assert all((", then " in task.goal or " after you " in task.goal) != task.data["solvable"] for task in there)
-    chosen = [tasks.draw(key) for key in range(30)] + tasks.take(30, split="test")
+    chosen = [tasks.draw(key) for key in range(30)] + tasks.sample(30, split="test")
     assert all(task.data["solvable"] for task in chosen)
     assert len({task.id for task in chosen}) > 50
 
@@ -231,32 +231,32 @@ def test_what_is_proven_unsolvable_has_no_plan(level: str) -> None:
 
 
 def test_taking(tasks: BabyTasks) -> None:
-    taken = tasks.take(100, split="test", seed=5)
+    taken = tasks.sample(100, split="test", seed=5)
     assert len({seed_of(task) for task in taken}) == 100
     assert {task.split for task in taken} == {"test"}
     counts = Counter(map(level_of, taken))
     assert len(counts) == 96 and set(counts.values()) == {1, 2}
-    assert tasks.take(20, split="test", seed=5) == taken[:20]
-    assert tasks.take(20, split="test", seed=6) != taken[:20]
-    assert tasks.take(0) == []
-    assert len({task.id for task in BabyTasks(("GoToObj",)).take(400, split="test")}) == 400
+    assert tasks.sample(20, split="test", seed=5) == taken[:20]
+    assert tasks.sample(20, split="test", seed=6) != taken[:20]
+    assert tasks.sample(0) == []
+    assert len({task.id for task in BabyTasks(("GoToObj",)).sample(400, split="test")}) == 400
 
 
 def test_taking_from_groups(cheap: BabyTasks) -> None:
-    taken = cheap.take(41, split="validation", groups=["Unlock", "GoTo"], seed=2)
+    taken = cheap.sample(41, split="validation", groups=["Unlock", "GoTo"], seed=2)
     assert Counter(map(level_of, taken)).most_common() in (
         [("GoToObj", 21), ("UnlockLocal", 20)],
         [("UnlockLocal", 21), ("GoToObj", 20)],
     )
     assert len({seed_of(task) for task in taken}) == 41
-    assert {task.split for task in cheap.take(80)} >= {"train"}
+    assert {task.split for task in cheap.sample(80)} >= {"train"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["GoToObjS4", pytest.param("OpenDoorsOrderN4Debug", marks=pytest.mark.rotating)])
 def test_as_many_as_can_be_taken_at_once(level: str) -> None:
     """Also where half of the worlds cannot be solved."""
-    taken = BabyTasks((level,)).take(2_500, split="test")
+    taken = BabyTasks((level,)).sample(2_500, split="test")
     assert len({task.id for task in taken}) == 2_500
     assert all(task.data["solvable"] for task in taken)
 
@@ -265,14 +265,14 @@ def test_as_many_as_can_be_taken_at_once(level: str) -> None:
 def test_more_than_can_be_taken(cheap: BabyTasks, count: int | None) -> None:
     asked = "all" if count is None else count
     with pytest.raises(UsageError, match=f"{asked} tasks were asked for; 'babyai' gives a count of at most 2500"):
-        cheap.take(count, split="test")
+        cheap.sample(count, split="test")
 
 
 def test_selections_that_cannot_be(cheap: BabyTasks) -> None:
     with pytest.raises(UnknownTask, match="no split 'dev'"):
         cheap.draw(0, split="dev")
     with pytest.raises(UnknownTask, match="no group 'Boss'; choose from GoTo, Open, PickUp, PutNext, Unlock"):
-        cheap.take(1, groups=("Boss",))
+        cheap.sample(1, groups=("Boss",))
     with pytest.raises(UnknownTask, match="no group of 'babyai' was named; choose from"):
         cheap.draw(0, groups=())
 
@@ -290,7 +290,7 @@ def test_groups_are_those_of_the_levels(tasks: BabyTasks) -> None:
 
 
 def test_sets_are_pickled_small(tasks: BabyTasks) -> None:
-    tasks.take(3)
+    tasks.sample(3)
     copied = pickle.loads(pickle.dumps(tasks))
     assert copied.levels == tasks.levels and copied.digest == tasks.digest
     assert len(pickle.dumps(tasks)) < 4_000

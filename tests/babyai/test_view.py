@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.babyai.levels import LEVELS
-from agentgym_envs.babyai.view import HOME, SIZE, Seen, View, beside, look, next_cell
-from agentgym_envs.babyai.world import AHEAD, Action, World, make_world
+from agentgym_envs.babyai.view import HOME, SIZE, FieldOfView, VisibleObject, beside, look, next_cell
+from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld, make_world
 from tests.babyai.tools import stroll
 from tests.plugins.rotation import part
 from tests.trying import examples
@@ -28,7 +28,7 @@ def is_in(cell: int, cells: int) -> bool:
     return bool(cells >> cell & 1)
 
 
-def compare(world: World) -> View:
+def compare(world: GridWorld) -> FieldOfView:
     """What we see is what minigrid shows, for every cell but the agent's own."""
     view = look(world)
     grid, mask = world.level.gen_obs_grid()
@@ -51,7 +51,7 @@ def compare(world: World) -> View:
     return view
 
 
-def count_cells(world: World, views: int, number: int) -> int:
+def count_cells(world: GridWorld, views: int, number: int) -> int:
     return sum(len(compare(after).seen) for after in stroll(world, random.Random(number), views))
 
 
@@ -67,7 +67,7 @@ def test_what_is_in_sight_is_what_minigrid_shows_in_long_play() -> None:
             count_cells(make_world(level, seed), 210, 2 * number + seed)
 
 
-def spot(seen: Seen) -> tuple[int, int]:
+def spot(seen: VisibleObject) -> tuple[int, int]:
     """Steps ahead and to the right."""
     return seen.cell // SIZE, seen.cell % SIZE - SIZE // 2
 
@@ -81,7 +81,7 @@ def test_things_are_told_from_the_nearest_on() -> None:
             assert [s.rank for s in seen] == sorted(s.rank for s in seen)
 
 
-def absolute(world: World, ahead: int, right: int) -> tuple[int, int]:
+def absolute(world: GridWorld, ahead: int, right: int) -> tuple[int, int]:
     (x, y), (fx, fy), (rx, ry) = world.position, AHEAD[world.direction], AHEAD[(world.direction + 1) % 4]
     return x + fx * ahead + rx * right, y + fy * ahead + ry * right
 
@@ -107,13 +107,13 @@ def test_beside(cells: set[int]) -> None:
     assert beside(bits(cells)) == bits({cell for cell in neighbours if cell is not None})
 
 
-def neighbours_of(pose: Pose, free: int) -> list[tuple[Action, Pose]]:
+def neighbours_of(pose: Pose, free: int) -> list[tuple[GridAction, Pose]]:
     row, column, facing = pose
     up, across = FORWARD[facing]
-    turns = [(Action.LEFT, (row, column, (facing + 3) % 4)), (Action.RIGHT, (row, column, (facing + 1) % 4))]
+    turns = [(GridAction.LEFT, (row, column, (facing + 3) % 4)), (GridAction.RIGHT, (row, column, (facing + 1) % 4))]
     row, column = row + up, column + across
     open_ahead = 0 <= row < SIZE and 0 <= column < SIZE and is_in(row * SIZE + column, free)
-    return [(Action.FORWARD, (row, column, facing)), *turns] if open_ahead else turns
+    return [(GridAction.FORWARD, (row, column, facing)), *turns] if open_ahead else turns
 
 
 def arrives(pose: Pose, target: int, onto: bool) -> bool:
@@ -134,14 +134,14 @@ def distances(free: int) -> dict[Pose, int]:
     return found
 
 
-def first_of_shortest(free: int, target: int, onto: bool) -> list[Action] | None:
+def first_of_shortest(free: int, target: int, onto: bool) -> list[GridAction] | None:
     """Of the shortest ways, the first in the order forward, left, right: by trying all, to the known depth."""
     ends = [steps for pose, steps in distances(free).items() if arrives(pose, target, onto)]
     if not ends:
         return None
     dead = set[tuple[Pose, int]]()
 
-    def extend(pose: Pose, left: int) -> list[Action] | None:
+    def extend(pose: Pose, left: int) -> list[GridAction] | None:
         if left == 0:
             return [] if arrives(pose, target, onto) else None
         if (pose, left) in dead:
@@ -155,8 +155,8 @@ def first_of_shortest(free: int, target: int, onto: bool) -> list[Action] | None
     return extend(START, min(ends))
 
 
-def view_of(free: int) -> View:
-    return View([], free, None, free)
+def view_of(free: int) -> FieldOfView:
+    return FieldOfView([], free, None, free)
 
 
 @pytest.mark.slow
@@ -199,5 +199,5 @@ def test_a_path_leads_there_in_the_world(level: str, seed: int, number: int, ont
     for action in path:
         before = walker.position
         walker.step(action)
-        assert (walker.position != before) == (action == Action.FORWARD)
+        assert (walker.position != before) == (action == GridAction.FORWARD)
     assert (walker.position if onto else absolute(walker, 1, 0)) == place

@@ -16,7 +16,7 @@ from agentgym_envs.babyai import levels
 from agentgym_envs.babyai import world as worlds
 from agentgym_envs.babyai.env import BabyAIEnv
 from agentgym_envs.babyai.levels import LEVELS
-from agentgym_envs.babyai.world import AHEAD, Outcome, World, make_world
+from agentgym_envs.babyai.world import AHEAD, GridWorld, StepOutcome, make_world
 from tests.babyai.tools import (
     ACTIONS,
     behaviour,
@@ -54,13 +54,13 @@ Frozen = Callable[[str, Callable[[], str]], str]
 RANDOM_PLAY = st.tuples(st.sampled_from(LEVELS), st.integers(0, 200), st.integers(0, 2**32))
 
 
-def digest(world: World) -> str:
+def digest(world: GridWorld) -> str:
     mission, max_steps, _, place, direction, carrying, cells = layout(world.level)
     text = json.dumps([mission, max_steps, place, direction, carrying, cells])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def things_of(world: World) -> list[Any]:
+def things_of(world: GridWorld) -> list[Any]:
     """What lies about, what is carried, and what is in the boxes."""
     found = [thing for _, _, thing in world.things()]
     found += [] if world.carrying is None else [world.carrying]
@@ -139,11 +139,11 @@ def test_rewards_are_minigrids_and_copies_go_on_alike(level: str, seed: int, mis
         if number % 4 == 0:
             branch, before = world.copy(), behaviour(world)
             outcomes = [branch.step(action) for action in plan[number:]]
-            assert outcomes[-1] == Outcome(expected, True, False)
+            assert outcomes[-1] == StepOutcome(expected, True, False)
             assert not any(outcome.terminated or outcome.reward for outcome in outcomes[:-1])
             assert behaviour(world) == before
         outcome = world.step(action)
-    assert outcome == Outcome(expected, True, False)
+    assert outcome == StepOutcome(expected, True, False)
 
 
 @pytest.mark.parametrize(("level", "seed", "fewest"), SEARCHED)
@@ -244,7 +244,7 @@ def test_threads_generate_the_same_worlds() -> None:
     assert made == [layout(make_world(*pair).level) for pair in wanted]
 
 
-def explore(world: World, most: int) -> dict[tuple, set]:
+def explore(world: GridWorld, most: int) -> dict[tuple, set]:
     """For each behaviour of at most `most` states, breadth first, the keys by which it was told."""
     found: dict[tuple, set] = {behaviour(world): {key(world)}}
     queue = deque([world])

@@ -323,7 +323,7 @@ def test_a_side_that_takes_too_long_leaves_nothing_running(tmp_path: Path, monke
 
 
 def lives(pid: int) -> bool:
-    """Whether it runs; one that nobody reaps does not."""
+    """True if it runs; zombies do not count."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -96,7 +96,7 @@ def test_transcripts_are_what_is_told(env_id: str, task: str, text: str) -> None
 
 
 def matches(shown: str, told: str) -> bool:
-    """Whether a text is what is shown; `...` stands for anything, and lines may be broken elsewhere."""
+    """True if a text matches the output; `...` matches anything, and line breaks may differ."""
     pieces = [re.escape(" ".join(piece.split())) for piece in shown.split("...")]
     return re.fullmatch(r"\s*.*?\s*".join(pieces), " ".join(told.split()), re.S) is not None
 

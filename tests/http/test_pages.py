@@ -167,7 +167,7 @@ def test_a_random_command(client: httpx.Client) -> None:
         ("snapshot", b"", "EpisodeOver"),
         ("task", b'{"id": "nowhere/1"}', "UnknownTask"),
         ("random_command", b'{"rng": []}', "UsageError"),
-        ("take", b'{"split": "dev"}', "UnknownTask"),
+        ("sample", b'{"split": "dev"}', "UnknownTask"),
     ],
 )
 def test_what_goes_wrong_is_described(client: httpx.Client, method: str, content: bytes, kind: str) -> None:

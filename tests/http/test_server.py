@@ -151,8 +151,8 @@ def test_what_cannot_be_created(api, body, status, kind):
         ("reset", b'{"options": {"task": ' + b'{"a":' * 800 + b"1" + b"}" * 800 + b"}}", 422, "Malformed"),
         ("restore", b'{"task_id": "count/9", "seed": 1, "actions": [5]}', 422, "Malformed"),
         ("random_command", b'{"rng": [3, [1], null]}', 422, "UsageError"),
-        ("take", b'{"count": 1000000000}', 422, "Malformed"),
-        ("take", b'{"count": 1000}', 422, "UsageError"),
+        ("sample", b'{"count": 1000000000}', 422, "Malformed"),
+        ("sample", b'{"count": 1000}', 422, "UsageError"),
         ("task", b'{"id": "nobody"}', 404, "UnknownTask"),
     ],
 )

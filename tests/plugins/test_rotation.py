@@ -91,7 +91,7 @@ def test_the_key_is_the_number_of_commits(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def run(folder: Path, key: str, *arguments: str) -> str:
-    """What pytest printed about the small suite."""
+    """The output of pytest for the small suite."""
     done = pytest_run(folder, A_SUITE, "-s", "-v", *arguments, key=key)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -150,7 +150,7 @@ def test_splits_and_goals_are_the_simulators(tasks: SciTasks, simulator: Simulat
             assert tasks.get(f"sciworld/{name}/{variation}").goal == told.getTaskDescription()
             parts = told.getVariationsTrain(), told.getVariationsDev(), told.getVariationsTest()
             theirs = [json.loads(part.toString()) for part in parts]
-        ours = [tasks.take(split=split, groups=[name]) for split in SPLITS]
+        ours = [tasks.sample(split=split, groups=[name]) for split in SPLITS]
         assert theirs == [[task.data["variation"] for task in part] for part in ours]
 
 
@@ -277,31 +277,31 @@ def test_a_draw_is_pure_and_of_what_was_asked(key: int, split: str | None, group
 
 
 def test_taking_is_balanced_and_repeatable(tasks: SciTasks) -> None:
-    taken = tasks.take(100, split="test", seed=3)
-    assert taken == tasks.take(100, split="test", seed=3) != tasks.take(100, split="test", seed=4)
+    taken = tasks.sample(100, split="test", seed=3)
+    assert taken == tasks.sample(100, split="test", seed=3) != tasks.sample(100, split="test", seed=4)
     assert taken == sorted(taken, key=tasks.tasks.index) and len({task.id for task in taken}) == 100
     counts = Counter(task.group for task in taken)
     assert len(counts) == 30 and {task.split for task in taken} == {"test"}
     assert set(counts.values()) <= {3, 4}
-    assert Counter(task.group for task in tasks.take(20)).most_common(1)[0][1] == 1
-    assert tasks.take(0) == []
+    assert Counter(task.group for task in tasks.sample(20)).most_common(1)[0][1] == 1
+    assert tasks.sample(0) == []
 
 
 def test_small_tasks_give_all_they_have(tasks: SciTasks) -> None:
-    counts = Counter(task.group for task in tasks.take(400, split="test"))
-    assert counts["identify-life-stages-2"] == len(tasks.take(split="test", groups=["identify-life-stages-2"])) == 4
+    counts = Counter(task.group for task in tasks.sample(400, split="test"))
+    assert counts["identify-life-stages-2"] == len(tasks.sample(split="test", groups=["identify-life-stages-2"])) == 4
     assert sum(counts.values()) == 400 and max(counts.values()) - counts["use-thermometer"] <= 1
 
 
 def test_what_cannot_be_taken(tasks: SciTasks) -> None:
-    assert len(tasks.take(split="test", groups=["boil"])) == 9
+    assert len(tasks.sample(split="test", groups=["boil"])) == 9
     for count in (10, -1):
         with pytest.raises(UsageError, match="tasks"):
-            tasks.take(count, split="test", groups=["boil"])
+            tasks.sample(count, split="test", groups=["boil"])
     with pytest.raises(UnknownTask, match="no split 'dev'"):
         tasks.draw(0, split="dev")
     with pytest.raises(UnknownTask, match="has no group 'Matter'; choose from boil"):
-        tasks.take(1, groups=["Matter"])
+        tasks.sample(1, groups=["Matter"])
 
 
 def test_environments_share_their_tables() -> None:

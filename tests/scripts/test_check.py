@@ -1,4 +1,4 @@
-"""What `scripts/check` runs for what it is given, and how it ends."""
+"""Tests of `scripts/check`: the checks it selects, and its exit."""
 
 import importlib.util
 import re
@@ -28,7 +28,7 @@ def paths_of_tests(*arguments: str) -> list[str]:
 @pytest.mark.parametrize("arguments", [(), ("fast",), ("all",), (".",)])
 def test_a_run_without_paths_checks_everything(arguments: tuple[str, ...]) -> None:
     found = commands(*arguments)
-    assert list(found) == ["format", "lint", "types", "tests"]
+    assert list(found) == ["format", "lint", "language", "types", "tests"]
     assert (found["format"], found["types"]) == (("ruff", "format", "--check", "."), ("mypy",))
     assert found["tests"][len(check.PYTEST) :] == (("-m", "not slow and not train") if arguments == ("fast",) else ())
 
@@ -36,6 +36,7 @@ def test_a_run_without_paths_checks_everything(arguments: tuple[str, ...]) -> No
 def test_a_module_brings_its_package_and_paths_of_tests_that_import_it() -> None:
     found = commands("agentgym_envs/textcraft/oracle.py")
     assert found["lint"] == ("ruff", "check", "agentgym_envs/textcraft/oracle.py")
+    assert found["language"] == ("scripts/language.py", "agentgym_envs/textcraft/oracle.py")
     assert "agentgym_envs/textcraft" in found["types"]
     tests = paths_of_tests("agentgym_envs/textcraft/oracle.py")
     assert "tests/textcraft/test_oracle.py" in tests

@@ -394,7 +394,7 @@ def test_engines_open_by_name_and_are_shared(folder: Path, small_index: Path) ->
     assert hybrid.search(["Lima, the city"], 1)[0][0].passage.id == "lima"
     assert [part["engine"] for part in hybrid.describe()["engines"]] == ["tantivy", "dense"]
     assert hybrid.describe()["passages"] == len(PASSAGES) and not hybrid.waits
-    with pytest.raises(UsageError, match="not made for the engine 'dense'"):
+    with pytest.raises(UsageError, match="not built for the engine 'dense'"):
         open_retriever("hybrid", small_index)
     toy = Toy()
     assert open_retriever(toy, folder) is toy
@@ -433,7 +433,7 @@ def test_what_is_no_retriever_is_refused_with_the_choices(spec: Any, folder: Pat
 
 def test_what_is_no_index_is_refused_before_it_is_opened(tmp_path: Path) -> None:
     for spec in ("tantivy", "hybrid"):
-        with pytest.raises(UsageError, match="is no index"):
+        with pytest.raises(UsageError, match="is not an index"):
             check_retriever(spec, tmp_path)
     assert check_retriever("http://x", tmp_path) == "http://x"
 

@@ -10,7 +10,8 @@ from agentgym_envs.errors import RetrieverError, UsageError
 from agentgym_envs.search.retrieval import index
 from agentgym_envs.search.retrieval.base import Passage
 from agentgym_envs.search.retrieval.building import extend_index, index_corpus, partial_of
-from agentgym_envs.search.retrieval.index import MANIFEST, build_index, open_index, read_manifest
+from agentgym_envs.search.retrieval.index import build_index, open_index
+from agentgym_envs.search.retrieval.manifest import MANIFEST, read_manifest
 from agentgym_envs.search.retrieval.passages import OFFSETS, TEXTS, PassageStore
 from agentgym_envs.search.retrieval.writing import IDS, StoreWriter
 from tests.search.cities import CITIES, names, stop_at_engine

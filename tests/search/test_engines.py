@@ -24,7 +24,8 @@ from agentgym_envs.search.retrieval.encoders import (
     load_encoder,
     reload_encoder,
 )
-from agentgym_envs.search.retrieval.index import ENGINES, build_index, open_index
+from agentgym_envs.search.retrieval.engines import ENGINES
+from agentgym_envs.search.retrieval.index import build_index, open_index
 from agentgym_envs.search.retrieval.local_base import MORE, MOST_TIES, Ranking, rank
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, spaced
@@ -141,9 +142,9 @@ def test_no_hits_are_no_error(retriever: Retriever, k: int) -> None:
 def test_what_cannot_be_asked_is_refused(retriever: Retriever) -> None:
     with pytest.raises(UsageError, match="at most 1000"):
         retriever.search(["river"], 1_001)
-    with pytest.raises(UsageError, match="list of texts"):
+    with pytest.raises(UsageError, match="list of strings"):
         retriever.search("river", 3)
-    with pytest.raises(UsageError, match="list of texts"):
+    with pytest.raises(UsageError, match="list of strings"):
         retriever.search([None], 3)  # type: ignore[list-item]
 
 
@@ -305,7 +306,7 @@ def test_a_damaged_index_is_an_error_of_the_machine(
 def test_an_index_of_other_passages_is_refused(folder: Path, tmp_path: Path, engine: str) -> None:
     build_index(PASSAGES[:5], tmp_path / "other", corpus="other")
     with pytest.raises(RetrieverError, match="passages"):
-        ENGINES[engine][0](folder, PassageStore(tmp_path / "other"))
+        ENGINES[engine].retriever(folder, PassageStore(tmp_path / "other"))
 
 
 # Dense
@@ -324,7 +325,7 @@ def test_an_index_knows_its_encoder(tmp_path: Path, folder: Path) -> None:
 def test_encoding_goes_on_where_it_was_interrupted(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dense_engine, "_AT_ONCE", 50)
+    monkeypatch.setattr(dense_engine, "_BATCH", 50)
     encode, seen = HashingEncoder.encode, list[int]()
 
     def breaks(self: HashingEncoder, texts: Sequence[str], kind: str) -> np.ndarray:

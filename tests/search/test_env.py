@@ -253,7 +253,7 @@ def test_top_k_and_max_chars_are_honoured(make: Make) -> None:
         ({"top_k": True}, "top_k"),
         ({"max_chars": 0}, "max_chars"),
         ({"max_chars": 20_001, "format": "skyrl"}, "20000"),
-        ({"retriever": "bm25s"}, "not made for the engine"),
+        ({"retriever": "bm25s"}, "not built for the engine"),
         ({"metric": "bleu"}, "em_plus"),
         ({"format": "xml"}, "search-r1"),
         ({"format_reward": 1.0}, "format_reward"),
@@ -295,7 +295,7 @@ def test_a_copy_goes_on_by_itself(make: Make) -> None:
     for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         assert other.step("<search>Peru</search>")[4]["recall"] == 1.0
         assert other.retriever is env.retriever
-        assert len(other.tasks.take()) == len(env.tasks.take()) == 3
+        assert len(other.tasks.sample()) == len(env.tasks.sample()) == 3
     assert env.step("<answer>Lima</answer>")[4]["recall"] == 0.5
 
 

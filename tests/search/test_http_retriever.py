@@ -408,7 +408,7 @@ def test_it_travels_by_its_arguments(server: Server) -> None:
 
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://x", "http://", "http:///retrieve"])
 def test_what_is_no_url_is_refused(url: str) -> None:
-    with pytest.raises(UsageError, match="URL like"):
+    with pytest.raises(UsageError, match="the URL of a retrieval server is like"):
         HttpRetriever(url)
     with pytest.raises(UsageError, match="search-r1, verl, skyrl"):
         HttpRetriever("http://x", "gem")  # type: ignore[arg-type]

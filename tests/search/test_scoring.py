@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentgym_envs.search.scoring import (
+    add_format_reward,
     em,
     em_plus,
     f1,
@@ -18,7 +19,6 @@ from agentgym_envs.search.scoring import (
     search_r1_score,
     subem,
     well_formed,
-    with_form,
 )
 
 TEXTS = st.text(st.one_of(st.sampled_from("aA nthe-–’'.,é1́ß\n"), st.characters(exclude_categories=["Cs"])), max_size=30)
@@ -161,8 +161,8 @@ def test_turns_that_are_not(turns: list[str]) -> None:
     [(1.0, True, 1.0), (1.0, False, 0.8), (0.5, True, 0.6), (0.5, False, 0.4), (0.0, True, 0.2), (0.0, False, 0.0)],
 )
 def test_the_form_counts(worth: float, formed: bool, score: float) -> None:
-    assert with_form(worth, formed, 0.2) == pytest.approx(score)
-    assert with_form(worth, formed, 0.0) == worth
+    assert add_format_reward(worth, formed, 0.2) == pytest.approx(score)
+    assert add_format_reward(worth, formed, 0.0) == worth
 
 
 @given(TEXTS)

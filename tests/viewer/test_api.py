@@ -146,7 +146,7 @@ def test_earlier_tries_are_told_as_well(tmp_path: Path) -> None:
         {},
         "odd",
     ]
-    save(tmp_path / "t.jsonl", record("t", "go", meta={"tries": tries, "step": True}))
+    save(tmp_path / "t.jsonl", record("t", "go", meta={"attempts": tries, "step": True}))
     found = Viewer([tmp_path]).episode(0)
     assert found["meta"] == {"step": True}
     first, second = found["tries"]

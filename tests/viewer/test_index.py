@@ -11,17 +11,25 @@ from hypothesis import strategies as st
 
 from agentgym_envs import Trajectory
 from agentgym_envs.errors import TrajectoryError
-from agentgym_envs.viewer.index import LONGEST_GOAL, Facts, Index, facts_of, lines_of, read_episode, to_text
+from agentgym_envs.viewer.index import (
+    LONGEST_GOAL,
+    EpisodeSummary,
+    Index,
+    lines_of,
+    read_episode,
+    summarize_line,
+    to_text,
+)
 
 from .records import EPISODES, VALUES, logged, record, save, save_log
 
 
-def slowly(episode: Trajectory, step: int | None = None) -> Facts:
+def slowly(episode: Trajectory, step: int | None = None) -> EpisodeSummary:
     """The facts, from the episode as a whole."""
     meta = episode.meta
     agent = meta["agent"].get("name") if isinstance(meta.get("agent"), dict) else meta.get("agent")
     policy = meta.get("policy")
-    return Facts(
+    return EpisodeSummary(
         env=episode.env_id,
         group=episode.task.group,
         split=episode.task.split,
@@ -42,7 +50,7 @@ def slowly(episode: Trajectory, step: int | None = None) -> Facts:
     )
 
 
-def shown(facts: Facts) -> str:
+def shown(facts: EpisodeSummary) -> str:
     """As text, in which NaN equals NaN and 1 equals 1.0."""
     fields = {name: getattr(facts, name) for name in facts.__struct_fields__}
     return repr({name: float(value) if name in ("score", "reward") else value for name, value in fields.items()})
@@ -54,7 +62,7 @@ def encoded(episode: Trajectory) -> bytes:
 
 @given(EPISODES)
 def test_facts_are_those_of_the_whole_episode(episode: Trajectory) -> None:
-    assert shown(facts_of(encoded(episode))) == shown(slowly(episode))
+    assert shown(summarize_line(encoded(episode))) == shown(slowly(episode))
 
 
 @given(EPISODES, st.data())
@@ -68,7 +76,7 @@ def test_what_is_no_trajectory_is_none_here_as_well(episode: Trajectory, data: s
         place[name] = data.draw(VALUES)
     line = json.dumps(row).encode()
     try:
-        found = facts_of(line)
+        found = summarize_line(line)
     except TrajectoryError:
         return  # the index is stricter, as it looks at types
     try:
@@ -79,16 +87,16 @@ def test_what_is_no_trajectory_is_none_here_as_well(episode: Trajectory, data: s
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"null", b"[]", b"{}", b'{"schema": 2}', b"\xff\xfe", b"[" * 100_000, b'{"a": "\xff"}', b"1" * 5_000]
+    "line", [b"", b"null", b"[]", b"{}", b'{"schema": 3}', b"\xff\xfe", b"[" * 100_000, b'{"a": "\xff"}', b"1" * 5_000]
 )
 def test_a_line_that_is_none_is_told_in_words(line: bytes) -> None:
     with pytest.raises(TrajectoryError):
-        facts_of(line)
+        summarize_line(line)
 
 
 def test_bytes_that_are_no_text_are_shown_as_such() -> None:
     line = encoded(record("t", "act")).replace(b"Be brief.", b"Be \xff brief.").replace(b"solve", b"\xffsolve")
-    assert facts_of(line).goal == "\ufffdsolve t"
+    assert summarize_line(line).goal == "\ufffdsolve t"
     assert Trajectory.from_json(to_text(line)).instructions == "Be \ufffd brief."
 
 
@@ -217,7 +225,7 @@ def test_a_mean_over_nan_is_nan_and_stays_one_row(tmp_path: Path) -> None:
 def test_a_policy_that_is_lists_within_lists_breaks_nothing(depth: int) -> None:
     line = encoded(record("t", meta={"policy": "x"})).replace(b'"x"', b"[" * depth + b"]" * depth)
     try:
-        found = facts_of(line).policy
+        found = summarize_line(line).policy
     except TrajectoryError:
         return
     assert found is None or found.startswith("[[")

@@ -186,12 +186,12 @@ def test_the_recipe_tree_follows_the_inventory(worlds: str, seed: int) -> None:
 def test_what_is_ready_can_be_crafted_and_what_is_missing_at_the_end_can_be_taken(seed: int) -> None:
     def ready(env: Any) -> tuple[dict[str, bool], Counter[str]]:
         """For each item, whether some recipe for it can be used now, as the environment sees it; how many there are."""
-        names, book, held = env._names, env.book, env._inventory
+        names, book, held = env._names, env.recipe_book, env._inventory
         can = dict[str, bool]()
         for recipe in book.recipes:
             enough = all(sum(held.get(m, 0) for m in book.members.get(p, [p])) >= n for p, n in recipe.parts)
-            can[names.say(recipe.item)] = can.get(names.say(recipe.item), False) or enough
-        return can, Counter(names.say(recipe.item) for recipe in book.recipes)
+            can[names.name_of(recipe.item)] = can.get(names.say(recipe.item), False) or enough
+        return can, Counter(names.name_of(recipe.item) for recipe in book.recipes)
 
     trajectory, seen = play("AgentGym/TextCraft-v0", ready, seed=seed, groups=["depth-3", "depth-4"])
     states, shared = states_of(trajectory, "textcraft")
@@ -268,7 +268,7 @@ def test_passages_are_read_back_from_every_form(told: list[tuple[str, str]]) -> 
     hits = [Hit(Passage(f"p{n}", f'"{title}"\n{text}'), 1.0) for n, (title, text) in enumerate(told)]
     ids = [hit.passage.id for hit in hits]
     for name, form in FORMATS.items():
-        found = read_passages(form.tell(hits, 8_000).text, ids)
+        found = read_passages(form.render(hits, 8_000).text, ids)
         assert [id for id, _, _ in found] == ids, name
         assert [(title, text) for _, title, text in found] == told, name
 

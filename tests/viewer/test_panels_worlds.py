@@ -30,7 +30,7 @@ def drawn(env: Any) -> dict[str, Any]:
         "carrying": None if held is None else (held.color, held.type),
         "things": sorted((x, y, cell.color, cell.type) for x, y, cell in cells if cell and cell.type != "wall"),
         "walls": {(x, y) for x, y, cell in cells if cell and cell.type == "wall"},
-        "named": sorted(env.scene.named),
+        "named": sorted(env.text_view.named),
         "steps": level.step_count,
         "lit": [[sees(level, x, y) for x in range(level.width)] for y in range(level.height)],
     }

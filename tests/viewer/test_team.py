@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.multiagent.agent_trajectories import split
+from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.multiagent.joint_format import is_team_record
 from agentgym_envs.rollout.token_file import TokenWriter
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, strict_json
@@ -21,7 +21,7 @@ from agentgym_envs.viewer.filters import parse_page
 from agentgym_envs.viewer.panels import panels_of
 from agentgym_envs.viewer.panels.actor import actor_of
 from agentgym_envs.viewer.team import MOST_AGENTS, team_of
-from tests.multiagent.crews import CODEC
+from tests.multiagent.engines import CODEC
 from tests.viewer.panel_episodes import episode, nothing, play, states_of
 from tests.viewer.records import VALUES, record, save
 from tests.viewer.teams import COOP, WALL, hostile, played, told, with_tokens
@@ -45,7 +45,7 @@ def column(trajectory: Trajectory, place: int) -> list[dict[str, Any]]:
 def test_the_columns_are_the_views_of_the_agents(options: dict[str, Any]) -> None:
     trajectory = played(**options)
     shown = team(trajectory)
-    views = split(trajectory)
+    views = per_agent_trajectories(trajectory)
     assert shown["agents"] == list(views)
     assert shown["scores"] == pytest.approx([view.score for view in views.values()])
     for place, view in enumerate(views.values()):
@@ -268,9 +268,9 @@ def test_lists_filter_and_search_teams(tmp_path: Path) -> None:
 def test_tokens_are_one_segment_an_agent(tmp_path: Path) -> None:
     made = with_tokens()
     with TrajectoryWriter(tmp_path / "t.jsonl") as writer, TokenWriter(tmp_path / "t.jsonl") as tokens:
-        tokens.write(writer.write(made.trajectory), list(made.streams.values()), CODEC)
+        tokens.write(writer.write(made.trajectory), list(made.per_agent.values()), CODEC)
     viewer = Viewer([tmp_path])
     viewer.summary()
     segments = viewer.tokens(0)["segments"]
-    assert viewer.episode(0)["team"]["agents"] == list(made.streams)
-    assert [segment["mask"] for segment in segments] == [stream.assistant_mask for stream in made.streams.values()]
+    assert viewer.episode(0)["team"]["agents"] == list(made.per_agent)
+    assert [segment["mask"] for segment in segments] == [stream.assistant_mask for stream in made.per_agent.values()]

@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_envs.rollout.token_file import TokenWriter
 from agentgym_envs.trajectory import TrajectoryWriter
-from tests.multiagent.crews import CODEC
+from tests.multiagent.engines import CODEC
 from tests.viewer.showing import NAMED, chromium, roles_and_names, serving
 from tests.viewer.teams import HOSTILE, hostile, played, told, with_tokens
 from tests.viewer.test_pages import PHONE, opened, shown, status, until
@@ -49,7 +49,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with TrajectoryWriter(file) as writer, TokenWriter(file) as tokens:
         for one in made:
             mark = writer.write(getattr(one, "trajectory", one))
-            if streams := getattr(one, "streams", None):
+            if streams := getattr(one, "per_agent", None):
                 tokens.write(mark, list(streams.values()), CODEC)
     return file
 

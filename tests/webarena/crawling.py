@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from agentgym_envs.webarena.sites.framework import signing_in
-from agentgym_envs.webarena.sites.framework.site import site
+from agentgym_envs.webarena.sites.framework import login
+from agentgym_envs.webarena.sites.framework.site import load_site
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Paths:
 
         self.routes = [
             (route.method, route.path, compile_path(route.path)[0])
-            for route in (*site(name).routes, *signing_in.ROUTES)
+            for route in (*load_site(name).routes, *login.ROUTES)
         ]
 
     def route(self, method: str, url: str) -> str | None:

@@ -10,14 +10,14 @@ from typing import Any, Protocol, TypeVar
 
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.task import Task, TaskTable
-from agentgym_envs.webarena.actions import Stop, read
+from agentgym_envs.webarena.actions import StopTask, parse_command
 from agentgym_envs.webarena.env import WebArenaEnv
 from agentgym_envs.webarena.evaluators.state import Change, differences
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.framework.app import make_app
-from agentgym_envs.webarena.sites.framework.signing_in import cookie_of
+from agentgym_envs.webarena.sites.framework.login import cookie_name
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
-from agentgym_envs.webarena.sites.world import FREE, World, world
+from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, World, world
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.table import instances_of
 from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
@@ -80,7 +80,7 @@ class Visitor:
         return None if row is None else row[0]
 
     def changes(self) -> list[Change]:
-        return differences(self.world.database, self.episode.database, FREE)
+        return differences(self.world.database, self.episode.database, UNSCORED_TABLES)
 
     def changed(self) -> list[tuple[str, Any, Any]]:
         """Return (table, before, after) with the columns that differ."""
@@ -100,7 +100,7 @@ def visit(made: _V) -> Iterator[_V]:
 
 def signed_out(episode: Episode) -> dict[str, str]:
     """Return the headers of a browser that is signed out."""
-    return {"cookie": f"{cookie_of(episode)}=out"}
+    return {"cookie": f"{cookie_name(episode)}=out"}
 
 
 def tasks_for_tests(template: Template, seed: int, count: int) -> list[Task]:
@@ -146,7 +146,7 @@ def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
         assert info["invalid_action"] is None, (task.goal, done, info["invalid_action"])
         assert not truncated, (task.goal, done, info)
         if terminated:
-            assert isinstance(read(command), Stop)
+            assert isinstance(parse_command(command), StopTask)
             return info["score"], done
     raise AssertionError(f"{task.goal!r} does not end: {done}")
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from agentgym_envs.webarena.evaluators.base import Finished
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
 
 
@@ -16,7 +16,7 @@ async def _nothing(url: str | None, script: str = "") -> str:
 
 def score(evaluator: object, answer: str, intent: str = "") -> float:
     assert callable(evaluator)
-    return asyncio.run(evaluator(Finished(intent, answer, "", _nothing))).score
+    return asyncio.run(evaluator(FinishedEpisode(intent, answer, "", _nothing))).score
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def env() -> Iterator[WebArenaEnv]:
 
 def step_until_change(env: WebArenaEnv, plan: list[str]) -> list[str]:
     """Step until the database has changed, and return the rest of the plan."""
-    while not env.session.kept["episode"].database.total_changes:
+    while not env.session.state["episode"].database.total_changes:
         env.step(plan.pop(0))
     return plan
 
@@ -62,7 +62,7 @@ def test_an_episode_begins_on_its_site(env: WebArenaEnv, site: str) -> None:
     assert f"URL: {task.data['start']}" in observation
     assert f"OBJECTIVE: {task.goal}" in observation
     assert info["url"].startswith(f"{ORIGINS[site]}/") and not info["cut"]
-    assert env.session.kept["episode"].failures == []
+    assert env.session.state["episode"].failures == []
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_closing_an_environment_ends_its_episode(env: WebArenaEnv) -> None:
     for _ in range(200):
         if len(episodes()) == before:
             break
-        loop.wait_for(asyncio.sleep(0.01))
+        loop.run(asyncio.sleep(0.01))
     assert len(episodes()) == before
 
 
@@ -125,7 +125,7 @@ def test_a_reset_restores_the_world(env: WebArenaEnv) -> None:
 
 def test_a_site_that_fails_ends_the_episode_without_a_reward(env: WebArenaEnv) -> None:
     env.reset(options={"task": a_task("information").id})
-    episode = env.session.kept["episode"]
+    episode = env.session.state["episode"]
     with episode.lock:
         for (table,) in episode.database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'forum_%'").fetchall():
             episode.database.execute(f"DROP TABLE IF EXISTS {table}")
@@ -178,6 +178,6 @@ def test_scripts_in_an_agents_texts_never_run(env: WebArenaEnv) -> None:
     for path in ("/all/new", "/search?q=onerror"):
         do(f"goto [{ORIGINS['forum']}{path}]")
         assert HOSTILE in page.texts()
-        assert loop.wait_for(env.session.evaluate("'hacked' in window")) is False
+        assert loop.run(env.session.evaluate("'hacked' in window")) is False
     planted = "(s => { s.textContent = 'window.hacked = 1'; document.head.append(s); return 'hacked' in window; })"
-    assert loop.wait_for(env.session.evaluate(f"{planted}(document.createElement('script'))")) is False
+    assert loop.run(env.session.evaluate(f"{planted}(document.createElement('script'))")) is False

@@ -11,7 +11,7 @@ from agentgym_envs.errors import NoOracle
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.session import SessionOptions
-from agentgym_envs.webarena.browser.tab import Patience
+from agentgym_envs.webarena.browser.tab import SettleTimeouts
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.miniwob.env import MiniWoBEnv
 from agentgym_envs.webarena.miniwob.oracle.solvers import PEEKS
@@ -27,7 +27,7 @@ class PatientEnv(MiniWoBEnv):
     """Waits longer until a page has settled: on a busy machine the effect of a click may take a second."""
 
     def _session_options(self, task: Task) -> SessionOptions:
-        return replace(super()._session_options(task), patience=Patience(most=15.0))
+        return replace(super()._session_options(task), timeouts=SettleTimeouts(most=15.0))
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def find(env: MiniWoBEnv, role: str, name: str = "") -> int:
 
 
 def js(env: MiniWoBEnv, expression: str) -> Any:
-    return loop.wait_for(env.session.evaluate(expression), 30)
+    return loop.run(env.session.evaluate(expression), 30)
 
 
 def solve(env: MiniWoBEnv, page: str, seed: int) -> dict[str, Any]:
@@ -82,11 +82,11 @@ async def failure(env: MiniWoBEnv, page: str, seed: int) -> str | None:
 async def commands(env: MiniWoBEnv, page: str) -> AsyncIterator[str]:
     """Ask the oracle before each action, or for a whole plan if it peeks at the page."""
     if page in PEEKS:
-        for command in await loop.awaited(env._play_ahead()):
+        for command in await loop.run_async(env._play_ahead()):
             yield command
     assert env.task is not None
     while page not in PEEKS:
-        yield await loop.awaited(env._solve(env.session, env.task))
+        yield await loop.run_async(env._oracle_command(env.session, env.task))
 
 
 def test_an_oracle_solves_a_page(env: MiniWoBEnv) -> None:
@@ -141,7 +141,7 @@ def test_the_same_actions_give_the_same_text(env: MiniWoBEnv, page: str) -> None
     for _ in range(2):
         played.append([begin(env, page, 11)[0]])
         while env.status()["stop_reason"] is None:
-            command = loop.wait_for(env._solve(env.session, env.tasks.get(f"miniwob/{page}/11")), 30)
+            command = loop.run(env._oracle_command(env.session, env.tasks.get(f"miniwob/{page}/11")), 30)
             played[-1] += [command, env.step(command)[0]]
     assert played[0] == played[1] and len(played[0]) > 3
 
@@ -302,13 +302,13 @@ def test_a_lost_game_has_no_oracle(env: MiniWoBEnv) -> None:
     begin(env, "tic-tac-toe", 2)
     js(env, "gameState.fill(-1)")
     with pytest.raises(NoOracle):
-        loop.wait_for(env._solve(env.session, env.tasks.get("miniwob/tic-tac-toe/2")), 30)
+        loop.run(env._oracle_command(env.session, env.tasks.get("miniwob/tic-tac-toe/2")), 30)
 
 
 @pytest.mark.slow
 def test_a_random_agent_solves_little_and_breaks_nothing(env: MiniWoBEnv) -> None:
     rng, scores = random.Random(0), []
-    for task in env.tasks.take(6, split="train"):
+    for task in env.tasks.sample(6, split="train"):
         env.reset(options={"task": task.id})
         for _ in range(6):
             *_, terminated, truncated, info = env.step(env.random_command(rng))

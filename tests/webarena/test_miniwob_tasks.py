@@ -68,18 +68,18 @@ def test_draw_respects_split_and_groups_and_covers_every_page(tasks: MiniWoBTask
     assert all(tasks.get(task.id) == task for task in drawn)
 
 
-def test_take_spreads_over_the_pages(tasks: MiniWoBTasks) -> None:
-    taken = tasks.take(2 * len(PAGES), split="test", seed=3)
+def test_sample_spreads_over_the_pages(tasks: MiniWoBTasks) -> None:
+    taken = tasks.sample(2 * len(PAGES), split="test", seed=3)
     assert set(Counter(task.data["page"] for task in taken).values()) == {2}
     assert len({task.data["seed"] for task in taken}) == len(taken)
-    assert taken == tasks.take(2 * len(PAGES), split="test", seed=3) != tasks.take(2 * len(PAGES), split="test")
-    assert tasks.take(0, split="test") == []
+    assert taken == tasks.sample(2 * len(PAGES), split="test", seed=3) != tasks.sample(2 * len(PAGES), split="test")
+    assert tasks.sample(0, split="test") == []
 
 
 @pytest.mark.parametrize("count", [None, -1, 10_001])
-def test_take_rejects_too_large_counts(tasks: MiniWoBTasks, count: int | None) -> None:
+def test_sample_rejects_too_large_counts(tasks: MiniWoBTasks, count: int | None) -> None:
     with pytest.raises(UsageError, match="gives a count of at most 10000"):
-        tasks.take(count, split="test")
+        tasks.sample(count, split="test")
 
 
 def test_counts_are_pages_by_seeds(tasks: MiniWoBTasks) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentgym_envs.webarena.sites.admin.days import day_after, first_of_month, parse_day, told
+from agentgym_envs.webarena.sites.admin.days import day_after, first_of_month, interval_label, parse_day
 from agentgym_envs.webarena.sites.admin.forms import dollars, slug_of
-from agentgym_envs.webarena.sites.admin.menu import MENU, place_of
+from agentgym_envs.webarena.sites.admin.menu import MENU, menu_path_of
 from agentgym_envs.webarena.sites.clock import day, minute
 from agentgym_envs.webarena.sites.framework.rendering import money
 from tests.webarena.embedded import signed_out, visit
@@ -75,8 +75,10 @@ def test_the_orders_grid_is_what_the_table_holds(office: Office) -> None:
     rows = [(r[0], minute(r[1]), r[2], money(r[3]), r[4].capitalize()) for r in office.world.rows(query)]
     page = office.get("/orders")
     assert found(page) == len(rows) == 600
-    told = [tuple(row[place] for place in (0, 1, 2, 4, 5)) for row in cells(page) + cells(office.get("/orders?page=2"))]
-    assert told == rows[:30]
+    shown = [
+        tuple(row[place] for place in (0, 1, 2, 4, 5)) for row in cells(page) + cells(office.get("/orders?page=2"))
+    ]
+    assert shown == rows[:30]
     last = [row[0] for row in cells(office.get("/orders?page=40"))]
     assert last == [row[0] for row in rows[-15:]]
     assert cells(office.get("/orders?page=999")) == cells(office.get("/orders?page=40"))
@@ -291,8 +293,8 @@ def test_the_dashboard_adds_up(office: Office) -> None:
     month = office.one(
         "SELECT SUM(total), COUNT(*) FROM shop_orders WHERE status <> 'canceled' AND moment >= '2026-03-01'"
     )
-    told = dict(re.findall(r"<dt>(\w+)</dt><dd>(.*?)</dd>", page))
-    assert (told["Revenue"], told["Orders"]) == (money(month[0]), str(month[1]))
+    interval_label = dict(re.findall(r"<dt>(\w+)</dt><dd>(.*?)</dd>", page))
+    assert (interval_label["Revenue"], interval_label["Orders"]) == (money(month[0]), str(month[1]))
     for period, bars in (("24h", 24), ("7d", 7), ("1m", 16), ("1y", 12), ("nonsense", 12)):
         assert office.get(f"/?range={period}").count("<rect") == bars
     newest = office.world.value("SELECT first || ' ' || last FROM shop_customers ORDER BY joined DESC")
@@ -366,11 +368,15 @@ def test_days_are_read_as_people_type_them() -> None:
     for text in ("", "2026-02-30", "9.3.2026", "Foo 9, 2026", "0026-01-01", "2026-03-09 ", "９/9/2026"):
         assert parse_day(text) is None
     assert day_after(datetime.date(2025, 12, 31)) == "2026-01-01"
-    assert (told("2026-03-05"), told("2026-03"), told("2026")) == (day("2026-03-05"), "Mar 2026", "2026")
+    assert (interval_label("2026-03-05"), interval_label("2026-03"), interval_label("2026")) == (
+        day("2026-03-05"),
+        "Mar 2026",
+        "2026",
+    )
     assert first_of_month(3).isoformat() == "2025-12-01"
 
 
 def test_small_parts() -> None:
     assert (dollars(None), dollars(1250), slug_of("Café & Bar!")) == ("", "12.50", "cafe-bar")
-    assert place_of("/reviews/pending") == "/reviews/pending" and place_of("/reviews/12") == "/reviews"
-    assert place_of("/") == "" and place_of("/ordersx") == ""
+    assert menu_path_of("/reviews/pending") == "/reviews/pending" and menu_path_of("/reviews/12") == "/reviews"
+    assert menu_path_of("/") == "" and menu_path_of("/ordersx") == ""

@@ -16,7 +16,7 @@ import pytest
 from agentgym_envs.webarena.sites.code import seed_data
 from agentgym_envs.webarena.sites.country import make_country
 from agentgym_envs.webarena.sites.people import make_people
-from agentgym_envs.webarena.sites.world import Seeds, connect
+from agentgym_envs.webarena.sites.world import SeedInputs, connect
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ from agentgym_envs.webarena.sites.code import seed_data
 database = world.connect()
 database.executescript(files(code).joinpath("schema.sql").read_text())
 where = country.make_country(random.Random("a"))
-seed_data.fill(database, world.Seeds(where, people.make_people(random.Random("b"), where), random.Random("c")))
+seed_data.fill(database, world.SeedInputs(where, people.make_people(random.Random("b"), where), random.Random("c")))
 print(hashlib.sha256("".join(database.iterdump()).encode()).hexdigest())
 """
 
@@ -40,7 +40,7 @@ def made(seed: str) -> Any:
     folder = files("agentgym_envs.webarena.sites.code")
     database.executescript(folder.joinpath("schema.sql").read_text(encoding="utf-8"))
     country = make_country(random.Random(seed))
-    seed_data.fill(database, Seeds(country, make_people(random.Random(seed), country), random.Random(seed)))
+    seed_data.fill(database, SeedInputs(country, make_people(random.Random(seed), country), random.Random(seed)))
     return database
 
 

@@ -16,10 +16,10 @@ import pytest
 
 from agentgym_envs.webarena.sites.country import make_country
 from agentgym_envs.webarena.sites.forum import seed_data
-from agentgym_envs.webarena.sites.forum.listing import SHOWN
+from agentgym_envs.webarena.sites.forum.listing import LISTED
 from agentgym_envs.webarena.sites.framework.site import PASSWORD
 from agentgym_envs.webarena.sites.people import make_people
-from agentgym_envs.webarena.sites.world import Seeds, World, connect
+from agentgym_envs.webarena.sites.world import SeedInputs, World, connect
 from tests.webarena.embedded import Visitor, visit
 
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(1)> {{ 7*7 }} {% raw %} ' " & é"""
@@ -34,7 +34,7 @@ from agentgym_envs.webarena.sites.forum import seed_data
 database = world.connect()
 database.executescript(files(forum).joinpath("schema.sql").read_text())
 where = country.make_country(random.Random("a"))
-seed_data.fill(database, world.Seeds(where, people.make_people(random.Random("b"), where), random.Random("c")))
+seed_data.fill(database, world.SeedInputs(where, people.make_people(random.Random("b"), where), random.Random("c")))
 print(hashlib.sha256("".join(database.iterdump()).encode()).hexdigest())
 """
 PAGES = """
@@ -106,7 +106,7 @@ def test_lists_are_sorted_and_leave_out_what_is_hidden(forum: Forum) -> None:
         for page in (1, 2, 3):
             shown = forum.get(f"/all/{sort}?page={page}")
             titles += re.findall(r"<h2><a href=\"/b/\w+/\d+\">(.*?)</a>", shown)
-        query = f"SELECT title FROM forum_posts p WHERE {SHOWN} ORDER BY {order} LIMIT 36"
+        query = f"SELECT title FROM forum_posts p WHERE {LISTED} ORDER BY {order} LIMIT 36"
         assert titles == [row[0] for row in forum.world.rows(query, 1)]
 
 
@@ -413,7 +413,7 @@ def forum_of(seed: int) -> sqlite3.Connection:
     database.executescript(files(seed_data.__package__ or "").joinpath("schema.sql").read_text())
     country = make_country(random.Random(seed))
     people = make_people(random.Random(seed), country)
-    seed_data.fill(database, Seeds(country, people, random.Random(seed)))
+    seed_data.fill(database, SeedInputs(country, people, random.Random(seed)))
     return database
 
 

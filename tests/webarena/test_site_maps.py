@@ -48,7 +48,7 @@ from agentgym_envs.webarena.sites.maps.seed_data import fill
 database = world.connect()
 database.executescript(files("agentgym_envs.webarena.sites.maps").joinpath("schema.sql").read_text())
 land = country.make_country(random.Random("country/5"))
-fill(database, world.Seeds(land, people.make_people(random.Random("people/5"), land), random.Random("maps/5")))
+fill(database, world.SeedInputs(land, people.make_people(random.Random("people/5"), land), random.Random("maps/5")))
 print(hashlib.sha256("\\n".join(database.iterdump()).encode()).hexdigest())
 """
 

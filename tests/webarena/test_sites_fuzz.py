@@ -56,7 +56,7 @@ class Foreign(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        script = tag == "script" and not given.get("src", "").startswith(("/kit/", "/static/"))
+        script = tag == "script" and not given.get("src", "").startswith(("/framework/", "/static/"))
         handler = any(name.startswith("on") for name in given)
         picture = tag == "img" and not given.get("src", "").startswith(("data:image/", "/"))
         link = given.get("href", "").lower().strip().startswith(("javascript:", "data:text"))
@@ -88,7 +88,7 @@ def test_no_page_links_to_what_is_not_there(visited: tuple[str, Any, Episode]) -
         for link in Page(url, html).links:
             if link not in links and len(links) < 1_500:
                 links.add(link)
-                if not link.startswith(("/static/", "/kit/")) and answers.get(link).status_code >= 400:
+                if not link.startswith(("/static/", "/framework/")) and answers.get(link).status_code >= 400:
                     missing.append((url, link))
     assert missing == [] and episode.failures == []
     assert len(links) > 20

@@ -19,7 +19,7 @@ from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.evaluators.state import OnlyChanged
 from agentgym_envs.webarena.sites.framework.site import HOSTS, ORIGINS
-from agentgym_envs.webarena.sites.world import FREE, world
+from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, world
 from agentgym_envs.webarena.tasks import table
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.table import WORLDS, instances_of, load, templates
@@ -120,7 +120,7 @@ def test_evaluators_reject_other_changes_and_an_idle_agent(name: str) -> None:
     first_world = world(1)
     scored = evaluators_of(template, first_world, instances_of(template, first_world)[0])
     (state,) = [one for one in scored if isinstance(one, OnlyChanged)]
-    assert set(FREE) <= set(state.free)
+    assert set(UNSCORED_TABLES) <= set(state.free)
     assert bool(state.expected) <= (template.kind == "change")
     assert len(scored) > 1 or state.expected, "an idle agent would score"
 
@@ -140,7 +140,7 @@ def test_the_oracle_solves_the_task_and_mistakes_do_not(name: str) -> None:
 
 def _judged_before(env: Any, commands: Iterator[str]) -> Iterator[str]:
     """Judge the episode before its first command, as if the agent stopped, then yield the commands."""
-    assert loop.wait_for(env._judge(env.session, env.task, "")).score == 0.0, "an idle agent scored"
+    assert loop.run(env._judge(env.session, env.task, "")).score == 0.0, "an idle agent scored"
     yield from commands
 
 
@@ -157,7 +157,7 @@ def _with_side_effect(env: Any, task: Task, template: Template) -> float:
     """Return the score of an oracle that also changes a setting of the shop."""
 
     def commands(page: PageReader) -> Iterator[str]:
-        episode = env.session.kept["episode"]
+        episode = env.session.state["episode"]
         with episode.lock:
             episode.database.execute("UPDATE shop_settings SET value = value || '!' WHERE id = 1")
         yield from template.oracle(page, task.data["params"])
@@ -171,7 +171,7 @@ def test_the_oracle_solves_frozen_tasks() -> None:
     from agentgym_envs.webarena.env import WebArenaEnv
 
     env = WebArenaEnv(split=None)
-    for task in part(load().take(16, seed=3), "frozen web tasks"):
+    for task in part(load().sample(16, seed=3), "frozen web tasks"):
         env.reset(options={"task": task.id})
         for command in env.oracle():
             *_, info = env.step(command)

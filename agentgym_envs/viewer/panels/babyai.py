@@ -76,7 +76,7 @@ def _shared(env: Any) -> State:
 
 
 def _state(env: Any, trail: list[list[int]]) -> State:
-    world, scene = env.world, env.scene
+    world, scene = env.world, env.text_view
     names = {seen.thing.serial: name for name, seen in scene.named.items()}
     return {
         "agent": [*world.position, world.direction],
@@ -101,11 +101,11 @@ def _thing(thing: Any, names: Mapping[int, str]) -> State:
 
 
 def _lit(world: Any, scene: Any) -> list[str]:
-    from agentgym_envs.babyai.view import places
+    from agentgym_envs.babyai.view import grid_cells
 
     width, height = world.size
     signs = [["0"] * width for _ in range(height)]
-    for cell, place in enumerate(chain.from_iterable(places(world.size, world.position, world.direction))):
+    for cell, place in enumerate(chain.from_iterable(grid_cells(world.size, world.position, world.direction))):
         if place >= 0 and scene.view.lit >> cell & 1:
             signs[place // width][place % width] = "1"
     return ["".join(row) for row in signs]
@@ -120,7 +120,7 @@ def _trail(env: Any, action: str | None) -> list[list[int]]:
         order = None if action is None else parse(env.grammar.parse(action).command)
     except InvalidAction:
         return []
-    plan = None if order is None else env.scene.plan(order)
+    plan = None if order is None else env.text_view.plan(order)
     if not isinstance(plan, list):
         return []
     world = env.world.copy()

@@ -30,7 +30,7 @@ Node = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class CraftRecipe:
     """One craft: it makes `makes` out of `parts`, pairs of a name and an amount."""
 
     makes: int
@@ -38,11 +38,11 @@ class Recipe:
 
 
 @dataclass(slots=True)
-class Recipes:
+class ShownRecipes:
     """What the first observation shows: how items are made, and which items are of a kind."""
 
     goal: str
-    ways: dict[str, list[Recipe]] = field(default_factory=dict)
+    ways: dict[str, list[CraftRecipe]] = field(default_factory=dict)
     kinds: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -69,21 +69,21 @@ def from_record(trajectory: Trajectory) -> tuple[list[dict[str, Any]], str | Non
     return states, None if recipes.goal else "The first observation names no goal that could be read."
 
 
-def read_recipes(*first: str) -> Recipes:
+def read_recipes(*first: str) -> ShownRecipes:
     """The recipes, kinds and goal of first observations; of other texts, none and the goal ""."""
     goals = [goal for text in first if (goal := _GOAL.search(text))]
-    recipes = Recipes(_plain(goals[0][1]) if goals else "")
+    recipes = ShownRecipes(_plain(goals[0][1]) if goals else "")
     for text in first:
         _add(recipes, text)
     return recipes if recipes.kinds else _with_known_kinds(recipes)
 
 
-def _add(recipes: Recipes, observation: str) -> None:
+def _add(recipes: ShownRecipes, observation: str) -> None:
     """Add the recipes and kinds that an observation tells."""
     shown, _, explained = observation.partition(_KINDS)
     for line in shown.splitlines()[:_MOST_RECIPES]:
         if made := _RECIPE.match(line.strip()):
-            recipe = Recipe(int(made[1]) or 1, tuple(_parts(made[3]).items()))
+            recipe = CraftRecipe(int(made[1]) or 1, tuple(_parts(made[3]).items()))
             recipes.ways.setdefault(_plain(made[2]), []).append(recipe)
     for line in explained.split("\n\n", 1)[0].splitlines():
         name, colon, members = line.partition(": ")
@@ -91,11 +91,11 @@ def _add(recipes: Recipes, observation: str) -> None:
             recipes.kinds[_plain(name)] = [_plain(member) for member in members.split(",")]
 
 
-def _with_known_kinds(recipes: Recipes) -> Recipes:
+def _with_known_kinds(recipes: ShownRecipes) -> ShownRecipes:
     """The real names explain no kinds, as a reader knows what planks are: here the built-in table does."""
-    from agentgym_envs.textcraft.recipes import load_book
+    from agentgym_envs.textcraft.recipes import load_recipe_book
 
-    book = load_book()
+    book = load_recipe_book()
     wanted = {name for ways in recipes.ways.values() for recipe in ways for name, _ in recipe.parts}
     for ref, members in book.members.items():
         name = _plain(book.tags[ref - book.size])
@@ -147,7 +147,7 @@ def _after(before: Inventory, action: str, reply: str) -> dict[str, int]:
 class Grower:
     """Grows the tree of a goal. The ways are chosen once for an episode: those it went, else the cheapest."""
 
-    def __init__(self, recipes: Recipes, held: set[str], states: int) -> None:
+    def __init__(self, recipes: ShownRecipes, held: set[str], states: int) -> None:
         """`held` are the items that were carried at some time; of more states each has a smaller tree."""
         self._recipes, self._held = recipes, held
         self._most_nodes = min(_MOST_NODES, 1 + _MOST_NODES_OF_ALL // states)
@@ -189,15 +189,15 @@ class Grower:
         most = max(members, key=lambda member: pool.get(member, 0))
         return most if need and pool.get(most, 0) else min(members, key=lambda member: self._cost(member, ()))
 
-    def _carries(self, recipe: Recipe, carried: Inventory) -> bool:
+    def _carries(self, recipe: CraftRecipe, carried: Inventory) -> bool:
         kinds = self._recipes.kinds
         return all(sum(carried.get(m, 0) for m in kinds.get(part, [part])) >= amount for part, amount in recipe.parts)
 
-    def _way(self, name: str, above: tuple[str, ...]) -> Recipe | None:
+    def _way(self, name: str, above: tuple[str, ...]) -> CraftRecipe | None:
         ways = self._recipes.ways.get(name)
         return min(ways, key=lambda way: self._price(way, (*above, name))) if ways else None
 
-    def _price(self, recipe: Recipe, above: tuple[str, ...]) -> float:
+    def _price(self, recipe: CraftRecipe, above: tuple[str, ...]) -> float:
         return _HELD + sum(amount * self._cost(part, above) for part, amount in recipe.parts) / recipe.makes
 
     def _cost(self, name: str, above: tuple[str, ...]) -> float:

@@ -12,7 +12,15 @@ from typing import Any
 
 from agentgym_envs.multiagent.joint_format import own_info
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.viewer.panels.textcraft import Grower, Inventory, Node, Recipe, Recipes, counts, read_recipes
+from agentgym_envs.viewer.panels.textcraft import (
+    CraftRecipe,
+    Grower,
+    Inventory,
+    Node,
+    ShownRecipes,
+    counts,
+    read_recipes,
+)
 from agentgym_envs.viewer.team import joint_of
 
 _CRAFTER = re.compile(r"^Goal: (\S+) must craft ", re.MULTILINE)
@@ -77,7 +85,7 @@ def _hands(trajectory: Trajectory, agents: list[str]) -> list[Hands]:
 class _TeamGrower(Grower):
     """Grows trees of what a team carries together."""
 
-    def __init__(self, recipes: Recipes, held: set[str], states: int, crafter: int | None) -> None:
+    def __init__(self, recipes: ShownRecipes, held: set[str], states: int, crafter: int | None) -> None:
         super().__init__(recipes, held, states)
         self._final = recipes.ways.get(recipes.goal, [])
         self._crafter, self._hands = crafter, list[Inventory]()
@@ -90,7 +98,7 @@ class _TeamGrower(Grower):
             together.update(hand)
         return self.tree(together)
 
-    def _carries(self, recipe: Recipe, carried: Inventory) -> bool:
+    def _carries(self, recipe: CraftRecipe, carried: Inventory) -> bool:
         """Whether one of them could craft it now."""
         by_crafter = self._crafter is not None and any(recipe is one for one in self._final)
         hands = [self._hands[self._crafter or 0]] if by_crafter else self._hands

@@ -28,7 +28,7 @@ State = dict[str, Any]
 Pairs = Sequence[Sequence[int | None]]
 
 
-class Page(NamedTuple):
+class PageObservation(NamedTuple):
     """An observation in its parts; `tabs` and `note` may be empty."""
 
     tabs: str
@@ -102,7 +102,7 @@ class _Pages:
         return [self._places[plain], number]
 
 
-def split_page(text: str) -> Page | None:
+def split_page(text: str) -> PageObservation | None:
     """An observation in its parts; None if it is no page. WebArena's and AgentGym's own have the same form."""
     head, mark, body = text.partition("OBSERVATION:\n")
     body, url, rest = body.rpartition("\nURL: ")
@@ -111,7 +111,7 @@ def split_page(text: str) -> Page | None:
     tabs, empty, tree = body.partition("\n\n")
     if not empty or not tabs.startswith("Tab "):
         tabs, tree = "", body
-    return Page(
+    return PageObservation(
         tabs, tree.strip("\n"), rest.partition("\n")[0], rest.rpartition("\nNOTE: ")[2] if "\nNOTE: " in rest else ""
     )
 
@@ -144,10 +144,10 @@ def _command(grammar: ActionGrammar, action: str) -> str | None:
 
 def _target(command: str | None, lines: Pairs) -> int | None:
     """The place of the line that a command names by its element's id."""
-    from agentgym_envs.webarena.actions import read
+    from agentgym_envs.webarena.actions import parse_command
 
     try:
-        number = getattr(read(command), "id", None) if command else None
+        number = getattr(parse_command(command), "id", None) if command else None
     except AgentGymError:
         return None
     return next((place for place, pair in enumerate(lines) if number is not None and pair[1] == number), None)

@@ -12,7 +12,7 @@ from agentgym_envs.webarena.browser.sites import App
 from agentgym_envs.webarena.inspector.session import InspectorSession, described, score_of
 from agentgym_envs.webarena.inspector.watch import Watch
 from agentgym_envs.webarena.sites.framework.app import make_app
-from agentgym_envs.webarena.sites.framework.site import ORIGINS, site
+from agentgym_envs.webarena.sites.framework.site import ORIGINS, load_site
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -132,7 +132,9 @@ class DeskApp:
                 "answer": self.desk.answer,
                 "score": score_of(standings),
                 "standings": [{"about": s.about, "score": s.score, "reason": s.reason} for s in standings],
-                "sites": [{"name": site(n).title, "url": url, "origin": ORIGINS[n]} for n, url in self.origins.items()],
+                "sites": [
+                    {"name": load_site(n).title, "url": url, "origin": ORIGINS[n]} for n, url in self.origins.items()
+                ],
             }
         )
 

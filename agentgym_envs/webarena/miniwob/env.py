@@ -15,11 +15,12 @@ import numpy as np
 
 from agentgym_envs.errors import EnvError, NoOracle, missing_extra
 from agentgym_envs.task import Task
-from agentgym_envs.webarena.actions import FORMS, Form, write
+from agentgym_envs.webarena.actions import FORMS, CommandForm, format_command
 from agentgym_envs.webarena.base_env import WebEnv
+from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.sites import App, local_sites
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
@@ -33,7 +34,7 @@ HOST = "miniwob.test"
 _ABOUT = "Each task is on one page, which ends it as soon as it is decided. There are no other pages and tabs to go to."
 _ELSEWHERE = {"new_tab", "tab_focus", "close_tab", "goto", "go_back", "go_forward"}
 _FORMS = {name: form for name, form in FORMS.items() if name not in _ELSEWHERE}
-_FORMS["stop"] = Form("stop", "give up: the task counts as failed.")
+_FORMS["stop"] = CommandForm("stop", "give up: the task counts as failed.")
 _OUTCOME = """
 (async () => {
   // A page handles scroll events with its next frame.
@@ -134,38 +135,38 @@ class MiniWoBEnv(WebEnv):
         view = replace(self.view_options, hidden=HIDDEN)
         return replace(super()._session_options(task), view=view)
 
-    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
+    async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
         page = task.data["page"]
-        await session.goto(f"http://{HOST}/miniwob/{page}.html")
+        await goto(session, f"http://{HOST}/miniwob/{page}.html")
         order = {"names": NAMES, "states": STATES, "before": BEFORE.get(page, ""), "after": AFTER.get(page, "")}
         order |= {"seed": task.data["seed"], "mode": task.data["mode"]}
         objective = await session.evaluate(f"(() => {{\n{_script()}\nreturn begin({json.dumps(order)}); }})()")
         await session.settle()
         return str(objective)
 
-    async def _after(self, session: Session, task: Task) -> Verdict | None:
+    async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
         outcome = await session.evaluate(_OUTCOME)
         if not outcome["here"]:
             return Verdict(0.0, "the page of the task was left")
         if not outcome["over"]:
             return None
-        session.kept["raw_reward"] = raw = float(outcome["reward"] or 0.0)
+        session.state["raw_reward"] = raw = float(outcome["reward"] or 0.0)
         return Verdict(min(1.0, max(0.0, raw)), "" if raw >= 1.0 else f"MiniWoB's reward is {raw:g}")
 
-    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
+    async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
         return Verdict(0.0, "it was stopped before the page had ended it")
 
-    async def _solve(self, session: Session, task: Task) -> str:
+    async def _oracle_command(self, session: BrowserSession, task: Task) -> str:
         page = task.data["page"]
         peek = await session.evaluate(PEEKS[page]) if page in PEEKS else None
         seen = tuple(elements(session.view.tree))
         try:
-            return write(SOLVERS[page](WidgetReader(session.kept["objective"], seen, peek)))
+            return format_command(SOLVERS[page](WidgetReader(session.state["objective"], seen, peek)))
         except (LookupError, ValueError, StopIteration) as error:
             raise NoOracle(f"the oracle of the page {page} cannot read what the page shows: {error!r}") from error
 
     def _details(self) -> Mapping[str, Any]:
-        kept = self.session.kept if self._open_sessions else {}
+        kept = self.session.state if self._open_sessions else {}
         return {**super()._details(), "raw_reward": kept.get("raw_reward")}
 
 

@@ -55,7 +55,7 @@ class MiniWoBTasks(TaskSet):
         page_key, number = divmod(scramble(key), len(seeds))
         return _task(pages[page_key % len(pages)], seeds[number])
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """Return `count` tasks with different seeds; pages repeat only after all of them were used."""

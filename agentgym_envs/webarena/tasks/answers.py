@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.strings import OR, includes, shown
 from agentgym_envs.webarena.evaluators.values import (
     Quantity,
@@ -34,7 +34,7 @@ class Says:
     wanted: Sequence[str]
     others: Sequence[str] = ()
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         answer = _in_digits(clean(episode.answer))
         if len(self.wanted) == 1 and any(same_value(one, answer) for one in self.wanted[0].split(OR)):
             return Verdict(1.0)
@@ -115,7 +115,7 @@ def says(*wanted: object, others: Sequence[object] = ()) -> Says:
 class NotAchievable:
     """The answer is "N/A", optionally followed by a reason."""
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         if re.match(r"n/?a\.?(?![a-z0-9])", clean(episode.answer)):
             return Verdict(1.0)
         return Verdict(0.0, f"the task cannot be done, and the answer {shown(episode.answer)} is not N/A")

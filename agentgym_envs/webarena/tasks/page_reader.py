@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.webarena.actions import Click, Goto, Stop, Type, write
+from agentgym_envs.webarena.actions import Click, Goto, StopTask, Type, format_command
 from agentgym_envs.webarena.browser.view import Element, elements
 from agentgym_envs.webarena.tasks.answers import NOT_ACHIEVABLE
 
@@ -36,37 +36,39 @@ class PageReader:
 
     def click(self, role: str, name: Name, *, after: Name | None = None, nth: int = 0) -> str:
         """Return the command that clicks the `nth` element with a role and name."""
-        return write(Click(self._id(self.find(role, name, after=after, nth=nth))))
+        return format_command(Click(self._id(self.find(role, name, after=after, nth=nth))))
 
     def click_in(self, line: Name, role: str, name: Name) -> str:
         """Return the command that clicks an element in the row, list item or article that contains `line`."""
-        return write(Click(self._id(_first(_named(self.line(line), role, name), f"{role} {name} beside {line}"))))
+        return format_command(
+            Click(self._id(_first(_named(self.line(line), role, name), f"{role} {name} beside {line}")))
+        )
 
     def type(self, name: Name, text: str, *, enter: bool = False, after: Name | None = None, nth: int = 0) -> str:
         """Return the command that types into the field with this name."""
         named = (e for e in self.elements_after(after) if e.role in _FIELDS and _fits(name, e.name))
-        return write(Type(self._id(_first(named, f"field {name}", nth)), text, enter))
+        return format_command(Type(self._id(_first(named, f"field {name}", nth)), text, enter))
 
     def choose(self, name: Name, option: Name, *, after: Name | None = None) -> str:
         """Return the command that chooses an option of a drop-down list."""
         field = self.find("combobox", name, after=after)
         index = self.elements.index(field)
         inside = _within(self.elements, index)
-        return write(Click(self._id(_first(_named(inside, "option", option), f"option {option} of {name}"))))
+        return format_command(Click(self._id(_first(_named(inside, "option", option), f"option {option} of {name}"))))
 
     def expand(self, name: Name, *, after: Name | None = None) -> Iterator[str]:
         """Yield the command that expands a menu or section, or nothing if it is expanded already."""
         part = self.find("DisclosureTriangle", name, after=after)
         if part.properties.get("expanded") != "True":
-            yield write(Click(self._id(part)))
+            yield format_command(Click(self._id(part)))
 
     def goto(self, url: str) -> str:
         """Return the command that opens a URL."""
-        return write(Goto(url))
+        return format_command(Goto(url))
 
     def stop(self, answer: object = "") -> str:
         """Return the command that ends the task with an answer."""
-        return write(Stop(str(answer)))
+        return format_command(StopTask(str(answer)))
 
     def not_achievable(self) -> str:
         """Return the command that reports the task as not achievable."""

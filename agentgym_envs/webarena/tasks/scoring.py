@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym_envs.task import Task
-from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Reader
+from agentgym_envs.webarena.evaluators.base import Evaluator, FinishedEpisode, ReadPage
 from agentgym_envs.webarena.sites.episodes import Episode
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World, world
@@ -30,8 +30,8 @@ def evaluators_for(task: Task) -> list[Evaluator]:
 
 
 def finished(
-    task: Task, episode: Episode, *, answer: str, url: str, read: Reader, requests: Sequence[Mapping[str, Any]]
-) -> Finished:
+    task: Task, episode: Episode, *, answer: str, url: str, read: ReadPage, requests: Sequence[Mapping[str, Any]]
+) -> FinishedEpisode:
     """Return the final state of an episode for the evaluators, with a copy of the sites' database."""
     database, before = episode.copy(), episode.world.database
-    return Finished(task.goal, answer, url, read, requests, database, before, urls=ORIGINS)
+    return FinishedEpisode(task.goal, answer, url, read, requests, database, before, urls=ORIGINS)

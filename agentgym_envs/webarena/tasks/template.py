@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Expected, OnlyChanged
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
-from agentgym_envs.webarena.sites.world import FREE, World
+from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, World
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 
 Params: TypeAlias = Mapping[str, Any]
@@ -69,7 +69,7 @@ class Template(ABC):
 
 def changed(*expected: Expected, free: Sequence[str] = ()) -> OnlyChanged:
     """Return an evaluator for exactly these changes; `free` tables and columns ("table.column") may change, too."""
-    return OnlyChanged(expected, (*FREE, *free))
+    return OnlyChanged(expected, (*UNSCORED_TABLES, *free))
 
 
 def evaluators_of(template: Template, world: World, params: Params) -> list[Evaluator]:

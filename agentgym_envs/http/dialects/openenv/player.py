@@ -111,7 +111,7 @@ class Player:
         known = {} if options else self._tasks  # there is no end of options, so theirs are not kept
         wanted = split or (await self._server.sessions.describe(self._env_id))["split"]
         if wanted not in known:
-            rows = await self._ask_anew(options, "take", {"split": wanted})
+            rows = await self._ask_anew(options, "sample", {"split": wanted})
             known[wanted] = [{name: row[name] for name in ("id", "split", "group", "goal")} for row in rows]
         return known[wanted]
 

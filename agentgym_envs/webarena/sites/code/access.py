@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_envs.webarena.sites.framework.context import RequestContext
-from agentgym_envs.webarena.sites.framework.responses import Missing
+from agentgym_envs.webarena.sites.framework.responses import NotFound
 
 ROLES = ("Guest", "Reporter", "Developer", "Maintainer", "Owner")
 """By rising power."""
@@ -83,44 +83,44 @@ class Group:
         return bool(self.role) and ROLES.index(self.role) >= ROLES.index(role)
 
 
-def find_project(visit: RequestContext, space: str, slug: str, need: str = "") -> Project:
+def find_project(context: RequestContext, space: str, slug: str, need: str = "") -> Project:
     """The project of an address. Raises Missing if there is none to be seen; Forbidden without the role needed."""
-    found = visit.one(f"{_PROJECT} WHERE n.path = ?2 COLLATE NOCASE AND p.slug = ?3 COLLATE NOCASE",
-                      visit.account, space, slug)  # fmt: skip
+    found = context.one(f"{_PROJECT} WHERE n.path = ?2 COLLATE NOCASE AND p.slug = ?3 COLLATE NOCASE",
+                      context.account, space, slug)  # fmt: skip
     project = Project(found, _stronger(found["own_role"], found["group_role"]))
-    if not project.role and not _open_to(found["visibility"], visit.account):
-        raise Missing
+    if not project.role and not _open_to(found["visibility"], context.account):
+        raise NotFound
     if need:
-        must_have(visit, project, need)
+        must_have(context, project, need)
     return project
 
 
-def must_have(visit: RequestContext, project: Project, role: str) -> None:
+def must_have(context: RequestContext, project: Project, role: str) -> None:
     """Raise SignInFirst or Forbidden, with the reason, unless the visitor has a role and the project is alive."""
-    visit.must_be_signed_in()
-    visit.must(not project.archived, "This project is archived. Nothing in it can be changed.")
-    visit.must(project.may(role), f"You need to be at least {role} of this project to do this.")
+    context.require_login()
+    context.require(not project.archived, "This project is archived. Nothing in it can be changed.")
+    context.require(project.may(role), f"You need to be at least {role} of this project to do this.")
 
 
-def must_take_part(visit: RequestContext, project: Project) -> int:
+def must_take_part(context: RequestContext, project: Project) -> int:
     """The account of a visitor who may open issues and comment here, which all may who see the project."""
-    account = visit.must_be_signed_in()
-    visit.must(not project.archived, "This project is archived. Nothing in it can be changed.")
+    account = context.require_login()
+    context.require(not project.archived, "This project is archived. Nothing in it can be changed.")
     return account
 
 
-def find_group(visit: RequestContext, path: str, need: str = "") -> Group:
+def find_group(context: RequestContext, path: str, need: str = "") -> Group:
     """The group of an address. Raises Missing if there is none to be seen; Forbidden without the role needed."""
-    found = visit.one("SELECT * FROM code_namespaces WHERE path = ? COLLATE NOCASE AND account IS NULL", path)
-    role = visit.value(
-        "SELECT role FROM code_group_members WHERE namespace = ? AND account = ?", found["id"], visit.account
+    found = context.one("SELECT * FROM code_namespaces WHERE path = ? COLLATE NOCASE AND account IS NULL", path)
+    role = context.value(
+        "SELECT role FROM code_group_members WHERE namespace = ? AND account = ?", found["id"], context.account
     )
     group = Group(found, role or "")
-    if not role and not _open_to(found["visibility"], visit.account):
-        raise Missing
+    if not role and not _open_to(found["visibility"], context.account):
+        raise NotFound
     if need:
-        visit.must_be_signed_in()
-        visit.must(group.may(need), f"You need to be at least {need} of this group to do this.")
+        context.require_login()
+        context.require(group.may(need), f"You need to be at least {need} of this group to do this.")
     return group
 
 

@@ -52,12 +52,12 @@ def changes_of(commits: Iterable[Any]) -> list[list[Any]]:
     return together
 
 
-def file_diffs(visit: RequestContext, changes: Sequence[Sequence[Any]]) -> list[FileDiff]:
+def file_diffs(context: RequestContext, changes: Sequence[Sequence[Any]]) -> list[FileDiff]:
     """Changes as pages show them, entries for one path together, cut after `MOST_LINES`."""
     by_path: dict[str, list[_Hunk]] = {}
     whats: dict[str, str] = {}
     for path, added, gone, before, after, line in changes:
-        by_path.setdefault(path, []).append(_hunk(visit, added, gone, before, after, line))
+        by_path.setdefault(path, []).append(_hunk(context, added, gone, before, after, line))
         whats.setdefault(path, "deleted" if after is None else "new" if before is None and line < 2 else "changed")
     shown, room = [], MOST_LINES
     for path, hunks in by_path.items():
@@ -69,10 +69,10 @@ def file_diffs(visit: RequestContext, changes: Sequence[Sequence[Any]]) -> list[
     return shown
 
 
-def _hunk(visit: RequestContext, added: int, gone: int, before: int | None, after: int | None, line: int) -> _Hunk:
+def _hunk(context: RequestContext, added: int, gone: int, before: int | None, after: int | None, line: int) -> _Hunk:
     if line:
-        return _of(_written(content(visit, after).splitlines(), added, gone, line))
-    was, is_now = content(visit, before), content(visit, after)
+        return _of(_written(content(context, after).splitlines(), added, gone, line))
+    was, is_now = content(context, before), content(context, after)
     old, new = was.splitlines(), is_now.splitlines()
     if is_long(old, new):
         return _Hunk([("@", "This change is too large to show.")], *counted(was, is_now))

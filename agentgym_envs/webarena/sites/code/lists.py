@@ -94,79 +94,79 @@ class Listed:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def tidied(visit: RequestContext) -> Redirect | None:
+def tidied(context: RequestContext) -> Redirect | None:
     """To the same list without the fields that say nothing, so that a list has one address."""
-    empty = {name: None for name, value in visit.query if not value.strip()}
+    empty = {name: None for name, value in context.query if not value.strip()}
     if not empty:
         return None
-    rest = visit.query.changed(**empty)
-    return Redirect(visit.path + (rest if len(rest) > 1 else ""))
+    rest = context.query.changed(**empty)
+    return Redirect(context.path + (rest if len(rest) > 1 else ""))
 
 
-def issues(visit: RequestContext, where: Where, *, secret: bool = False) -> Listed:
+def issues(context: RequestContext, where: Where, *, secret: bool = False) -> Listed:
     """Issues by the query's filters. Confidential ones only for who may see them: `secret`, or author or assignee."""
     if not secret:
         where.add("(NOT i.confidential OR i.author = ?1 OR i.assignee = ?1)")
-    if visit.query.choice("confidential", ("yes", "no")):
-        where.add("i.confidential = {}", int(visit.query.text("confidential") == "yes"))
-    return _listed(visit, where, "issue", dict(ISSUE_ORDERS), STATES)
+    if context.query.choice("confidential", ("yes", "no")):
+        where.add("i.confidential = {}", int(context.query.text("confidential") == "yes"))
+    return _listed(context, where, "issue", dict(ISSUE_ORDERS), STATES)
 
 
-def requests(visit: RequestContext, where: Where) -> Listed:
+def requests(context: RequestContext, where: Where) -> Listed:
     """Merge requests by the query's filters."""
-    if draft := visit.query.choice("draft", ("yes", "no")):
+    if draft := context.query.choice("draft", ("yes", "no")):
         where.add("i.draft = {}", int(draft == "yes"))
-    if reviewer := visit.query.text("reviewer", most=100):
+    if reviewer := context.query.text("reviewer", most=100):
         where.add(
             "EXISTS (SELECT 1 FROM code_reviewers v JOIN code_accounts r ON r.id = v.account "
             "WHERE v.merge_request = i.id AND r.user = {} COLLATE NOCASE)", reviewer,
         )  # fmt: skip
-    return _listed(visit, where, "merge_request", dict(REQUEST_ORDERS), REQUEST_STATES)
+    return _listed(context, where, "merge_request", dict(REQUEST_ORDERS), REQUEST_STATES)
 
 
-def filters(visit: RequestContext, project: int, kind: str) -> dict[str, Any]:
+def filters(context: RequestContext, project: int, kind: str) -> dict[str, Any]:
     """What a project's list offers to filter by: everybody who opened something there, and the milestones."""
     query = f"""SELECT DISTINCT a.user, a.name FROM code_{kind}s i JOIN code_accounts a ON a.id = i.author
     WHERE i.project = ? ORDER BY a.name"""
-    milestones = visit.rows("SELECT title FROM code_milestones WHERE project = ? ORDER BY id DESC", project)
-    return {"authors": visit.rows(query, project), "milestones": milestones}
+    milestones = context.rows("SELECT title FROM code_milestones WHERE project = ? ORDER BY id DESC", project)
+    return {"authors": context.rows(query, project), "milestones": milestones}
 
 
-def projects(visit: RequestContext, where: Where, *, size: int = 10, order: str = "updated_desc") -> Listed:
+def projects(context: RequestContext, where: Where, *, size: int = 10, order: str = "updated_desc") -> Listed:
     """Projects by the query's name, language or topic, and order."""
-    if name := visit.query.text("name", most=100):
+    if name := context.query.text("name", most=100):
         where.add("(INSTR(LOWER(p.name || ' ' || p.slug), LOWER({})))", name)
-    if topic := visit.query.text("topic", most=100):
+    if topic := context.query.text("topic", most=100):
         where.add("INSTR(', ' || LOWER(p.topics) || ', ', ', ' || LOWER({}) || ', ')", topic)
-    count = visit.value(f"SELECT COUNT(*) FROM code_projects p WHERE {where}", where.account, *where.arguments)
-    paging = Paging.of(visit.query, count, size)
-    order = PROJECT_ORDERS[visit.query.choice("sort", list(PROJECT_ORDERS), order)][1]
+    count = context.value(f"SELECT COUNT(*) FROM code_projects p WHERE {where}", where.account, *where.arguments)
+    paging = Paging.of(context.query, count, size)
+    order = PROJECT_ORDERS[context.query.choice("sort", list(PROJECT_ORDERS), order)][1]
     query = f"{_PROJECTS} WHERE {where} ORDER BY {order}, p.id DESC LIMIT {paging.size} OFFSET {paging.skipped}"
-    return Listed(visit.rows(query, where.account, *where.arguments), paging)
+    return Listed(context.rows(query, where.account, *where.arguments), paging)
 
 
 def _listed(
-    visit: RequestContext,
+    context: RequestContext,
     where: Where,
     kind: str,
     orders: Mapping[str, tuple[str, str]],
     states: Sequence[tuple[str, str]],
 ) -> Listed:
-    _filter(visit.query, where, kind)
+    _filter(context.query, where, kind)
     tables = _TABLES.format(kind=kind)
     query = f"SELECT i.state, COUNT(*) FROM {tables} WHERE {where} GROUP BY i.state"
-    counts = dict(map(tuple, visit.rows(query, where.account, *where.arguments)))
+    counts = dict(map(tuple, context.rows(query, where.account, *where.arguments)))
     counts = {state: counts.get(state, 0) for state, _ in states[:-1]} | {"all": sum(counts.values())}
-    state = visit.query.choice("state", [name for name, _ in states], "open")
+    state = context.query.choice("state", [name for name, _ in states], "open")
     if state != "all":
         where.add("i.state = {}", state)
-    paging = Paging.of(visit.query, counts[state], SIZE)
-    order = orders[visit.query.choice("sort", list(orders), "created_desc")][1]
+    paging = Paging.of(context.query, counts[state], SIZE)
+    order = orders[context.query.choice("sort", list(orders), "created_desc")][1]
     columns = _COMMON.format(kind=kind)
     query = (
         f"SELECT {columns} FROM {tables} WHERE {where} ORDER BY {order}, i.id DESC LIMIT {SIZE} OFFSET {paging.skipped}"
     )
-    return Listed(visit.rows(query, where.account, *where.arguments), paging, counts)
+    return Listed(context.rows(query, where.account, *where.arguments), paging, counts)
 
 
 def _filter(query: Fields, where: Where, kind: str) -> None:

@@ -43,13 +43,13 @@ _BELONGINGS = (
 """What goes with a project, in this order."""
 
 
-def spaces(visit: RequestContext) -> list[tuple[int, str]]:
+def spaces(context: RequestContext) -> list[tuple[int, str]]:
     """Where the visitor may put projects: under their own name, and in groups whose maintainers they are."""
-    rows = visit.rows(
+    rows = context.rows(
         """SELECT n.id, n.path FROM code_namespaces n LEFT JOIN code_group_members g
         ON g.namespace = n.id AND g.account = ?1 AND g.role IN ('Maintainer', 'Owner')
         WHERE n.account = ?1 OR g.account IS NOT NULL ORDER BY n.account IS NULL, n.path""",
-        visit.account,
+        context.account,
     )
     return [(row["id"], row["path"]) for row in rows]
 
@@ -64,68 +64,70 @@ def is_slug(text: str) -> bool:
     return _SLUG.fullmatch(text) is not None and not text.endswith(".")
 
 
-def problem(visit: RequestContext, name: str, slug: str, space: int) -> str:
+def problem(context: RequestContext, name: str, slug: str, space: int) -> str:
     """Why there cannot be such a project; "" if there can."""
     if not name:
         return "The project needs a name."
     if not is_slug(slug):
         return "The address may have letters, digits, dots, dashes and underscores only."
-    if space not in dict(spaces(visit)):
+    if space not in dict(spaces(context)):
         return "Choose where the project is to be."
     query = "SELECT 1 FROM code_projects WHERE namespace = ? AND slug = ? COLLATE NOCASE"
-    return "There is already a project with this address." if visit.row(query, space, slug) else ""
+    return "There is already a project with this address." if context.row(query, space, slug) else ""
 
 
-def create(visit: RequestContext, *, readme: bool, **values: Any) -> str:
+def create(context: RequestContext, *, readme: bool, **values: Any) -> str:
     """Add a project of the visitor's with these columns; returns the path of its page."""
-    number = _add_project(visit, **values, topics="", licence="", default_branch="main", forked_from=None)
-    visit.write(
+    number = _add_project(context, **values, topics="", licence="", default_branch="main", forked_from=None)
+    context.write(
         "INSERT INTO code_branches (project, name, origin, started, protected) VALUES (?, 'main', NULL, ?, 1)",
         number, stamp(),
     )  # fmt: skip
-    branch = visit.one("SELECT * FROM code_branches WHERE project = ?", number)
+    branch = context.one("SELECT * FROM code_branches WHERE project = ?", number)
     if readme:
         text = f"# {values['name']}\n\n{values['description']}".strip() + "\n"
-        repository.commit(visit, branch, "Initial commit", {"README.md": text})
-    return _address(visit, number)
+        repository.commit(context, branch, "Initial commit", {"README.md": text})
+    return _address(context, number)
 
 
-def fork(visit: RequestContext, project: Project, **values: Any) -> str:
+def fork(context: RequestContext, project: Project, **values: Any) -> str:
     """Add a copy of a project with what is on its default branch; returns the path of its page."""
     kept = {name: project.row[name] for name in ("topics", "licence", "default_branch")}
-    number = _add_project(visit, **values, **kept, forked_from=project.id)
-    origin = visit.row("SELECT * FROM code_branches WHERE project = ? AND name = ?", project.id, project.default_branch)
-    visit.write(
+    number = _add_project(context, **values, **kept, forked_from=project.id)
+    origin = context.row(
+        "SELECT * FROM code_branches WHERE project = ? AND name = ?", project.id, project.default_branch
+    )
+    context.write(
         "INSERT INTO code_branches (project, name, origin, started, protected) VALUES (?, ?, ?, ?, 1)",
         number, project.default_branch, origin and origin["id"], stamp(),
     )  # fmt: skip
     if origin:
-        branch = visit.one("SELECT * FROM code_branches WHERE project = ?", number)
-        repository.copy_files(visit, origin["id"], branch["id"])
-    return _address(visit, number)
+        branch = context.one("SELECT * FROM code_branches WHERE project = ?", number)
+        repository.copy_files(context, origin["id"], branch["id"])
+    return _address(context, number)
 
 
-def delete(visit: RequestContext, project: Project) -> None:
+def delete(context: RequestContext, project: Project) -> None:
     """Remove a project and all that is in it. Forks live on, without what was before them."""
     query = (
         f"UPDATE code_branches SET origin = NULL WHERE project <> ?1 AND origin IN ({_OF_BRANCHES.replace('?', '?1')})"
     )
-    visit.write(query, project.id)
-    visit.write("UPDATE code_projects SET forked_from = NULL WHERE forked_from = ?", project.id)
+    context.write(query, project.id)
+    context.write("UPDATE code_projects SET forked_from = NULL WHERE forked_from = ?", project.id)
     for table, condition in _BELONGINGS:
-        visit.write(f"DELETE FROM {table} WHERE {condition}", project.id)
+        context.write(f"DELETE FROM {table} WHERE {condition}", project.id)
 
 
-def _add_project(visit: RequestContext, **values: Any) -> int:
-    number = visit.insert("code_projects", {**values, "archived": 0, "created": stamp()})
-    visit.write(
+def _add_project(context: RequestContext, **values: Any) -> int:
+    number = context.insert("code_projects", {**values, "archived": 0, "created": stamp()})
+    context.write(
         "INSERT INTO code_members (project, account, role, since) VALUES (?, ?, 'Owner', ?)",
-        number, visit.account, stamp(),
+        number, context.account, stamp(),
     )  # fmt: skip
     return number
 
 
-def _address(visit: RequestContext, number: int) -> str:
+def _address(context: RequestContext, number: int) -> str:
     query = "SELECT n.path, p.slug FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace WHERE p.id = ?"
-    path, slug = visit.one(query, number)
+    path, slug = context.one(query, number)
     return f"/{path}/{slug}"

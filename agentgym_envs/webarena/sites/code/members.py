@@ -11,37 +11,37 @@ from agentgym_envs.webarena.sites.framework.context import RequestContext
 _TABLES = {Project: ("code_members", "project"), Group: ("code_group_members", "namespace")}
 
 
-def members(visit: RequestContext, of: Project | Group) -> list[sqlite3.Row]:
+def members(context: RequestContext, of: Project | Group) -> list[sqlite3.Row]:
     """The members of a project or group itself, the mightiest first."""
     table, column = _TABLES[type(of)]
     ranks = " ".join(f"WHEN '{role}' THEN {rank}" for rank, role in enumerate(ROLES))
-    return visit.rows(
+    return context.rows(
         f"""SELECT m.role, m.since, a.* FROM {table} m JOIN code_accounts a ON a.id = m.account
         WHERE m.{column} = ? ORDER BY CASE m.role {ranks} END DESC, a.name""",
         of.row["id"],
     )
 
 
-def people_of(visit: RequestContext, project: Project) -> list[sqlite3.Row]:
+def people_of(context: RequestContext, project: Project) -> list[sqlite3.Row]:
     """Everybody who belongs to a project, by itself or its group: whom one can ask for something."""
-    return visit.rows(
+    return context.rows(
         """SELECT a.* FROM code_accounts a WHERE a.id IN (SELECT account FROM code_members WHERE project = ?1
         UNION SELECT account FROM code_group_members WHERE namespace = ?2) ORDER BY a.name""",
         project.id, project.namespace,
     )  # fmt: skip
 
 
-def outsiders(visit: RequestContext, of: Project | Group) -> list[sqlite3.Row]:
+def outsiders(context: RequestContext, of: Project | Group) -> list[sqlite3.Row]:
     """Everybody who could be invited."""
     table, column = _TABLES[type(of)]
     query = f"""SELECT * FROM code_accounts WHERE id NOT IN
     (SELECT account FROM {table} WHERE {column} = ?) ORDER BY name"""
-    return visit.rows(query, of.row["id"])
+    return context.rows(query, of.row["id"])
 
 
-def invite(visit: RequestContext, of: Project | Group, name: str, role: str) -> str:
+def invite(context: RequestContext, of: Project | Group, name: str, role: str) -> str:
     """Make somebody a member, by user name, e-mail or full name; returns what is wrong, "" if nothing is."""
-    found = visit.rows(
+    found = context.rows(
         """SELECT * FROM code_accounts WHERE user = ?1 COLLATE NOCASE OR email = ?1 COLLATE NOCASE
         OR name = ?1 COLLATE NOCASE""",
         name.removeprefix("@"),
@@ -51,33 +51,33 @@ def invite(visit: RequestContext, of: Project | Group, name: str, role: str) -> 
     if role not in ROLES or not _may_give(of, role):
         return "Choose a role that you may give."
     table, column = _TABLES[type(of)]
-    if visit.row(f"SELECT 1 FROM {table} WHERE {column} = ? AND account = ?", of.row["id"], found[0]["id"]):
+    if context.row(f"SELECT 1 FROM {table} WHERE {column} = ? AND account = ?", of.row["id"], found[0]["id"]):
         return f"{found[0]['name']} is already a member."
     query = f"INSERT INTO {table} ({column}, account, role, since) VALUES (?, ?, ?, ?)"
-    visit.write(query, of.row["id"], found[0]["id"], role, stamp())
-    visit.say(f"{found[0]['name']} was added as {role}.")
+    context.write(query, of.row["id"], found[0]["id"], role, stamp())
+    context.flash(f"{found[0]['name']} was added as {role}.")
     return ""
 
 
-def change(visit: RequestContext, of: Project | Group, account: int, role: str) -> None:
+def change(context: RequestContext, of: Project | Group, account: int, role: str) -> None:
     """Give a member another role, or "" to remove them; says what came of it."""
     table, column = _TABLES[type(of)]
-    member = visit.one(
+    member = context.one(
         f"""SELECT m.role, a.name FROM {table} m JOIN code_accounts a ON a.id = m.account
         WHERE m.{column} = ? AND m.account = ?""",
         of.row["id"], account,
     )  # fmt: skip
-    visit.must(role == "" or role in ROLES, "There is no such role.")
-    leaving = account == visit.account and not role
-    visit.must(leaving or (_may_give(of, member["role"]) and _may_give(of, role or "Guest")))
-    if member["role"] == "Owner" and _is_last_owner(visit, of):
-        visit.say("The last owner can neither leave nor change their role.", "error")
+    context.require(role == "" or role in ROLES, "There is no such role.")
+    leaving = account == context.account and not role
+    context.require(leaving or (_may_give(of, member["role"]) and _may_give(of, role or "Guest")))
+    if member["role"] == "Owner" and _is_last_owner(context, of):
+        context.flash("The last owner can neither leave nor change their role.", "error")
     elif role:
-        visit.write(f"UPDATE {table} SET role = ? WHERE {column} = ? AND account = ?", role, of.row["id"], account)
-        visit.say(f"{member['name']} is now {role}.")
+        context.write(f"UPDATE {table} SET role = ? WHERE {column} = ? AND account = ?", role, of.row["id"], account)
+        context.flash(f"{member['name']} is now {role}.")
     else:
-        visit.write(f"DELETE FROM {table} WHERE {column} = ? AND account = ?", of.row["id"], account)
-        visit.say("You left." if leaving else f"{member['name']} was removed.")
+        context.write(f"DELETE FROM {table} WHERE {column} = ? AND account = ?", of.row["id"], account)
+        context.flash("You left." if leaving else f"{member['name']} was removed.")
 
 
 def _may_give(of: Project | Group, role: str) -> bool:
@@ -85,7 +85,7 @@ def _may_give(of: Project | Group, role: str) -> bool:
     return of.may("Owner" if role == "Owner" else "Maintainer")
 
 
-def _is_last_owner(visit: RequestContext, of: Project | Group) -> bool:
+def _is_last_owner(context: RequestContext, of: Project | Group) -> bool:
     table, column = _TABLES[type(of)]
     query = f"SELECT COUNT(*) FROM {table} WHERE {column} = ? AND role = 'Owner'"
-    return bool(visit.value(query, of.row["id"]) < 2)
+    return bool(context.value(query, of.row["id"]) < 2)

@@ -15,7 +15,7 @@ from typing import Any
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code.access import Project
 from agentgym_envs.webarena.sites.framework.context import RequestContext
-from agentgym_envs.webarena.sites.framework.responses import Missing
+from agentgym_envs.webarena.sites.framework.responses import NotFound
 
 LINE = """
 WITH RECURSIVE line(branch, until) AS (
@@ -58,51 +58,51 @@ def is_path(text: str) -> bool:
     return 0 < len(text) <= 200 and all(part.strip() == part and part not in ("", ".", "..") for part in parts)
 
 
-def branches(visit: RequestContext, project: Project) -> list[sqlite3.Row]:
+def branches(context: RequestContext, project: Project) -> list[sqlite3.Row]:
     """All branches of a project, the default one first."""
     query = "SELECT * FROM code_branches WHERE project = ? ORDER BY name <> ?, name"
-    return visit.rows(query, project.id, project.default_branch)
+    return context.rows(query, project.id, project.default_branch)
 
 
-def branch_named(visit: RequestContext, project: Project, name: str) -> sqlite3.Row:
+def branch_named(context: RequestContext, project: Project, name: str) -> sqlite3.Row:
     """A branch by its name; raises Missing."""
-    return visit.one("SELECT * FROM code_branches WHERE project = ? AND name = ?", project.id, name)
+    return context.one("SELECT * FROM code_branches WHERE project = ? AND name = ?", project.id, name)
 
 
-def branch_and_path(visit: RequestContext, project: Project, rest: str) -> tuple[sqlite3.Row, str]:
+def branch_and_path(context: RequestContext, project: Project, rest: str) -> tuple[sqlite3.Row, str]:
     """A branch and a path in it, from the end of an address; raises Missing. Names of branches may have slashes."""
     rest = rest.strip("/")
-    for branch in sorted(branches(visit, project), key=lambda branch: -len(branch["name"])):
+    for branch in sorted(branches(context, project), key=lambda branch: -len(branch["name"])):
         if rest == branch["name"] or rest.startswith(f"{branch['name']}/"):
             return branch, rest[len(branch["name"]) + 1 :]
-    raise Missing
+    raise NotFound
 
 
-def files(visit: RequestContext, branch: int) -> dict[str, int]:
+def files(context: RequestContext, branch: int) -> dict[str, int]:
     """The blobs at the head of a branch, by their paths."""
-    return dict(map(tuple, visit.rows("SELECT path, blob FROM code_files WHERE branch = ? ORDER BY path", branch)))
+    return dict(map(tuple, context.rows("SELECT path, blob FROM code_files WHERE branch = ? ORDER BY path", branch)))
 
 
-def content(visit: RequestContext, blob: int | None) -> str:
+def content(context: RequestContext, blob: int | None) -> str:
     """The text of a blob; "" for none."""
-    return str(visit.value("SELECT content FROM code_blobs WHERE id = ?", blob) or "")
+    return str(context.value("SELECT content FROM code_blobs WHERE id = ?", blob) or "")
 
 
-def listing(visit: RequestContext, branch: int, folder: str) -> list[Entry]:
+def listing(context: RequestContext, branch: int, folder: str) -> list[Entry]:
     """What lies in a folder, folders first; raises Missing if there is no such folder."""
     prefix = f"{folder}/" if folder else ""
-    inside = [path for path in files(visit, branch) if path.startswith(prefix)]
+    inside = [path for path in files(context, branch) if path.startswith(prefix)]
     if folder and not inside:
-        raise Missing
+        raise NotFound
     names = dict.fromkeys(path[len(prefix) :].partition("/")[::2] for path in inside)
     kinds = {name: bool(rest) for name, rest in names}
-    last = _last_commits(visit, branch, {prefix + name for name in kinds})
+    last = _last_commits(context, branch, {prefix + name for name in kinds})
     entries = [Entry(name, prefix + name, is_folder, last.get(prefix + name)) for name, is_folder in kinds.items()]
     return sorted(entries, key=lambda entry: (not entry.folder, entry.name))
 
 
 def history(
-    visit: RequestContext,
+    context: RequestContext,
     branch: int,
     *,
     size: int,
@@ -113,18 +113,18 @@ def history(
 ) -> list[sqlite3.Row]:
     """A part of a branch's commits, newest first: those of an author, with a text, or that changed a path."""
     where = f"{_conditions()} ORDER BY c.moment DESC, c.id DESC LIMIT ?5 OFFSET ?6"
-    return visit.rows(f"{_COMMIT} {where}", branch, author, search, _in_json(path), size, skipped)
+    return context.rows(f"{_COMMIT} {where}", branch, author, search, _in_json(path), size, skipped)
 
 
-def count_history(visit: RequestContext, branch: int, *, author: str = "", search: str = "", path: str = "") -> int:
+def count_history(context: RequestContext, branch: int, *, author: str = "", search: str = "", path: str = "") -> int:
     """How many commits there are; see `history`."""
     query = f"{LINE} SELECT COUNT(*) {_IN_LINE} JOIN code_accounts a ON a.id = c.author {_conditions()}"
-    return int(visit.value(query, branch, author, search, _in_json(path)))
+    return int(context.value(query, branch, author, search, _in_json(path)))
 
 
-def contributors(visit: RequestContext, branch: int) -> list[sqlite3.Row]:
+def contributors(context: RequestContext, branch: int) -> list[sqlite3.Row]:
     """Who wrote a branch: commits, additions and deletions of each, by the number of commits."""
-    return visit.rows(
+    return context.rows(
         f"""{LINE} SELECT a.user, a.name, a.email, a.colour, COUNT(*) AS commits, SUM(c.additions) AS additions,
         SUM(c.deletions) AS deletions, MIN(c.moment) AS first, MAX(c.moment) AS last
         {_IN_LINE} JOIN code_accounts a ON a.id = c.author GROUP BY a.id ORDER BY commits DESC, a.name""",
@@ -132,73 +132,73 @@ def contributors(visit: RequestContext, branch: int) -> list[sqlite3.Row]:
     )
 
 
-def own_commits(visit: RequestContext, branch: int) -> list[sqlite3.Row]:
+def own_commits(context: RequestContext, branch: int) -> list[sqlite3.Row]:
     """The commits made on a branch itself, newest first."""
-    return visit.rows(
+    return context.rows(
         """SELECT c.*, a.user, a.name AS author_name, a.colour FROM code_commits c
         JOIN code_accounts a ON a.id = c.author WHERE c.branch = ? ORDER BY c.moment DESC, c.id DESC""",
         branch,
     )
 
 
-def commit(visit: RequestContext, branch: sqlite3.Row, message: str, changes: Mapping[str, str | None]) -> str:
+def commit(context: RequestContext, branch: sqlite3.Row, message: str, changes: Mapping[str, str | None]) -> str:
     """Make a commit by the visitor: the new text of each file, None for one that goes. Returns its name."""
-    there, told = files(visit, branch["id"]), []
+    there, told = files(context, branch["id"]), []
     for path, text in changes.items():
         before = there.get(path)
-        after = None if text is None else visit.write("INSERT INTO code_blobs (content) VALUES (?)", text)
-        _put(visit, branch["id"], path, after)
-        added, gone = counted(content(visit, before), text or "")
+        after = None if text is None else context.write("INSERT INTO code_blobs (content) VALUES (?)", text)
+        _put(context, branch["id"], path, after)
+        added, gone = counted(content(context, before), text or "")
         told.append([path, added, gone, before, after, 0])
-    return record(visit, branch["id"], message, told)
+    return record(context, branch["id"], message, told)
 
 
 def record(
-    visit: RequestContext, branch: int, message: str, changes: Sequence[Sequence[Any]], request: int | None = None
+    context: RequestContext, branch: int, message: str, changes: Sequence[Sequence[Any]], request: int | None = None
 ) -> str:
     """Add the row of a commit by the visitor; returns its name."""
-    number = visit.value("SELECT MAX(id) + 1 FROM code_commits")
+    number = context.value("SELECT MAX(id) + 1 FROM code_commits")
     name = hashlib.sha1(f"{number}/{branch}/{message}".encode(), usedforsecurity=False).hexdigest()
-    visit.write(
+    context.write(
         """INSERT INTO code_commits (branch, sha, author, message, moment, additions, deletions, changes, merge_request)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        branch, name, visit.account, message, stamp(), sum(change[1] for change in changes),
+        branch, name, context.account, message, stamp(), sum(change[1] for change in changes),
         sum(change[2] for change in changes), json.dumps(list(changes), separators=(",", ":")), request,
     )  # fmt: skip
     return name
 
 
-def start_branch(visit: RequestContext, project: Project, name: str, origin: sqlite3.Row) -> sqlite3.Row:
+def start_branch(context: RequestContext, project: Project, name: str, origin: sqlite3.Row) -> sqlite3.Row:
     """Add a branch with what another has."""
-    visit.write(
+    context.write(
         "INSERT INTO code_branches (project, name, origin, started, protected) VALUES (?, ?, ?, ?, 0)",
         project.id, name, origin["id"], stamp(),
     )  # fmt: skip
-    branch = branch_named(visit, project, name)
-    copy_files(visit, origin["id"], branch["id"])
+    branch = branch_named(context, project, name)
+    copy_files(context, origin["id"], branch["id"])
     return branch
 
 
-def copy_files(visit: RequestContext, origin: int, branch: int) -> None:
+def copy_files(context: RequestContext, origin: int, branch: int) -> None:
     """Give a new branch the files of another."""
-    visit.write(
+    context.write(
         "INSERT INTO code_files (branch, path, blob) SELECT ?, path, blob FROM code_files WHERE branch = ? ORDER BY id",
         branch, origin,
     )  # fmt: skip
 
 
-def drop_branch(visit: RequestContext, branch: sqlite3.Row) -> None:
+def drop_branch(context: RequestContext, branch: sqlite3.Row) -> None:
     """Delete a branch with its own commits; those that came from it come from where it came from."""
-    visit.write("UPDATE code_branches SET origin = ? WHERE origin = ?", branch["origin"], branch["id"])
+    context.write("UPDATE code_branches SET origin = ? WHERE origin = ?", branch["origin"], branch["id"])
     for table in ("code_files", "code_commits"):
-        visit.write(f"DELETE FROM {table} WHERE branch = ?", branch["id"])
-    visit.write("DELETE FROM code_branches WHERE id = ?", branch["id"])
+        context.write(f"DELETE FROM {table} WHERE branch = ?", branch["id"])
+    context.write("DELETE FROM code_branches WHERE id = ?", branch["id"])
 
 
-def put(visit: RequestContext, branch: int, blobs: Mapping[str, int | None]) -> None:
+def put(context: RequestContext, branch: int, blobs: Mapping[str, int | None]) -> None:
     """Set what lies at some paths of a branch; None for nothing."""
     for path, blob in blobs.items():
-        _put(visit, branch, path, blob)
+        _put(context, branch, path, blob)
 
 
 def counted(before: str, after: str) -> tuple[int, int]:
@@ -216,11 +216,11 @@ def is_long(old: Sequence[str], new: Sequence[str]) -> bool:
     return max(len(old), len(new)) > MOST_COMPARED
 
 
-def _put(visit: RequestContext, branch: int, path: str, blob: int | None) -> None:
+def _put(context: RequestContext, branch: int, path: str, blob: int | None) -> None:
     if blob is None:
-        visit.write("DELETE FROM code_files WHERE branch = ? AND path = ?", branch, path)
+        context.write("DELETE FROM code_files WHERE branch = ? AND path = ?", branch, path)
         return
-    visit.write(
+    context.write(
         "INSERT INTO code_files (branch, path, blob) VALUES (?1, ?2, ?3) "
         "ON CONFLICT (branch, path) DO UPDATE SET blob = ?3",
         branch, path, blob,
@@ -239,10 +239,10 @@ def _in_json(path: str) -> str:
     return f"[{json.dumps(path)}," if path else ""
 
 
-def _last_commits(visit: RequestContext, branch: int, paths: set[str]) -> dict[str, sqlite3.Row]:
+def _last_commits(context: RequestContext, branch: int, paths: set[str]) -> dict[str, sqlite3.Row]:
     """The last commit that changed each path or something in it."""
     found: dict[str, sqlite3.Row] = {}
-    for row in history(visit, branch, size=MOST_COMMITS):
+    for row in history(context, branch, size=MOST_COMMITS):
         for change in json.loads(row["changes"]):
             path = change[0]
             while path:

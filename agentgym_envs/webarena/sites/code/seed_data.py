@@ -15,12 +15,12 @@ from agentgym_envs.webarena.sites.code.seed_people import ACCOUNTS, ME, add_acco
 from agentgym_envs.webarena.sites.code.seed_projects import Draft, add_projects
 from agentgym_envs.webarena.sites.code.seed_tools import Rows, fill_in, sha, working_moment
 from agentgym_envs.webarena.sites.code.wordlists_history import COMMITS
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 _FORKS = 3
 
 
-def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
+def fill(database: sqlite3.Connection, seeds: SeedInputs) -> None:
     """Fill the site's tables."""
     rows, rng = Rows(), seeds.rng
     add_accounts(rows, seeds)

@@ -9,7 +9,7 @@ from agentgym_envs.webarena.sites.clock import NOW, stamp
 from agentgym_envs.webarena.sites.code import wordlists_history, wordlists_projects
 from agentgym_envs.webarena.sites.code.seed_tools import Rows, slug, working_moment
 from agentgym_envs.webarena.sites.people import Person
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 ACCOUNTS, GROUPS = 60, 6
 ME = 1
@@ -18,7 +18,7 @@ _LANGUAGES = ("Python", "Go", "Rust", "JavaScript", "C")
 _TOPICS = ("maps", "music", "gardening", "typography", "databases", "radio", "accessibility", "weather", "old machines")
 
 
-def add_accounts(rows: Rows, seeds: Seeds) -> None:
+def add_accounts(rows: Rows, seeds: SeedInputs) -> None:
     """Add the first person and some of the others, each with a namespace of its own that has the account's number."""
     rng = seeds.rng
     chosen = [seeds.people[0], *rng.sample(seeds.people[1:], ACCOUNTS - 1)]

@@ -26,7 +26,7 @@ from agentgym_envs.webarena.sites.code import (
     views_settings,
 )
 from agentgym_envs.webarena.sites.code.markdown import markdown
-from agentgym_envs.webarena.sites.framework import signing_in
+from agentgym_envs.webarena.sites.framework import login
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.site import Site
 
@@ -48,21 +48,21 @@ _VIEWS = (
     views_settings,
     views_people,
 )
-"""Those with patterns for many paths come last; and the kit's own routes first, since `/{path}` fits them."""
+"""Those with patterns for many paths come last; and the framework's own routes first, since `/{path}` fits them."""
 
 
-def _layout(visit: RequestContext) -> Mapping[str, Any]:
+def _layout(context: RequestContext) -> Mapping[str, Any]:
     """The visitor, and what waits for them."""
-    if not visit.account:
+    if not context.account:
         return {"me": None}
-    me = visit.one(
+    me = context.one(
         """SELECT *,
         (SELECT COUNT(*) FROM code_issues WHERE assignee = ?1 AND state = 'open') AS issues,
         (SELECT COUNT(*) FROM code_merge_requests r WHERE r.state = 'open' AND (r.assignee = ?1 OR EXISTS
             (SELECT 1 FROM code_reviewers v WHERE v.merge_request = r.id AND v.account = ?1))) AS requests,
         (SELECT COUNT(*) FROM code_todos WHERE account = ?1 AND NOT done) AS todos
         FROM code_accounts WHERE id = ?1""",
-        visit.account,
+        context.account,
     )
     return {"me": me}
 
@@ -86,9 +86,9 @@ def _account(database: sqlite3.Connection, name: str) -> int:
 SITE = Site(
     name="code",
     title="Hammerfold",
-    routes=(*signing_in.ROUTES, *(route for views in _VIEWS for route in views.routes.all)),
+    routes=(*login.ROUTES, *(route for views in _VIEWS for route in views.routes.all)),
     layout=_layout,
-    account=_account,
-    owner=lambda database: 1,
+    find_account=_account,
+    default_account=lambda database: 1,
     filters={"markdown": markdown, "from_json": json.loads, "pairs": _pairs, "sorts": _sorts},
 )

@@ -67,18 +67,20 @@ _SCOPES = {
 
 
 @routes.get("/search")
-def search(visit: RequestContext) -> Response:
+def search(context: RequestContext) -> Response:
     """What is found in one scope, and how much in each other."""
-    if again := tidied(visit):
+    if again := tidied(context):
         return again
-    text = visit.query.text("search", most=200)
-    scope = visit.query.choice("scope", list(_SCOPES), "projects")
-    counts = {name: visit.value(f"SELECT COUNT(*) FROM {tables}", visit.account, text) if text else 0
+    text = context.query.text("search", most=200)
+    scope = context.query.choice("scope", list(_SCOPES), "projects")
+    counts = {name: context.value(f"SELECT COUNT(*) FROM {tables}", context.account, text) if text else 0
               for name, (_, _, tables, _) in _SCOPES.items()}  # fmt: skip
-    paging = Paging.of(visit.query, counts[scope], 10)
-    rows = _found(visit.rows, scope, paging, visit.account, text) if text else []
+    paging = Paging.of(context.query, counts[scope], 10)
+    rows = _found(context.rows, scope, paging, context.account, text) if text else []
     headings = {name: scope[0] for name, scope in _SCOPES.items()}
-    return visit.page("search.html", text=text, scope=scope, counts=counts, rows=rows, paging=paging, headings=headings)
+    return context.page(
+        "search.html", text=text, scope=scope, counts=counts, rows=rows, paging=paging, headings=headings
+    )
 
 
 def _found(rows: Callable[..., Any], scope: str, paging: Paging, account: int, text: str) -> Any:

@@ -17,9 +17,9 @@ NOBODY = {"user": "", "name": "", "units": "km", "mode": "car"}
 _METRES_PER_MILE = 1609.344
 
 
-def me(visit: RequestContext) -> sqlite3.Row | dict[str, str]:
+def me(context: RequestContext) -> sqlite3.Row | dict[str, str]:
     """The account that is signed in."""
-    return visit.row("SELECT * FROM map_accounts WHERE id = ?", visit.account) or NOBODY
+    return context.row("SELECT * FROM map_accounts WHERE id = ?", context.account) or NOBODY
 
 
 def length(metres: float, units: str = "km") -> str:

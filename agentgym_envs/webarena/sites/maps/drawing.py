@@ -119,15 +119,15 @@ def view_around(points: Sequence[Point], closest: int = 8) -> View:
     return WHOLE
 
 
-def draw(visit: RequestContext, view: View, marks: Sequence[Mark] = (), course: Sequence[Point] = ()) -> Any:
+def draw(context: RequestContext, view: View, marks: Sequence[Mark] = (), course: Sequence[Point] = ()) -> Any:
     """The drawing of a view as SVG, hidden from screen readers: what it shows, pages say in words."""
     from markupsafe import Markup
 
-    sketch = _sketch(visit.database)
+    sketch = _sketch(context.database)
     x, y = view.corner
     move = f"scale({1 / view.scale:.5f}) translate({-x:.5f} {-y:.5f})"
     parts = [f'<g transform="{move}">', *_paths(sketch, view), *_course(course), "</g>"]
-    parts += _places(visit, view) if view.zoom >= 2 else ()
+    parts += _places(context, view) if view.zoom >= 2 else ()
     parts += _names(sketch, view)
     parts += [_mark(view, mark) for mark in marks]
     head = (
@@ -200,12 +200,12 @@ def _course(course: Sequence[Point]) -> Iterable[str]:
         yield f'<path class="course casing" d="{path}"/><path class="course" d="{path}"/>'
 
 
-def _places(visit: RequestContext, view: View) -> Iterable[str]:
+def _places(context: RequestContext, view: View) -> Iterable[str]:
     """Markers of as many places as find room, those of rarer kinds first."""
     kinds = [key for key, one in CATEGORIES.items() if one.shown <= view.zoom]
     (west, north), (east, south) = view.corner, view.far_corner
     holes = ", ".join("?" * len(kinds))
-    rows = visit.rows(
+    rows = context.rows(
         f"SELECT id, name, category, x, y FROM map_places WHERE x BETWEEN ? AND ? AND y BETWEEN ? AND ? "
         f"AND category IN ({holes}) ORDER BY id LIMIT 400",
         west, east, north, south, *kinds,

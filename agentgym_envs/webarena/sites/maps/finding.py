@@ -27,31 +27,31 @@ class Stop(NamedTuple):
     town: int | None
 
 
-def stop_of(visit: RequestContext, key: str) -> Stop | None:
+def stop_of(context: RequestContext, key: str) -> Stop | None:
     """What a key stands for: "place-12", "town-3", "house-<road>-<number>", "point-<latitude>,<longitude>"."""
     kind, _, rest = key.partition("-")
     numbers = [int(part) for part in rest.split("-") if re.fullmatch(r"\d{1,9}", part, re.ASCII)]
     if kind == "point":
         return of_position(rest)
     if kind == "house" and len(numbers) == 2:
-        return _of_house(visit, *numbers)
+        return _of_house(context, *numbers)
     if kind not in ("place", "town") or len(numbers) != 1:
         return None
     if kind == "town":
-        found = visit.row("SELECT id, name, x, y FROM map_towns WHERE id = ?", *numbers)
+        found = context.row("SELECT id, name, x, y FROM map_towns WHERE id = ?", *numbers)
         return Stop(f"town-{found['id']}", found["name"], (found["x"], found["y"]), found["id"]) if found else None
-    found = visit.row(f"{_PLACES} WHERE p.id = ?", *numbers)
+    found = context.row(f"{_PLACES} WHERE p.id = ?", *numbers)
     return of_place(found) if found else None
 
 
-def find_stops(visit: RequestContext, text: str) -> list[Stop]:
+def find_stops(context: RequestContext, text: str) -> list[Stop]:
     """What a text may mean: one where it is plain, some where it is not, none where nothing fits."""
-    own = _own_address(visit, text.casefold())
-    exact = stop_of(visit, text) or own or of_position(text)
+    own = _own_address(context, text.casefold())
+    exact = stop_of(context, text) or own or of_position(text)
     if exact is not None:
         return [exact]
     for look in (_addresses, _towns, _exact_places, _like_places):
-        found = look(visit, text)
+        found = look(context, text)
         if found:
             return found[:MOST_CANDIDATES]
     return []
@@ -93,23 +93,23 @@ _PLACES = (
 _STREETS = "SELECT r.id, r.name, r.town, t.name AS town_name, t.zip FROM map_roads r JOIN map_towns t ON t.id = r.town"
 
 
-def _of_house(visit: RequestContext, road: int, house: int) -> Stop | None:
-    row = visit.row(f"{_STREETS} WHERE r.id = ?", road)
+def _of_house(context: RequestContext, road: int, house: int) -> Stop | None:
+    row = context.row(f"{_STREETS} WHERE r.id = ?", road)
     if row is None or not 1 <= house < HOUSES:
         return None
     label = f"{house} {row['name']}, {row['town_name']}"
-    return Stop(f"house-{road}-{house}", label, house_on(network(visit.database), road, house).point, row["town"])
+    return Stop(f"house-{road}-{house}", label, house_on(network(context.database), road, house).point, row["town"])
 
 
-def _own_address(visit: RequestContext, text: str) -> Stop | None:
-    if not visit.account or text not in ("home", "work", "my home", "my work"):
+def _own_address(context: RequestContext, text: str) -> Stop | None:
+    if not context.account or text not in ("home", "work", "my home", "my work"):
         return None
     label = text.removeprefix("my ").capitalize()
-    row = visit.row("SELECT road, house FROM map_addresses WHERE account = ? AND label = ?", visit.account, label)
-    return _of_house(visit, row["road"], row["house"]) if row else None
+    row = context.row("SELECT road, house FROM map_addresses WHERE account = ? AND label = ?", context.account, label)
+    return _of_house(context, row["road"], row["house"]) if row else None
 
 
-def _addresses(visit: RequestContext, text: str) -> list[Stop]:
+def _addresses(context: RequestContext, text: str) -> list[Stop]:
     """Houses: "12 Mill Street, Foxford" or "Mill Street 12"; without a town, in every town that has the street."""
     if first := _HOUSE_FIRST.fullmatch(text):
         house, street, where = first.groups()
@@ -117,26 +117,26 @@ def _addresses(visit: RequestContext, text: str) -> list[Stop]:
         street, house, where = last.groups()
     else:
         return []
-    rows = visit.rows(f"{_STREETS} WHERE r.name = ? COLLATE NOCASE ORDER BY t.id", street.strip())
+    rows = context.rows(f"{_STREETS} WHERE r.name = ? COLLATE NOCASE ORDER BY t.id", street.strip())
     if where:
         said = where.casefold()
         rows = [row for row in rows if row["town_name"].casefold() in said or row["zip"] in said]
-    return [stop for row in rows if (stop := _of_house(visit, row["id"], int(house)))]
+    return [stop for row in rows if (stop := _of_house(context, row["id"], int(house)))]
 
 
-def _towns(visit: RequestContext, text: str) -> list[Stop]:
-    rows = visit.rows("SELECT id FROM map_towns WHERE name = ? COLLATE NOCASE", text.strip())
-    return [stop for row in rows if (stop := stop_of(visit, f"town-{row['id']}"))]
+def _towns(context: RequestContext, text: str) -> list[Stop]:
+    rows = context.rows("SELECT id FROM map_towns WHERE name = ? COLLATE NOCASE", text.strip())
+    return [stop for row in rows if (stop := stop_of(context, f"town-{row['id']}"))]
 
 
-def _exact_places(visit: RequestContext, text: str) -> list[Stop]:
+def _exact_places(context: RequestContext, text: str) -> list[Stop]:
     """Places of exactly that name, or of the name before a comma in the town after it."""
     name, _, where = text.rpartition(",")
     query = f"{_PLACES} WHERE p.name = ? COLLATE NOCASE OR (p.name = ? COLLATE NOCASE AND t.name = ? COLLATE NOCASE)"
-    return [of_place(row) for row in visit.rows(query, text.strip(), name.strip(), where.strip())]
+    return [of_place(row) for row in context.rows(query, text.strip(), name.strip(), where.strip())]
 
 
-def _like_places(visit: RequestContext, text: str) -> list[Stop]:
+def _like_places(context: RequestContext, text: str) -> list[Stop]:
     condition, words = like_words("p.name || ' ' || t.name", text)
-    rows = visit.rows(f"{_PLACES} WHERE {condition} ORDER BY length(p.name), p.id LIMIT {MOST_CANDIDATES}", *words)
+    rows = context.rows(f"{_PLACES} WHERE {condition} ORDER BY length(p.name), p.id LIMIT {MOST_CANDIDATES}", *words)
     return [of_place(row) for row in rows]

@@ -59,16 +59,16 @@ class Found:
     within: Stop | None = None
 
 
-def search(visit: RequestContext, text: str) -> Found:
+def search(context: RequestContext, text: str) -> Found:
     """Places of a kind, where the text names one, by distance or in a town; else whatever has its words."""
     what, preposition, where = _split(text)
     kind = _kinds().get(what.casefold())
     if kind is not None:
-        return _of_kind(visit, kind, preposition, where)
-    trailing = _trailing_town(visit, text)
+        return _of_kind(context, kind, preposition, where)
+    trailing = _trailing_town(context, text)
     if trailing is not None:
-        return _of_kind(visit, trailing[0], "in", trailing[1])
-    return Found(_by_words(visit, text))
+        return _of_kind(context, trailing[0], "in", trailing[1])
+    return Found(_by_words(context, text))
 
 
 def _split(text: str) -> tuple[str, str, str]:
@@ -76,11 +76,11 @@ def _split(text: str) -> tuple[str, str, str]:
     return (match[1], match[2].casefold(), match[3]) if match else (" ".join(text.split()), "", "")
 
 
-def _trailing_town(visit: RequestContext, text: str) -> tuple[tuple[str, str], str] | None:
+def _trailing_town(context: RequestContext, text: str) -> tuple[tuple[str, str], str] | None:
     """A kind and the town behind it, as in "pharmacies Foxford" or "hotel, Foxford"."""
     parts = text.replace(",", " ").split()
     kind = _kinds().get(" ".join(parts[:-1]).casefold()) if len(parts) > 1 else None
-    if kind is None or visit.row("SELECT id FROM map_towns WHERE name = ? COLLATE NOCASE", parts[-1]) is None:
+    if kind is None or context.row("SELECT id FROM map_towns WHERE name = ? COLLATE NOCASE", parts[-1]) is None:
         return None
     return kind, parts[-1]
 
@@ -101,16 +101,16 @@ def _kinds() -> dict[str, tuple[str, str]]:
     return found
 
 
-def _of_kind(visit: RequestContext, kind: tuple[str, str], preposition: str, where: str) -> Found:
+def _of_kind(context: RequestContext, kind: tuple[str, str], preposition: str, where: str) -> Found:
     category, cuisine = kind
-    stop = next(iter(find_stops(visit, where)), None) if where else None
+    stop = next(iter(find_stops(context, where)), None) if where else None
     if where and stop is None:
         return Found([], category)
     query = f"{PLACES} WHERE p.category = ? AND (? = '' OR p.cuisine = ?)"
     if stop is not None and preposition in ("in", "at") and stop.key.startswith("town-"):
-        rows = visit.rows(f"{query} AND p.town = ? ORDER BY p.name", category, cuisine, cuisine, stop.town)
+        rows = context.rows(f"{query} AND p.town = ? ORDER BY p.name", category, cuisine, cuisine, stop.town)
         return Found([_place(row) for row in rows], category, within=stop)
-    rows = visit.rows(f"{query} ORDER BY t.name, p.name", category, cuisine, cuisine)
+    rows = context.rows(f"{query} ORDER BY t.name, p.name", category, cuisine, cuisine)
     if stop is None:
         return Found([_place(row) for row in rows], category)
     others = (row for row in rows if f"place-{row['id']}" != stop.key)
@@ -118,18 +118,18 @@ def _of_kind(visit: RequestContext, kind: tuple[str, str], preposition: str, whe
     return Found(sorted(results, key=lambda one: one.away or 0), category, near=stop)
 
 
-def _by_words(visit: RequestContext, text: str) -> list[Result]:
+def _by_words(context: RequestContext, text: str) -> list[Result]:
     """Towns and regions first, then addresses and places, then roads; what is nearest to the text in length first."""
-    stops = find_stops(visit, text)
+    stops = find_stops(context, text)
     houses = [stop for stop in stops if stop.key.startswith(("house-", "point-"))]
-    results = [*_towns(visit, text), *_regions(visit, text)]
+    results = [*_towns(context, text), *_regions(context, text)]
     results += [
         Result("Address" if s.key[0] == "h" else "Position", s.label, f"/?at={s.key}&zoom=8", "", s.point)
         for s in houses
     ]
     condition, words = like_words("p.name || ' ' || t.name", text)
-    rows = visit.rows(f"{PLACES} WHERE {condition} ORDER BY length(p.name), p.name", *words)
-    return [*results, *map(_place, rows), *_roads(visit, text)]
+    rows = context.rows(f"{PLACES} WHERE {condition} ORDER BY length(p.name), p.name", *words)
+    return [*results, *map(_place, rows), *_roads(context, text)]
 
 
 def _place(row: sqlite3.Row, away: int | None = None) -> Result:
@@ -137,24 +137,26 @@ def _place(row: sqlite3.Row, away: int | None = None) -> Result:
     return Result(label(row["category"]), row["name"], f"/place/{row['id']}", address(row), point, away)
 
 
-def _towns(visit: RequestContext, text: str) -> list[Result]:
+def _towns(context: RequestContext, text: str) -> list[Result]:
     condition, words = like_words("t.name", text)
     query = (
         f"SELECT t.*, r.name AS region_name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE {condition}"
     )
-    rows = visit.rows(f"{query} ORDER BY t.id", *words)
+    rows = context.rows(f"{query} ORDER BY t.id", *words)
     return [Result("Town", r["name"], f"/town/{r['id']}", r["region_name"], (r["x"], r["y"])) for r in rows]
 
 
-def _regions(visit: RequestContext, text: str) -> list[Result]:
+def _regions(context: RequestContext, text: str) -> list[Result]:
     condition, words = like_words("r.name", text)
     query = f"SELECT r.*, t.x, t.y FROM map_regions r JOIN map_towns t ON t.id = r.seat WHERE {condition} ORDER BY r.id"
-    return [Result("Region", r["name"], f"/region/{r['id']}", "", (r["x"], r["y"])) for r in visit.rows(query, *words)]
+    return [
+        Result("Region", r["name"], f"/region/{r['id']}", "", (r["x"], r["y"])) for r in context.rows(query, *words)
+    ]
 
 
-def _roads(visit: RequestContext, text: str) -> list[Result]:
+def _roads(context: RequestContext, text: str) -> list[Result]:
     condition, words = like_words("r.name || ' ' || coalesce(t.name, '')", text)
-    rows = visit.rows(
+    rows = context.rows(
         f"SELECT r.id, r.name, r.town, t.name AS town_name, j.x, j.y FROM map_roads r "
         f"LEFT JOIN map_towns t ON t.id = r.town JOIN map_segments s ON s.road = r.id "
         f"JOIN map_junctions j ON j.id = s.target WHERE {condition} GROUP BY r.id ORDER BY r.id LIMIT 60",

@@ -18,10 +18,10 @@ from agentgym_envs.webarena.sites.maps.seed_roads import connect_towns
 from agentgym_envs.webarena.sites.maps.seed_shapes import make_shapes
 from agentgym_envs.webarena.sites.maps.seed_streets import Streets, lay_out
 from agentgym_envs.webarena.sites.people import Person
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 
-def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
+def fill(database: sqlite3.Connection, seeds: SeedInputs) -> None:
     """Put a country and what people made of it into empty tables."""
     rng, country = seeds.rng, seeds.country
     plan = Plan()

@@ -34,8 +34,8 @@ _VIEWS = (
 )
 
 
-def _layout(visit: RequestContext) -> Mapping[str, Any]:
-    return {"me": me(visit)}
+def _layout(context: RequestContext) -> Mapping[str, Any]:
+    return {"me": me(context)}
 
 
 def _account(database: sqlite3.Connection, name: str) -> int:
@@ -49,7 +49,7 @@ SITE = Site(
     title="Waybook",
     routes=tuple(route for views in _VIEWS for route in views.routes.all),
     layout=_layout,
-    account=_account,
-    owner=lambda database: 1,
+    find_account=_account,
+    default_account=lambda database: 1,
     filters={"address": address, "label": label, "lasting": lasting, "length_in": length, "plain": plain},
 )

@@ -15,23 +15,23 @@ routes = Routes()
 
 
 @routes.get("/directions")
-def directions(visit: RequestContext) -> Response:
+def directions(context: RequestContext) -> Response:
     """The form, and the way where both ends are plain; else what may have been meant.
 
     What people type becomes keys in the address, so that a way has one address.
     """
-    mode = visit.query.choice("mode", tuple(MODES), me(visit)["mode"])
-    texts = {end: visit.query.text(end, most=100) for end in ("from", "to")}
-    found = {end: find_stops(visit, text) if text else [] for end, text in texts.items()}
+    mode = context.query.choice("mode", tuple(MODES), me(context)["mode"])
+    texts = {end: context.query.text(end, most=100) for end in ("from", "to")}
+    found = {end: find_stops(context, text) if text else [] for end, text in texts.items()}
     keys = {end: stops[0].key if len(stops) == 1 else texts[end] for end, stops in found.items()}
-    if keys != texts or (all(texts.values()) and visit.query.text("mode") != mode):
-        return Redirect("/directions" + visit.query.changed(**keys, mode=mode))
+    if keys != texts or (all(texts.values()) and context.query.text("mode") != mode):
+        return Redirect("/directions" + context.query.changed(**keys, mode=mode))
     stops = {end: one[0] for end, one in found.items() if len(one) == 1}
-    route = _route(visit, mode, stops) if len(stops) == 2 else None
+    route = _route(context, mode, stops) if len(stops) == 2 else None
     marks = [Mark(stop.point, "start" if end == "from" else "end") for end, stop in stops.items()]
     points = [*(route.points if route else ()), *(stop.point for stop in stops.values())]
     view = view_around(points) if points else WHOLE
-    return visit.page(
+    return context.page(
         "directions.html",
         mode=mode,
         modes=list(MODES.items()),
@@ -39,10 +39,10 @@ def directions(visit: RequestContext) -> Response:
         unclear={end: one for end, one in found.items() if len(one) != 1 and texts[end]},
         stops=stops,
         route=route,
-        drawing=draw(visit, view, marks, route.points if route else ()),
+        drawing=draw(context, view, marks, route.points if route else ()),
     )
 
 
-def _route(visit: RequestContext, mode: str, stops: dict[str, Stop]) -> Route:
+def _route(context: RequestContext, mode: str, stops: dict[str, Stop]) -> Route:
     start, end = stops["from"], stops["to"]
-    return find_route(network(visit.database), mode, start.point, end.point, end.label)
+    return find_route(network(context.database), mode, start.point, end.point, end.label)

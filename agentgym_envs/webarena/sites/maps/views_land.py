@@ -30,72 +30,72 @@ _KINDS = {
 
 
 @routes.get("/towns")
-def towns(visit: RequestContext) -> Response:
+def towns(context: RequestContext) -> Response:
     """All towns."""
-    sort = visit.query.choice("sort", tuple(SORTS), "name")
-    region = visit.query.number("region")
+    sort = context.query.choice("sort", tuple(SORTS), "name")
+    region = context.query.number("region")
     where, arguments = ("t.region = ?", [region]) if region else ("1", [])
     paging = Paging.of(
-        visit.query, visit.value(f"SELECT COUNT(*) FROM map_towns t WHERE {where}", *arguments), _TOWNS_ON_A_PAGE
+        context.query, context.value(f"SELECT COUNT(*) FROM map_towns t WHERE {where}", *arguments), _TOWNS_ON_A_PAGE
     )
     query = f"SELECT t.*, r.name AS region_name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE {where}"
-    rows = visit.rows(
+    rows = context.rows(
         f"{query} ORDER BY {SORTS[sort][1]} LIMIT ? OFFSET ?", *arguments, _TOWNS_ON_A_PAGE, paging.skipped
     )
-    return visit.page(
+    return context.page(
         "towns.html",
         rows=rows,
         paging=paging,
         sort=sort,
         sorts=[(key, label) for key, (label, _) in SORTS.items()],
-        regions=[(row["id"], row["name"]) for row in visit.rows("SELECT id, name FROM map_regions ORDER BY name")],
+        regions=[(row["id"], row["name"]) for row in context.rows("SELECT id, name FROM map_regions ORDER BY name")],
     )
 
 
 @routes.get("/town/{town:int}")
-def town(visit: RequestContext, town: int) -> Response:
+def town(context: RequestContext, town: int) -> Response:
     """A town, and how many places of each kind it has."""
-    row = visit.one(
+    row = context.one(
         "SELECT t.*, r.name AS region_name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE t.id = ?", town
     )
     query = "SELECT category, COUNT(*) AS count FROM map_places WHERE town = ? GROUP BY category ORDER BY 2 DESC, 1"
     streets = "SELECT id, name FROM map_roads WHERE town = ? AND kind != 'path' ORDER BY name"
-    return visit.page(
+    return context.page(
         "town.html",
         town=row,
-        kinds=visit.rows(query, town),
-        streets=visit.rows(streets, town),
-        open_notes=visit.value("SELECT COUNT(*) FROM map_notes WHERE town = ? AND status = 'open'", town),
-        drawing=draw(visit, View((row["x"], row["y"]), 6)),
+        kinds=context.rows(query, town),
+        streets=context.rows(streets, town),
+        open_notes=context.value("SELECT COUNT(*) FROM map_notes WHERE town = ? AND status = 'open'", town),
+        drawing=draw(context, View((row["x"], row["y"]), 6)),
     )
 
 
 @routes.get("/region/{region:int}")
-def region(visit: RequestContext, region: int) -> Response:
+def region(context: RequestContext, region: int) -> Response:
     """A region with its towns."""
-    row = visit.one(
+    row = context.one(
         "SELECT r.*, t.name AS seat_name FROM map_regions r JOIN map_towns t ON t.id = r.seat WHERE r.id = ?", region
     )
-    rows = visit.rows("SELECT * FROM map_towns WHERE region = ? ORDER BY population DESC", region)
+    rows = context.rows("SELECT * FROM map_towns WHERE region = ? ORDER BY population DESC", region)
     points = [(one["x"], one["y"]) for one in rows]
-    return visit.page("region.html", region=row, towns=rows, drawing=draw(visit, view_around(points, 3)))
+    return context.page("region.html", region=row, towns=rows, drawing=draw(context, view_around(points, 3)))
 
 
 @routes.get("/road/{road:int}")
-def road(visit: RequestContext, road: int) -> Response:
+def road(context: RequestContext, road: int) -> Response:
     """A road, with what stands on it."""
-    row = visit.one(
+    row = context.one(
         "SELECT r.*, t.name AS town_name FROM map_roads r LEFT JOIN map_towns t ON t.id = r.town WHERE r.id = ?", road
     )
-    net = network(visit.database)
+    net = network(context.database)
     points = [net.ends(net.chains[road][0])[0], *(net.ends(segment)[1] for segment in net.chains[road])]
     query = "SELECT id, name, category, house FROM map_places WHERE road = ? ORDER BY house, id LIMIT 25"
     marks = [Mark(points[0], "start"), Mark(points[-1], "end")]
-    return visit.page(
+    return context.page(
         "road.html",
         road=row,
         kind=_KINDS[row["kind"]],
         metres=net.length(road),
-        places=visit.rows(query, road),
-        drawing=draw(visit, view_around(points), marks, points),
+        places=context.rows(query, road),
+        drawing=draw(context, view_around(points), marks, points),
     )

@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 from random import Random
 
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.strings import shown
 from agentgym_envs.webarena.evaluators.values import clean
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
@@ -191,7 +191,7 @@ class DurationIs:
 
     minutes: int
 
-    async def __call__(self, episode: Finished) -> Verdict:
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
         named = durations(episode.answer)
         if named == {self.minutes}:
             return Verdict(1.0)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
-from agentgym_envs.webarena.evaluators.state import Added, Rows
+from agentgym_envs.webarena.evaluators.state import Added, QueryReturns
 from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
@@ -113,7 +113,7 @@ class ReplaceComparison(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         wanted = [(queries.ME, queries.product_id(world, params[name])) for name in ("one", "other")]
-        rows = Rows("SELECT customer, product FROM shop_compares", wanted)
+        rows = QueryReturns("SELECT customer, product FROM shop_compares", wanted)
         return [changed(free=["shop_compares"]), rows]  # the new rows may get the numbers of those from before
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:

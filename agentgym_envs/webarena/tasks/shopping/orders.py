@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
-from agentgym_envs.webarena.actions import GoBack, write
+from agentgym_envs.webarena.actions import GoBack, format_command
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.clock import day
@@ -275,7 +275,7 @@ class OpenOrder(Template):
             yield page.click_in(number, "link", "View Order")
             if page.has("cell", re.compile(rf"{re.escape(params['product'])}( .*)?")):
                 break
-            yield write(GoBack())
+            yield format_command(GoBack())
             number = yield from steps.next_order(page, number)
         yield page.stop()
 

@@ -1,4 +1,4 @@
-// What pages of all sites do in the browser. Marked in the HTML, so that no page needs a script of its own for it:
+// Behaviour shared by the pages of all sites. Attributes in the HTML switch it on, so no page has a script of its own:
 //   <button data-opens="id">      opens the <dialog id="id">; <button data-closes> within it closes it
 //   <form data-confirm="Sure?">   asks in a dialog of the page before it is sent
 //   <select data-sends>           sends its form when another option is chosen
@@ -15,7 +15,7 @@ function confirmFirst(form) {
   yes.className = 'primary';
   const no = document.createElement('button');
   no.textContent = 'Cancel';
-  yes.addEventListener('click', () => { delete form.dataset.confirm; dialog.close(); form.requestSubmit(form.asked); });
+  yes.addEventListener('click', () => { delete form.dataset.confirm; dialog.close(); form.requestSubmit(form.submitter); });
   no.addEventListener('click', () => dialog.close());
   dialog.addEventListener('close', () => dialog.remove());
   dialog.setAttribute('aria-label', 'Confirm');
@@ -27,7 +27,7 @@ function confirmFirst(form) {
 document.addEventListener('submit', event => {
   if (!event.target.dataset.confirm) return;
   event.preventDefault();
-  event.target.asked = event.submitter;
+  event.target.submitter = event.submitter;
   confirmFirst(event.target);
 });
 

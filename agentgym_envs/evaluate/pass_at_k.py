@@ -1,4 +1,4 @@
-"""What k tries at a task are worth, from the n episodes that were played of it, c of which succeeded."""
+"""Estimators of pass@k and pass^k from c successes in n episodes of a task."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from math import comb
 
 @lru_cache(maxsize=100_000)
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """The chance that at least one of k episodes succeeds: `1 - C(n - c, k) / C(n, k)`, for 1 <= k <= n.
+    """The probability that at least one of k episodes succeeds: `1 - C(n - c, k) / C(n, k)`, for 1 <= k <= n.
 
-    It is the mean over all ways to choose k of the n, hence unbiased.
+    It is the mean over all ways to choose k of the n episodes, hence unbiased.
 
     Source: Chen et al., Evaluating Large Language Models Trained on Code (arXiv 2107.03374), section 2.1.
     """
@@ -19,7 +19,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 @lru_cache(maxsize=100_000)
 def pass_hat_k(n: int, c: int, k: int) -> float:
-    """The chance that all of k episodes succeed: `C(c, k) / C(n, k)`, for 1 <= k <= n.
+    """The probability that all of k episodes succeed: `C(c, k) / C(n, k)`, for 1 <= k <= n.
 
     Source: Yao et al., tau-bench (arXiv 2406.12045), section 3.
     """
