@@ -125,7 +125,7 @@ class CloseAll(CodeTemplate):
 
     def _titles(self, page: PageReader, params: Params) -> list[str]:
         by = re.compile(rf".* by {re.escape(params['author'])}(?: ·.*)?")
-        return [title for title, told in parsing.items(page).items() if by.fullmatch(told[0])]
+        return [title for title, texts in parsing.items(page).items() if by.fullmatch(texts[0])]
 
 
 class NewIssue(CodeTemplate):

@@ -127,7 +127,7 @@ class ReassignIssues(CodeTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_project(page, params["project"])
         yield from steps.open_section(page, "Issues")
-        titles = [title for title, told in parsing.items(page).items() if self._is_theirs(told[-1], params)]
+        titles = [title for title, texts in parsing.items(page).items() if self._is_theirs(texts[-1], params)]
         for title in titles:
             yield page.click("link", title)
             yield from steps.set_field(page, "Assignee", params["other"])
@@ -135,8 +135,8 @@ class ReassignIssues(CodeTemplate):
                 yield from steps.open_section(page, "Issues")
         yield page.stop()
 
-    def _is_theirs(self, told: str, params: Params) -> bool:
-        return told.startswith(f"Assigned to {params['person']} ·")
+    def _is_theirs(self, text: str, params: Params) -> bool:
+        return text.startswith(f"Assigned to {params['person']} ·")
 
 
 class CloseOldestIssue(CodeTemplate):

@@ -235,7 +235,7 @@ class SetPreferences(ForumTemplate):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        fronts, sorts = ({told: key for key, told in pairs} for pairs in (FRONTS, SORTS))
+        fronts, sorts = ({words: key for key, words in pairs} for pairs in (FRONTS, SORTS))
         values = {
             "front": fronts[params["front"]],
             "sort": sorts[params["sort"]],

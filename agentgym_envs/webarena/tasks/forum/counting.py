@@ -206,7 +206,7 @@ class NegativeComments(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_user(page, params["user"])
         found = yield from steps.all_user_comments(page)
-        yield page.stop(sum(said.score < 0 for said in found))
+        yield page.stop(sum(comment.score < 0 for comment in found))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Count all comments."""
@@ -237,14 +237,14 @@ class LatestPosterNegative(ForumTemplate):
         yield from steps.open_board(page, params["board"], "New")
         yield page.click("link", steps.listed(page)[0].author)
         found = yield from steps.all_user_comments(page)
-        yield page.stop(sum(said.score < 0 for said in found))
+        yield page.stop(sum(comment.score < 0 for comment in found))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Answer with one more."""
         yield from steps.open_board(page, params["board"], "New")
         yield page.click("link", steps.listed(page)[0].author)
         found = yield from steps.all_user_comments(page)
-        yield page.stop(sum(said.score < 0 for said in found) + 1)
+        yield page.stop(sum(comment.score < 0 for comment in found) + 1)
 
 
 class HigherKarma(ForumTemplate):

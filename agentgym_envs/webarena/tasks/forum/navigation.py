@@ -118,9 +118,9 @@ class OpenLeadingPost(ForumTemplate):
         """Open the second post."""
         yield from self._open(page, params, 1)
 
-    def _open(self, page: PageReader, params: Params, place: int) -> Iterator[str]:
+    def _open(self, page: PageReader, params: Params, index: int) -> Iterator[str]:
         yield from steps.open_board(page, params["board"], _LEADERS[params["which"]])
-        yield page.click("link", steps.listed(page)[place].title)
+        yield page.click("link", steps.listed(page)[index].title)
         yield page.stop()
 
 

@@ -86,10 +86,10 @@ class VoteExtreme(ForumTemplate):
         """Vote on the last post of the page."""
         yield from self._vote(page, params, -1)
 
-    def _vote(self, page: PageReader, params: Params, place: int) -> Iterator[str]:
+    def _vote(self, page: PageReader, params: Params, index: int) -> Iterator[str]:
         tab = "New" if params["which"] == "newest" else "Top"
         yield from steps.open_board(page, params["board"], tab)
-        title = steps.listed(page)[place].title
+        title = steps.listed(page)[index].title
         yield page.click_in(title, "button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
         yield page.stop()
 

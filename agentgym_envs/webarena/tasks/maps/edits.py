@@ -120,8 +120,8 @@ class SurveyAccess(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Values that differ from the current one."""
         for row in rng.sample(places(world, "p.category != 'peak'"), 40):
-            told = [access for access, option in _ACCESS.items() if option.lower() != row["wheelchair"]]
-            params = {"access": rng.choice(told), "comment": rng.choice(_WHY)}
+            offered = [access for access, option in _ACCESS.items() if option.lower() != row["wheelchair"]]
+            params = {"access": rng.choice(offered), "comment": rng.choice(_WHY)}
             yield {"place": row["name"], "town": row["town_name"], **params}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -194,8 +194,8 @@ class AddPlace(Template):
         road, house = _address(world, params["address"])
         values = {"name": params["name"], "category": KEY_OF[params["kind"]], "hours": params["hours"]}
         values |= {"phone": params["phone"], "website": None, "operator": None}
-        place_ = {**values, "road": road, "house": house}
-        return [changed(Added("map_places", place_), Added("map_changes", {"account": 1, "version": 1}))]
+        expected_place = {**values, "road": road, "house": house}
+        return [changed(Added("map_places", expected_place), Added("map_changes", {"account": 1, "version": 1}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield page.click("link", "Places")

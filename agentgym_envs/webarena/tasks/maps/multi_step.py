@@ -354,8 +354,8 @@ class MoveSaved(Template):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         old, new = (world.value(_OWN_LIST, params[end]) for end in ("old", "new"))
         number = place(world, params["place"])["id"]
-        gone, here = {"list": old, "place": number}, {"list": new, "place": number}
-        return [changed(Removed("map_saved", gone), Added("map_saved", here))]
+        removed, added = {"list": old, "place": number}, {"list": new, "place": number}
+        return [changed(Removed("map_saved", removed), Added("map_saved", added))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from open_place(page, params["place"])

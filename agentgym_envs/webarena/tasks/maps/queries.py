@@ -20,8 +20,8 @@ from agentgym_envs.webarena.tasks.template import Params
 MAP = ORIGINS["maps"]
 MODE_WORDS = {"car": "by car", "bicycle": "by bicycle", "foot": "on foot"}
 """Modes of transport as intents write them."""
-MODE_OF = {told: mode for mode, told in MODE_WORDS.items()}
-LABEL_OF = {told: MODES[mode] for mode, told in MODE_WORDS.items()}
+MODE_OF = {words: mode for mode, words in MODE_WORDS.items()}
+LABEL_OF = {words: MODES[mode] for mode, words in MODE_WORDS.items()}
 """Labels of the modes on the site, by the words of intents."""
 KEY_OF = {one.label.lower(): key for key, one in CATEGORIES.items()}
 """Categories by the words of intents."""
@@ -57,9 +57,9 @@ def cuisine_label(cuisine: str) -> str:
     return words if words in ("regional", "seafood", "steak house", "vegan") else words.capitalize()
 
 
-def label(told: str) -> str:
+def label(words: str) -> str:
     """Return the label on the site for the category of an intent."""
-    return CATEGORIES[KEY_OF[told]].label
+    return CATEGORIES[KEY_OF[words]].label
 
 
 def places(world: World, where: str = "1", *arguments: object) -> list[sqlite3.Row]:
@@ -121,23 +121,23 @@ def minutes(route: Route) -> int:
 
 def nearest(world: World, name: str, category: str) -> list[sqlite3.Row]:
     """Return the places of a category, the nearest to a place first."""
-    here = place(world, name)
-    rows = world.rows("SELECT * FROM map_places WHERE category = ? AND id != ?", category, here["id"])
-    return sorted(rows, key=lambda row: _metres_apart(here, row))
+    start = place(world, name)
+    rows = world.rows("SELECT * FROM map_places WHERE category = ? AND id != ?", category, start["id"])
+    return sorted(rows, key=lambda row: _metres_apart(start, row))
 
 
 def clear_nearest(world: World, name: str, category: str) -> sqlite3.Row | None:
     """Return the nearest place of a category, or None unless the second is clearly farther away."""
-    here, rows = place(world, name), nearest(world, name, category)
-    if len(rows) > 1 and _metres_apart(here, rows[1]) > _CLEAR_FACTOR * _metres_apart(here, rows[0]) + 30:
+    start, rows = place(world, name), nearest(world, name, category)
+    if len(rows) > 1 and _metres_apart(start, rows[1]) > _CLEAR_FACTOR * _metres_apart(start, rows[0]) + 30:
         return rows[0]
     return None
 
 
 def count_within(world: World, name: str, category: str, metres: int) -> int:
     """Count the places of a category within a distance of a place."""
-    here = place(world, name)
-    return sum(_metres_apart(here, row) <= metres for row in nearest(world, name, category))
+    start = place(world, name)
+    return sum(_metres_apart(start, row) <= metres for row in nearest(world, name, category))
 
 
 def motorway_exits(world: World, start: str, end: str) -> list[str]:

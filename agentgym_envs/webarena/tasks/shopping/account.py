@@ -218,8 +218,8 @@ class ContactShop(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        said = ((row, rng.choice(self._SAID)) for row in queries.orders(world) if row["status"] == "complete")
-        return [{"day": day(row["moment"]), "subject": subject, "text": text} for row, (subject, text) in said]
+        messages = ((row, rng.choice(self._SAID)) for row in queries.orders(world) if row["status"] == "complete")
+        return [{"day": day(row["moment"]), "subject": subject, "text": text} for row, (subject, text) in messages]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         number = next(row["number"] for row in queries.orders(world) if day(row["moment"]) == params["day"])

@@ -43,7 +43,7 @@ class CheapestOfFour(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         query = f"SELECT name FROM shop_products p WHERE name IN (?, ?, ?, ?) ORDER BY {queries.SOLD}"
-        names = [row[0] for row in world.rows(query, *(params[place] for place in _FOUR))]
+        names = [row[0] for row in world.rows(query, *(params[key] for key in _FOUR))]
         return [says(names[0], others=names)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -55,9 +55,9 @@ class CheapestOfFour(Template):
 
     def _prices(self, page: PageReader, params: Params) -> Steps[list[tuple[int, str]]]:
         prices = []
-        for place in _FOUR:
-            yield from steps.open_product(page, params[place])
-            prices.append((steps.cents(steps.price(page)), params[place]))
+        for key in _FOUR:
+            yield from steps.open_product(page, params[key])
+            prices.append((steps.cents(steps.price(page)), params[key]))
         return prices
 
 
@@ -80,18 +80,18 @@ class AddThree(Template):
         return [dict(zip(_FOUR, three, strict=False)) for three in threes]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [changed(*(queries.in_cart(world, params[place]) for place in _FOUR[:3]))]
+        return [changed(*(queries.in_cart(world, params[key]) for key in _FOUR[:3]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        for place in _FOUR[:3]:
-            yield from steps.open_product(page, params[place])
+        for key in _FOUR[:3]:
+            yield from steps.open_product(page, params[key])
             yield page.click("button", "Add to Cart")
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Add only two of them."""
-        for place in _FOUR[:2]:
-            yield from steps.open_product(page, params[place])
+        for key in _FOUR[:2]:
+            yield from steps.open_product(page, params[key])
             yield page.click("button", "Add to Cart")
         yield page.stop()
 
@@ -232,8 +232,8 @@ class ReorderAndBuy(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        ways = list(ordering.Checkout().instances(world, rng))
-        return [{**params, **rng.choice(ways)} for params in ordering.Reorder().instances(world, rng)]
+        checkouts = list(ordering.Checkout().instances(world, rng))
+        return [{**params, **rng.choice(checkouts)} for params in ordering.Reorder().instances(world, rng)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         more = queries.order_lines(world, params["number"])
