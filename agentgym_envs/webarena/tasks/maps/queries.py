@@ -12,8 +12,8 @@ from agentgym_envs.webarena.evaluators.strings import shown
 from agentgym_envs.webarena.evaluators.values import clean
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
-from agentgym_envs.webarena.sites.maps.network import MODES, crow, network
-from agentgym_envs.webarena.sites.maps.routes import Route, find_route
+from agentgym_envs.webarena.sites.maps.network import MODES, metres_between, network
+from agentgym_envs.webarena.sites.maps.routes import MapRoute, find_route
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -96,25 +96,25 @@ def pairs(
     return found
 
 
-def way(world: World, mode: str, start: str, end: str) -> Route:
+def way(world: World, mode: str, start: str, end: str) -> MapRoute:
     """The way between two places by their names."""
     first, last = place(world, start), place(world, end)
     return find_route(network(world.database), mode, (first["x"], first["y"]), (last["x"], last["y"]))
 
 
-def town_way(world: World, mode: str, start: str, end: str) -> Route:
+def town_way(world: World, mode: str, start: str, end: str) -> MapRoute:
     """The way between the middles of two towns by their names."""
     query = "SELECT x, y FROM map_towns WHERE name = ?"
     first, last = (world.rows(query, name)[0] for name in (start, end))
     return find_route(network(world.database), mode, (first["x"], first["y"]), (last["x"], last["y"]))
 
 
-def kilometres(route: Route) -> float:
+def kilometres(route: MapRoute) -> float:
     """How long a way is, as the site rounds it."""
     return round(route.metres / 1000, 1)
 
 
-def minutes(route: Route) -> int:
+def minutes(route: MapRoute) -> int:
     """How long a way takes, as the site rounds it."""
     return max(1, round(route.seconds / 60))
 
@@ -172,7 +172,7 @@ def directions(world: World, params: Params) -> str:
 
 
 def _away(one: sqlite3.Row, other: sqlite3.Row) -> int:
-    return crow((one["x"], one["y"]), (other["x"], other["y"]))
+    return metres_between((one["x"], one["y"]), (other["x"], other["y"]))
 
 
 _DURATION = re.compile(
