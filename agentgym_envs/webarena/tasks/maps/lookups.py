@@ -8,7 +8,7 @@ from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.urls import EndsOn
-from agentgym_envs.webarena.sites.maps.common import length
+from agentgym_envs.webarena.sites.maps.common import format_length
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import MAP, place, places
@@ -126,7 +126,7 @@ class TraceLength(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         query = "SELECT length FROM map_traces WHERE account = 1 AND name = ?"
-        return [says(length(world.value(query, params["trace"])))]
+        return [says(format_length(world.value(query, params["trace"])))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from page.expand(re.compile(".+"), after="History")

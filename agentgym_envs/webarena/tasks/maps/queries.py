@@ -12,8 +12,8 @@ from agentgym_envs.webarena.evaluators.strings import shown
 from agentgym_envs.webarena.evaluators.values import clean
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
-from agentgym_envs.webarena.sites.maps.network import MODES, crow, network
-from agentgym_envs.webarena.sites.maps.routes import Route, find_route
+from agentgym_envs.webarena.sites.maps.network import MODES, metres_between, network
+from agentgym_envs.webarena.sites.maps.routes import MapRoute, find_route
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -96,25 +96,25 @@ def pairs(
     return found
 
 
-def route_between(world: World, mode: str, start: str, end: str) -> Route:
+def route_between(world: World, mode: str, start: str, end: str) -> MapRoute:
     """Return the route between two places by their names."""
     first, last = place(world, start), place(world, end)
     return find_route(network(world.database), mode, (first["x"], first["y"]), (last["x"], last["y"]))
 
 
-def route_between_towns(world: World, mode: str, start: str, end: str) -> Route:
+def route_between_towns(world: World, mode: str, start: str, end: str) -> MapRoute:
     """Return the route between the centres of two towns by their names."""
     query = "SELECT x, y FROM map_towns WHERE name = ?"
     first, last = (world.rows(query, name)[0] for name in (start, end))
     return find_route(network(world.database), mode, (first["x"], first["y"]), (last["x"], last["y"]))
 
 
-def kilometres(route: Route) -> float:
+def kilometres(route: MapRoute) -> float:
     """Return the length of a route, rounded as on the site."""
     return round(route.metres / 1000, 1)
 
 
-def minutes(route: Route) -> int:
+def minutes(route: MapRoute) -> int:
     """Return the travel time of a route, rounded as on the site."""
     return max(1, round(route.seconds / 60))
 
@@ -175,7 +175,7 @@ def directions(world: World, params: Params) -> str:
 
 
 def _metres_apart(one: sqlite3.Row, other: sqlite3.Row) -> int:
-    return crow((one["x"], one["y"]), (other["x"], other["y"]))
+    return metres_between((one["x"], one["y"]), (other["x"], other["y"]))
 
 
 _DURATION = re.compile(
