@@ -56,7 +56,7 @@ class Visitor:
     """An HTTP client of one site, in an episode of its own."""
 
     def __init__(self, site: str) -> None:
-        self.asks, self.episode = client(site, app=_app(site))
+        self.http, self.episode = client(site, app=_app(site))
 
     @property
     def world(self) -> World:
@@ -64,13 +64,13 @@ class Visitor:
 
     def get(self, path: str, status: int = 200, **how: Any) -> str:
         """Return the text of a page."""
-        answer = self.asks.get(path, **how)
+        answer = self.http.get(path, **how)
         assert answer.status_code == status, (path, answer.status_code, answer.text)
         return unescape(re.sub(r"\s+", " ", answer.text))
 
     def post(self, path: str, status: int = 303, /, **form: Any) -> str:
         """Return the location of the redirect, or the text of the response."""
-        answer = self.asks.post(path, data=form)
+        answer = self.http.post(path, data=form)
         assert answer.status_code == status, (path, answer.status_code, answer.text)
         return str(answer.headers.get("location", answer.text))
 

@@ -228,7 +228,7 @@ class ShowPublicList(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Lists with unique names."""
-        return [dict(row) for row in world.rows(f"{_PUBLIC} AND a.id > 1 ORDER BY l.id")]
+        return [dict(row) for row in world.rows(f"{_PUBLIC_LISTS} AND a.id > 1 ORDER BY l.id")]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         query = "SELECT l.id FROM map_lists l JOIN map_accounts a ON a.id = l.account WHERE l.name = ? AND a.user = ?"
@@ -243,7 +243,7 @@ class ShowPublicList(Template):
         yield page.stop()
 
 
-_PUBLIC = (
+_PUBLIC_LISTS = (
     "SELECT l.name AS list, a.user FROM map_lists l JOIN map_accounts a ON a.id = l.account "
     "WHERE l.visibility = 'public' AND l.name IN (SELECT name FROM map_lists GROUP BY name HAVING COUNT(*) = 1)"
 )

@@ -346,7 +346,7 @@ class MoveSaved(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Places that are on a single list."""
         lists = [row["name"] for row in world.rows("SELECT name FROM map_lists WHERE account = 1 ORDER BY id")]
-        for row in world.rows(f"{_KEPT} GROUP BY p.id HAVING COUNT(*) = 1 ORDER BY s.id"):
+        for row in world.rows(f"{_SAVED} GROUP BY p.id HAVING COUNT(*) = 1 ORDER BY s.id"):
             new = rng.choice([name for name in lists if name != row["old"]])
             if len(world.rows("SELECT id FROM map_places WHERE name = ?", row["place"])) == 1:
                 yield {"place": row["place"], "old": row["old"], "new": new}
@@ -373,7 +373,7 @@ class MoveSaved(Template):
 
 
 _OWN_LIST = "SELECT id FROM map_lists WHERE account = 1 AND name = ?"
-_KEPT = (
+_SAVED = (
     "SELECT p.name AS place, l.name AS old FROM map_saved s JOIN map_lists l ON l.id = s.list "
     "JOIN map_places p ON p.id = s.place WHERE l.account = 1"
 )
