@@ -83,7 +83,7 @@ def test_what_breaks_is_told_and_not_raised(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_panel_that_is_too_large_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(panels, "MOST_CHARS", 100)
+    monkeypatch.setattr(panels, "MAX_CHARS", 100)
     panel = panels_of(episode("AgentGym/TextCraft-v0", ["Goal: craft stick.", "y"], ["a"]))
     assert (panel["kind"], panel["states"]) == (None, [])
     assert "too large" in panel["note"]
@@ -130,7 +130,7 @@ def test_what_cannot_be_played_again_is_shown_from_the_record(spoil: Any, why: s
     assert panel["kind"] == "babyai"
     assert why in panel["note"]
     assert panel["note"].endswith("So this shows what the record itself tells.")
-    assert panel["states"][0]["shared"]["own"]
+    assert panel["states"][0]["shared"]["egocentric"]
 
 
 def test_a_missing_extra_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def test_recipes_that_lead_in_a_circle_or_far_away_end() -> None:
     for text, goal in ((circle, "a"), (wide, "n0")):
         told = [f"Crafting commands:\n{text}\nGoal: craft {goal}.", "?"]
         states, shared = states_of(episode("AgentGym-RL/TextCraft", told, ["x"]), "textcraft")
-        assert 1 < len(list(nodes(shared["trees"][states[0]["tree"]]))) <= textcraft._MOST_NODES
+        assert 1 < len(list(nodes(shared["trees"][states[0]["tree"]]))) <= textcraft._MAX_NODES
 
 
 # Search
