@@ -463,9 +463,7 @@ def test_invalid_data_is_refused(dpo: Callable[..., Outcome], files: list[Path],
     demos, failed = files
     refused(dpo(), "--trajectories")
     refused(dpo("--trajectories", "none.jsonl"), "--trajectories none.jsonl cannot be read: No such file")
-    refused(
-        dpo("--trajectories", demos), "there is no pair to train on: 0 preference pairs", "agentgym demos", "eval"
-    )
+    refused(dpo("--trajectories", demos), "there is no pair to train on: 0 preference pairs", "agentgym demos", "eval")
     refused(dpo("--trajectories", demos, failed, "--preferences", "turns"), "0 preference pairs (0 turns)")
     refused(dpo("--trajectories", *files, "--preferences", "luck"), "--preferences must name some of success")
     refused(dpo("--trajectories", *files, "--min-margin", 2), "--min-margin is a difference of scores")
