@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.multiagent.engines import CODEC
 
 from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.multiagent.joint_format import is_team_record
@@ -22,6 +21,7 @@ from agentgym_envs.viewer.filters import parse_page
 from agentgym_envs.viewer.panels import panels_of
 from agentgym_envs.viewer.panels.actor import actor_of
 from agentgym_envs.viewer.team import MAX_AGENTS, team_of
+from tests.multiagent.engines import CODEC
 from tests.viewer.panel_episodes import episode, nothing, play, states_of
 from tests.viewer.records import VALUES, record, save
 from tests.viewer.teams import COOP, WALL, hostile, played, told, with_tokens
