@@ -39,10 +39,10 @@ def test_all_is_sorted_and_complete(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", agentgym_envs.__all__)
-def test_what_is_exported_says_what_it_is(name: str) -> None:
+def test_every_export_has_a_docstring(name: str) -> None:
     value = getattr(agentgym_envs, name)
     assert value.__doc__
-    assert not value.__doc__.startswith(f"{name}(")  # what a dataclass gives itself
+    assert not value.__doc__.startswith(f"{name}(")  # the default docstring of a dataclass
 
 
 def test_a_scenario_and_its_caller_import_what_they_need_from_the_package() -> None:
@@ -81,7 +81,7 @@ def test_every_id_is_registered_and_its_class_exists(row: agentgym_envs.registra
     assert row.summary
 
 
-def test_an_id_of_ones_own_may_be_registered_twice() -> None:
+def test_a_custom_id_may_be_registered_twice() -> None:
     for _ in range(2):
         agentgym_envs.register("Toy/Twice-v0", "tests.toy:CountEnv")  # Gymnasium would warn, which is an error here
     assert env_class("Toy/Twice-v0").__name__ == "CountEnv"
@@ -91,7 +91,7 @@ def test_an_id_of_ones_own_may_be_registered_twice() -> None:
     assert "Toy/Wrong-v0" not in gym.registry
 
 
-def test_an_id_that_is_registered_anew_means_the_new_class() -> None:
+def test_registering_an_id_again_replaces_the_class() -> None:
     agentgym_envs.register("Toy/Anew-v0", "tests.toy:CountEnv")
     with pytest.warns(UserWarning, match="Overriding environment Toy/Anew-v0"):  # Gymnasium's
         agentgym_envs.register("Toy/Anew-v0", "tests.toy_envs:TrickyEnv")

@@ -27,7 +27,7 @@ PANELS = ("Play", "Evaluate", "Train", "Serve", "This machine")
 """The panels of the help, in order. Commands of plug-ins have their own."""
 
 
-class Command(NamedTuple):
+class CliCommand(NamedTuple):
     """A command: its name, its function as "module:function", and its panel of the help."""
 
     name: str
@@ -51,17 +51,17 @@ class CommandGroup(NamedTuple):
 
 
 COMMANDS = (
-    Command("list", "agentgym_envs.cli.list_envs:list_command", "Play"),
-    Command("play", "agentgym_envs.cli.play:play_command", "Play"),
-    Command("solve", "agentgym_envs.cli.solve:solve_command", "Play"),
-    Command("demos", "agentgym_envs.cli.demos:demos_command", "Play"),
-    Command("eval", "agentgym_envs.cli.evaluation:eval_command", "Evaluate"),
-    Command("report", "agentgym_envs.cli.report:report_command", "Evaluate"),
-    Command("compare", "agentgym_envs.cli.compare:compare_command", "Evaluate"),
-    Command("view", "agentgym_envs.cli.view:view_command", "Evaluate"),
-    Command("serve", "agentgym_envs.cli.serve:serve_command", "Serve"),
-    Command("doctor", "agentgym_envs.cli.doctor:doctor_command", "This machine"),
-    Command("bench", "agentgym_envs.cli.bench:bench_command", "This machine"),
+    CliCommand("list", "agentgym_envs.cli.list_envs:list_command", "Play"),
+    CliCommand("play", "agentgym_envs.cli.play:play_command", "Play"),
+    CliCommand("solve", "agentgym_envs.cli.solve:solve_command", "Play"),
+    CliCommand("demos", "agentgym_envs.cli.demos:demos_command", "Play"),
+    CliCommand("eval", "agentgym_envs.cli.evaluation:eval_command", "Evaluate"),
+    CliCommand("report", "agentgym_envs.cli.report:report_command", "Evaluate"),
+    CliCommand("compare", "agentgym_envs.cli.compare:compare_command", "Evaluate"),
+    CliCommand("view", "agentgym_envs.cli.view:view_command", "Evaluate"),
+    CliCommand("serve", "agentgym_envs.cli.serve:serve_command", "Serve"),
+    CliCommand("doctor", "agentgym_envs.cli.doctor:doctor_command", "This machine"),
+    CliCommand("bench", "agentgym_envs.cli.bench:bench_command", "This machine"),
 )
 """The commands, in the order of the help."""
 GROUPS = (

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, lost_task
+from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, placeholder_task
 from agentgym_envs.errors import EnvError, NoOracle, SessionLost, UsageError
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.hosting.connection import Connection, EnvProvider, PendingCall, RemoteSession, Request
@@ -199,7 +199,7 @@ class RemoteEnv(TextEnv):
 
     def _failed_remote_reset(self, arguments: Mapping[str, Any], error: EnvError) -> ResetResult:
         """The result of a reset that failed; its task cannot be looked up any more."""
-        self._start(lost_task(arguments["options"].get("task")), arguments["seed"])
+        self._start(placeholder_task(arguments["options"].get("task")), arguments["seed"])
         return self._failed_reset(error)
 
     def _settle_step(self, session: RemoteSession, reply: Any) -> StepResult | Exception:

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from agentgym_envs.core import StopReason, lost_task, text_env
+from agentgym_envs.core import StopReason, placeholder_task, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
 from agentgym_envs.hosting.connection import Request
 from agentgym_envs.hosting.methods import Env
@@ -303,7 +303,7 @@ async def _reset(runner: EnvRunner, spec: EpisodeSpec, limits: Limits) -> tuple[
         return observation, info, {}
     if runner.error is not None and not isinstance(runner.error, EnvError | TimeoutError):
         raise runner.error
-    return observation, info, {"task": lost_task(spec.task), "seed": spec.seed}
+    return observation, info, {"task": placeholder_task(spec.task), "seed": spec.seed}
 
 
 def _begun(env: Env) -> bool:

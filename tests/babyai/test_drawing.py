@@ -49,7 +49,7 @@ def sign(world: GridWorld, x: int, y: int) -> str:
 
 
 def groups(svg: ET.Element) -> Iterator[tuple[str, ET.Element]]:
-    """What is drawn over floor and walls, with its title."""
+    """The drawings over floor and walls, with their titles."""
     for group in svg.iterfind(f"{SVG}g/{SVG}g"):
         title = group.find(f"{SVG}title")
         assert title is not None and title.text
@@ -57,7 +57,7 @@ def groups(svg: ET.Element) -> Iterator[tuple[str, ET.Element]]:
 
 
 def look_of(group: ET.Element) -> str:
-    """How a thing is drawn, wherever it is."""
+    """The drawing of an object, regardless of its position."""
     shapes = [ET.tostring(part, encoding="unicode") for part in group if part.tag != f"{SVG}title"]
     return f"{group.get('fill')} {shapes}"
 
@@ -84,7 +84,7 @@ def hall() -> GridWorld:
     return world
 
 
-def test_every_kind_of_thing_is_told_apart(hall: GridWorld) -> None:
+def test_every_type_of_object_is_distinguished(hall: GridWorld) -> None:
     signs = {sign(hall, x, y) for x in range(2, 8) for y in range(2, 8)}
     assert len(signs) == 36
     drawn = {title: look_of(group) for title, group in groups(svg_of(hall))}
@@ -136,7 +136,7 @@ def test_the_agent_on_an_open_door(hall: GridWorld) -> None:
     assert {"green open door", "the agent"} <= dict(groups(svg_of(hall))).keys()
 
 
-def test_what_is_carried_is_shown() -> None:
+def test_the_carried_object_is_shown() -> None:
     world = make_world("GoToObjS4", 0).copy()
     for action in (GridAction.FORWARD, GridAction.RIGHT, GridAction.PICKUP):
         world.step(action)
@@ -147,12 +147,12 @@ def test_what_is_carried_is_shown() -> None:
     assert svg_of(world).get("aria-label") == "go to the blue key. Step 3 of 16, carrying a blue key"
 
 
-def test_a_box_tells_what_is_in_it() -> None:
+def test_a_box_shows_its_contents() -> None:
     titles = [title for title, _ in groups(svg_of(make_world("KeyInBox", 0)))]
     assert [title for title in titles if re.search(r"box( 1)? with a \w+ key in it$", title)]
 
 
-def test_an_open_door_stands_along_its_passage(hall: GridWorld) -> None:
+def test_an_open_door_is_drawn_along_its_passage(hall: GridWorld) -> None:
     across = dict(groups(svg_of(hall)))["red open door"].get("transform")
     for x, y in ((1, 5), (3, 5)):
         hall.level.grid.set(x, y, None)
@@ -171,7 +171,7 @@ def test_things_in_sight_bear_the_names_of_the_observation() -> None:
 
 
 @pytest.mark.parametrize("level", ["BossLevel", "GoToLocalS8N7", "UnlockToUnlock", "KeyCorridorS6R3"])
-def test_what_is_in_sight_is_what_minigrid_shows(level: str) -> None:
+def test_the_view_equals_minigrids(level: str) -> None:
     world = make_world(level, 1).copy()
     for state in itertools.islice(stroll(world, random.Random(1), 80), 0, None, 4):
         (width, height), rows = state.size, text_of(state).split("\n")[HEAD:]
@@ -215,7 +215,7 @@ def test_a_picture_leaves_the_world_as_it_is() -> None:
     assert (layout(world.level), key(world), text_of(world)) == before
 
 
-def test_several_documents_can_stand_in_one_page() -> None:
+def test_several_documents_fit_in_one_page() -> None:
     assert not re.search(r"\sid=|url\(|href|<style|<script|class=", document(make_world("BossLevel", 0)))
 
 
@@ -226,7 +226,7 @@ def test_a_mission_cannot_break_out() -> None:
     assert "<script" not in document(world)
 
 
-def test_colors_stand_out_from_the_floor_in_sight() -> None:
+def test_colors_contrast_with_the_visible_floor() -> None:
     floor = [round(0.8 * dark + 0.2 * light) for dark, light in zip(_rgb(drawing._DARK), _rgb("#b4ccff"), strict=True)]
     for color in drawing._COLORS.values():
         assert (_luminance(_rgb(color)) + 0.05) / (_luminance(floor) + 0.05) >= 3.0

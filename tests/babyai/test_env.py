@@ -308,7 +308,7 @@ def test_there_is_no_world_before_the_first_reset() -> None:
             getattr(env, name)
 
 
-# What is told besides
+# Further information
 
 
 def test_the_info_is_json_and_says_what_can_be_done() -> None:
@@ -361,7 +361,7 @@ def test_things_that_moved_make_other_keys() -> None:
     assert env.step(fetch)[4]["state_key"] == held
 
 
-def test_what_the_verifier_saw_carried_is_part_of_the_state() -> None:
+def test_the_object_that_the_verifier_saw_carried_is_part_of_the_state() -> None:
     # minigrid does not count a thing as put down if it was carried from the start and is dropped with the first action.
     env = BabyAIEnv()
     _, info = env.reset(seed=0, options={"task": "babyai/PutNextS5N2Carrying/0"})

@@ -153,7 +153,7 @@ def test_a_door_that_is_open_already_is_closed_first() -> None:
     assert solve(world, ObjectNames("nearest"), "primitive")[-2:] == ["toggle", "toggle"]
 
 
-def test_what_the_agent_faces_already_is_gone_to_in_one_step() -> None:
+def test_going_to_the_faced_object_takes_one_step() -> None:
     env = begin(make("primitive"), "GoToObj", 0)
     plan = list(env.oracle())
     for command in plan[:-1]:
@@ -166,7 +166,7 @@ def test_what_the_agent_faces_already_is_gone_to_in_one_step() -> None:
 
 
 def after(world: GridWorld, command: str) -> tuple[tuple[int, int], int]:
-    """Where the agent is after a command, without the mission knowing."""
+    """The state after a command, without an update of the mission."""
     trial = world.copy()
     trial.step(
         {"turn left": GridAction.LEFT, "turn right": GridAction.RIGHT, "move forward": GridAction.FORWARD}[command]
@@ -193,7 +193,7 @@ def test_no_plan_when_the_goal_is_gone() -> None:
 
 
 def outcomes(world: GridWorld) -> tuple[int, int]:
-    """How many ways to succeed and to fail there are from all states that can be reached."""
+    """The numbers of successful and failing transitions over all reachable states."""
     known, waiting, successes, failures = {state(world)}, [world], 0, 0
     while waiting:
         here = waiting.pop()
@@ -229,7 +229,7 @@ def test_two_strict_doors_cannot_be_opened_in_any_way(level: str) -> None:
 
 
 @pytest.mark.parametrize(("level", "seed"), [("Unlock", 63), ("GoToImpUnlock", 6), ("GoToImpUnlock", 14)])
-def test_a_room_whose_only_key_is_inside_cannot_be_entered(level: str, seed: int) -> None:
+def test_a_room_with_its_only_key_inside_cannot_be_entered(level: str, seed: int) -> None:
     world = make_world(level, seed)
     assert unsolvable(world)
     locked = [thing for _, _, thing in world.things() if thing.type == "door" and thing.is_locked]

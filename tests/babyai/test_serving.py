@@ -1,4 +1,4 @@
-"""What a stranger may ask of a server with BabyAI: a world takes milliseconds, and many of them must hold nobody up."""
+"""Requests of strangers to a server with BabyAI: generating many worlds must not block other clients."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

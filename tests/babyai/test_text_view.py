@@ -58,7 +58,7 @@ class Play:
 
     @property
     def offered(self) -> list[str]:
-        """What can be done with things, by name."""
+        """Possible commands with objects, by name."""
         own = {"turn left", "turn right", "move forward", "check available actions"}
         return [action for action in self.text_view.available if action not in own]
 
@@ -91,12 +91,12 @@ def test_nothing_in_sight() -> None:
         (0, -3, "0 steps in front of you and 3 steps to your left.  "),
     ],
 )
-def test_where_a_thing_is(ahead: int, right: int, place: str) -> None:
+def test_positions_of_objects(ahead: int, right: int, place: str) -> None:
     assert Play((Ball("red"), ahead, right)).sight == f"There is a red ball 1 {place}"
 
 
 @pytest.mark.parametrize(("ahead", "right"), [(7, 0), (1, 4), (1, -4), (-1, 0), (-1, 2)])
-def test_what_lies_outside_the_view_is_not_told(ahead: int, right: int) -> None:
+def test_objects_outside_the_view_are_not_described(ahead: int, right: int) -> None:
     assert (
         Play((Ball("red"), ahead, right)).text_view.describe().startswith("You cannot see any objects within sight. ")
     )
@@ -168,7 +168,7 @@ def test_a_ball_is_no_wall_and_a_closed_door_hides_one() -> None:
     assert f"{ROOM}You are facing a wall 4 steps away. {EMPTY_HANDS}" in opened.text_view.describe()
 
 
-def test_what_is_carried() -> None:
+def test_the_carried_object() -> None:
     play = Play((Ball("red"), 2, 0), carrying=Key("grey"))
     assert play.text_view.describe().endswith(f"{ROOM}You are carrying a grey key.")
     assert play.offered == ["drop", "go to red ball 1"]
@@ -299,7 +299,7 @@ def test_primitive_actions_are_always_the_same_seven() -> None:
 
 
 @pytest.mark.parametrize("command", ["drop it", "drop red ball", "drop the red ball 1", "Drop"])
-def test_what_is_carried_may_be_named_when_it_is_dropped(command: str) -> None:
+def test_the_carried_object_may_be_named_in_a_drop(command: str) -> None:
     play = Play((Ball("red"), 1, 0))
     play.do("pickup red ball 1")
     assert play.plan("drop blue ball 1") == "You cannot drop blue ball 1, as you are carrying a red ball."

@@ -29,7 +29,7 @@ def is_in(cell: int, cells: int) -> bool:
 
 
 def compare(world: GridWorld) -> FieldOfView:
-    """What we see is what minigrid shows, for every cell but the agent's own."""
+    """Our view equals minigrid's in every cell except the agent's own."""
     view = look(world)
     grid, mask = world.level.gen_obs_grid()
     told = {seen.cell: seen.thing for seen in view.seen}
@@ -55,13 +55,13 @@ def count_cells(world: GridWorld, views: int, number: int) -> int:
     return sum(len(compare(after).seen) for after in stroll(world, random.Random(number), views))
 
 
-def test_what_is_in_sight_is_what_minigrid_shows() -> None:
+def test_the_view_equals_minigrids() -> None:
     things = sum(count_cells(make_world(level, 5), 16, number) for number, level in enumerate(LEVELS))
     assert things > 1_500, "the comparison hardly compared anything"
 
 
 @pytest.mark.slow
-def test_what_is_in_sight_is_what_minigrid_shows_in_long_play() -> None:
+def test_the_view_equals_minigrids_in_long_play() -> None:
     for number, level in part(enumerate(LEVELS), "babyai view"):
         for seed in range(2):
             count_cells(make_world(level, seed), 210, 2 * number + seed)
@@ -72,7 +72,7 @@ def spot(seen: VisibleObject) -> tuple[int, int]:
     return seen.cell // SIZE, seen.cell % SIZE - SIZE // 2
 
 
-def test_things_are_told_from_the_nearest_on() -> None:
+def test_objects_are_listed_nearest_first() -> None:
     for level in LEVELS[::10]:
         for world in stroll(make_world(level, 6), random.Random(6), 20):
             seen = look(world).seen
@@ -86,7 +86,7 @@ def absolute(world: GridWorld, ahead: int, right: int) -> tuple[int, int]:
     return x + fx * ahead + rx * right, y + fy * ahead + ry * right
 
 
-def test_where_a_thing_is_told_to_be_is_where_it_lies() -> None:
+def test_described_positions_are_right() -> None:
     for level in LEVELS[::5]:
         for world in stroll(make_world(level, 8), random.Random(8), 20):
             assert all(world.at(*absolute(world, *spot(s))) is s.thing for s in look(world).seen)
@@ -123,7 +123,7 @@ def arrives(pose: Pose, target: int, onto: bool) -> bool:
 
 
 def distances(free: int) -> dict[Pose, int]:
-    """How many actions each pose is away from the start."""
+    """The number of actions from the start to each pose."""
     found, queue = {START: 0}, deque([START])
     while queue:
         pose = queue.popleft()

@@ -1,4 +1,4 @@
-"""What the tests of BabyAI share: untouched minigrid environments, keys of states, plans found by searching."""
+"""Tools of the BabyAI tests: unmodified minigrid environments, state keys, plans found by search."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def layout(env: Any) -> tuple[Any, ...]:
 
 
 def behaviour(world: GridWorld) -> tuple[Any, ...]:
-    """All that decides what will happen, told by which thing it is rather than by how it looks."""
+    """Everything that determines the future, with objects identified by identity instead of appearance."""
     cells = tuple(None if cell is None else (id_of(cell), code(cell)) for cell in world.cells)
     return world.position, world.direction, id_of(world.carrying), cells, memory(world.level.instrs)
 
@@ -55,7 +55,7 @@ def id_of(thing: Any) -> int | None:
 
 
 def memory(instruction: Any) -> tuple[Any, ...]:
-    """What a verifier remembers: clauses that are fulfilled, what was carried, where it takes its things to be."""
+    """The memory of a verifier: fulfilled clauses, the carried object, and known positions."""
     if hasattr(instruction, "instr_a"):
         parts = instruction.instr_a, instruction.instr_b
         done = instruction.a_done == "success", instruction.b_done == "success"
@@ -66,7 +66,7 @@ def memory(instruction: Any) -> tuple[Any, ...]:
 
 
 def key(world: GridWorld) -> tuple[Any, ...]:
-    """A state as `state_key` tells states apart."""
+    """A state as `state_key` distinguishes states."""
     return world.position, world.direction, world.describe_things(), world.progress()
 
 
@@ -104,7 +104,7 @@ def search(world: GridWorld, most: int) -> list[GridAction] | None:
 
 
 def bot_plan(level: str, seed: int) -> list[GridAction]:
-    """What minigrid's own bot does on minigrid's own environment, if it succeeds."""
+    """The actions of minigrid's own bot on minigrid's own environment, if it succeeds."""
     from minigrid.utils.baby_ai_bot import BabyAIBot
 
     env = reference(level, seed)

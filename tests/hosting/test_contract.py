@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow  # together with its neighbours more than daily us
 
 
 # The others are kept in worker processes by the server of tests/test_contract.py.
-IDS = [env_id for env_id in env_ids() if env_id not in contract.TAKES_LONG | contract.NEEDS_SITES]
+IDS = [env_id for env_id in env_ids() if env_id not in contract.SLOW_ENVS | contract.NEEDS_SITES]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_contract(check: Callable[[contract.Make], None], env_id: str, pool: Wor
 @pytest.mark.parametrize("env_id", IDS)
 def test_it_is_the_same_byte_for_byte(env_id: str, pool: WorkerPool) -> None:
     make = partial(gym.make, env_id)
-    contract.twins_agree(make, partial(make_twin, pool, env_id), contract.transcript_hash(make))
+    contract.remote_agrees(make, partial(make_twin, pool, env_id), contract.transcript_hash(make))
 
 
 def test_a_table_can_be_counted_and_listed(pool: WorkerPool) -> None:

@@ -131,7 +131,7 @@ def test_draw_covers_worlds_and_goals_evenly(tasks: TaskSet) -> None:
         "/ 1/0",
     ],
 )
-def test_ids_that_are_none(tasks: TaskSet, rest: str) -> None:
+def test_ids_of_missing_tasks(tasks: TaskSet, rest: str) -> None:
     with pytest.raises(UnknownTask, match=f"for example '{tasks.name}/0/0'"):
         tasks.get(tasks.name + rest)
     with pytest.raises(UnknownTask):

@@ -70,7 +70,7 @@ class NoLogin:
     """Does not sign in."""
 
     async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
-        """See `Login`."""
+        """Do nothing."""
 
 
 class FormLogin:
@@ -87,7 +87,7 @@ class FormLogin:
         return FormLogin, ()
 
     async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
-        """See `Login`."""
+        """Sign in, as in `Login`."""
         wanted = tuple(login_sites(sites, names))
         if kept := self._cookies.get(wanted):
             await session.guarded(session.context.add_cookies(kept))
@@ -106,7 +106,7 @@ class HeaderLogin:
         self._form = FormLogin()
 
     async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
-        """See `Login`."""
+        """Sign in, as in `Login`."""
         headers = {HEADERS[name]: ":".join(account(name)) for name in names if name in HEADERS}
         await session.guarded(session.context.set_extra_http_headers({**session.options.headers, **headers}))
         await self._form(session, sites, [name for name in names if name not in HEADERS])
@@ -123,7 +123,7 @@ class FileLogin:
         self.folder = folder
 
     async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
-        """See `Login`."""
+        """Sign in, as in `Login`."""
         wanted = login_sites(sites, names)
         files = self._files(wanted)
         for file in files:

@@ -1,4 +1,4 @@
-"""A check of which sites answer, and of how many tasks lack a site or a judge."""
+"""A check of the sites, with the number of tasks that lack a site or a judge."""
 
 from __future__ import annotations
 

@@ -66,11 +66,13 @@ class Says:
         wanted = [q for name in self.wanted if (q := read_quantity(clean(name))) is not None]
         if len(wanted) != 1:
             return False
-        told = [*quantities_in(intent), *wanted]
-        said = list(quantities_in(_OUT_OF.sub(" ", answer, count=1)))
-        if not any(one.same(wanted[0]) for one in said):
+        known = [*quantities_in(intent), *wanted]
+        quantities = list(quantities_in(_OUT_OF.sub(" ", answer, count=1)))
+        if not any(one.same(wanted[0]) for one in quantities):
             return True
-        guesses = (one for one in said if _same_kind(one, wanted[0]) and not any(one.same(other) for other in told))
+        guesses = (
+            one for one in quantities if _same_kind(one, wanted[0]) and not any(one.same(other) for other in known)
+        )
         return any(wanted[0].dimension == "" or not _is_count(answer, one) for one in guesses)
 
 

@@ -16,8 +16,8 @@ from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
-_ONCE = "name IN (SELECT name FROM shop_products GROUP BY name HAVING COUNT(*) = 1)"
-_PLAIN = f"enabled = 1 AND {_ONCE} AND id NOT IN (SELECT product FROM shop_options)"
+_UNIQUE_NAME = "name IN (SELECT name FROM shop_products GROUP BY name HAVING COUNT(*) = 1)"
+_PLAIN = f"enabled = 1 AND {_UNIQUE_NAME} AND id NOT IN (SELECT product FROM shop_options)"
 _TITLES = ("Worth a look?", "Has anybody tried this?", "Found this in the shop", "Is this any good?", "On my list now")
 
 
@@ -47,7 +47,9 @@ class ShareProduct(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        products = [row["name"] for row in world.rows(f"SELECT name FROM shop_products WHERE enabled = 1 AND {_ONCE}")]
+        products = [
+            row["name"] for row in world.rows(f"SELECT name FROM shop_products WHERE enabled = 1 AND {_UNIQUE_NAME}")
+        ]
         boards = [row["name"] for row in world.rows("SELECT name FROM forum_boards ORDER BY id")]
         for product in rng.sample(products, 40):
             yield {"product": product, "board": rng.choice(boards), "title": rng.choice(_TITLES)}
@@ -278,7 +280,7 @@ class IssueAboutProduct(Template):
             "SELECT p.name FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace JOIN code_accounts a "
             "ON a.user = n.path WHERE a.id = 1 AND p.archived = 0"
         )
-        products = world.rows(f"SELECT name FROM shop_products WHERE enabled = 1 AND {_ONCE}")
+        products = world.rows(f"SELECT name FROM shop_products WHERE enabled = 1 AND {_UNIQUE_NAME}")
         titles = ("Support this model", "Test with this device", "Wrong label for a product", "Add to the catalogue")
         for product in rng.sample(products, 30):
             project = rng.choice(projects)["name"]

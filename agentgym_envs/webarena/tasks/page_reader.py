@@ -52,8 +52,8 @@ class PageReader:
     def choose(self, name: Name, option: Name, *, after: Name | None = None) -> str:
         """Return the command that chooses an option of a drop-down list."""
         field = self.find("combobox", name, after=after)
-        place = self.elements.index(field)
-        inside = _within(self.elements, place)
+        index = self.elements.index(field)
+        inside = _within(self.elements, index)
         return format_command(Click(self._id(_first(_named(inside, "option", option), f"option {option} of {name}"))))
 
     def expand(self, name: Name, *, after: Name | None = None) -> Iterator[str]:
@@ -102,8 +102,8 @@ class PageReader:
         """Return the elements after the first one with this name, or all elements without a name."""
         if name is None:
             return self.elements
-        places = (place for place, element in enumerate(self.elements) if _fits(name, element.name))
-        return self.elements[_first(places, str(name)) + 1 :]
+        indices = (index for index, element in enumerate(self.elements) if _fits(name, element.name))
+        return self.elements[_first(indices, str(name)) + 1 :]
 
     def value(self, label: Name) -> str:
         """Return the text after a label: the next different name ("Total" and then "$12.00")."""
@@ -118,31 +118,31 @@ class PageReader:
 
     def line(self, name: Name, *, nth: int = 0) -> list[Element]:
         """Return the elements of the innermost row, list item or article that contains this name."""
-        for place in self._places(name, nth):
-            depth = self.elements[place].depth
-            for start in range(place, -1, -1):
+        for index in self._indices(name, nth):
+            depth = self.elements[index].depth
+            for start in range(index, -1, -1):
                 element = self.elements[start]
                 if element.depth <= depth and element.role in _LINES:
                     return [element, *_within(self.elements, start)]
                 depth = min(depth, element.depth)
-        raise NoOracle(f"there is no line with {name} to be seen")
+        raise NoOracle(f"the page has no line with {name}")
 
     def lines(self, role: str = "row") -> list[list[Element]]:
         """Return all rows (or list items, articles) with their elements."""
-        return [[e, *_within(self.elements, place)] for place, e in enumerate(self.elements) if e.role == role]
+        return [[e, *_within(self.elements, index)] for index, e in enumerate(self.elements) if e.role == role]
 
     def table(self, *, nth: int = 0) -> list[dict[str, str]]:
         """Return the rows of the `nth` table, each as a mapping from column names to texts."""
-        places = (place for place, element in enumerate(self.elements) if element.role in ("table", "grid"))
-        inside = _within(self.elements, _first(places, "table", nth))
-        rows = [[e, *_within(inside, place)] for place, e in enumerate(inside) if e.role == "row"]
+        indices = (index for index, element in enumerate(self.elements) if element.role in ("table", "grid"))
+        inside = _within(self.elements, _first(indices, "table", nth))
+        rows = [[e, *_within(inside, index)] for index, e in enumerate(inside) if e.role == "row"]
         heads = [e.name for e in rows[0] if e.role == "columnheader"] if rows else []
         cells = ([e.name for e in row if e.role in ("cell", "gridcell", "rowheader")] for row in rows[1:])
         return [dict(zip(heads, row, strict=False)) for row in cells]
 
-    def _places(self, name: Name, nth: int) -> Iterator[int]:
-        places = [place for place, element in enumerate(self.elements) if _fits(name, element.name)]
-        return iter(places[nth:])
+    def _indices(self, name: Name, nth: int) -> Iterator[int]:
+        indices = [index for index, element in enumerate(self.elements) if _fits(name, element.name)]
+        return iter(indices[nth:])
 
     def _id(self, element: Element) -> int:
         if element.id is None:
@@ -163,16 +163,16 @@ def _named(found: Sequence[Element], role: str, name: Name) -> Iterator[Element]
     return (element for element in found if element.role == role and _fits(name, element.name))
 
 
-def _within(found: Sequence[Element], place: int) -> list[Element]:
+def _within(found: Sequence[Element], index: int) -> list[Element]:
     """Return the descendants of the element at an index."""
-    end = place + 1
-    while end < len(found) and found[end].depth > found[place].depth:
+    end = index + 1
+    while end < len(found) and found[end].depth > found[index].depth:
         end += 1
-    return list(found[place + 1 : end])
+    return list(found[index + 1 : end])
 
 
 def _first(found: Iterator[_T], what: str, nth: int = 0) -> _T:
     for number, one in enumerate(found):
         if number == nth:
             return one
-    raise NoOracle(f"there is no {what} to be seen")
+    raise NoOracle(f"the page has no {what}")

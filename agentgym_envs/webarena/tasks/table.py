@@ -12,7 +12,8 @@ from importlib import import_module
 from importlib.resources import files
 
 from agentgym_envs.task import Split, Task, TaskTable
-from agentgym_envs.webarena.sites.world import World, world
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.sites.world import world as load_world
 from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
 
 VERSION = 1
@@ -55,26 +56,26 @@ def made() -> Iterator[Task]:
     for template in templates().values():
         for split, seeds in WORLDS.items():
             for seed in seeds:
-                yield from tasks_of(template, world(seed), split)
+                yield from tasks_of(template, load_world(seed), split)
 
 
-def tasks_of(template: Template, place: World, split: Split) -> Iterator[Task]:
+def tasks_of(template: Template, world: World, split: Split) -> Iterator[Task]:
     """Yield the tasks of a template in a world, up to the maximum of its split."""
     if template.held_out and split != "test":
         return
     most = MOST_HELD_OUT if template.held_out else MOST[split]
-    for number, params in enumerate(instances_of(template, place)[:most], 1):
-        data = {"template": template.name, "world": place.seed, "params": dict(params), "kind": template.kind}
+    for number, params in enumerate(instances_of(template, world)[:most], 1):
+        data = {"template": template.name, "world": world.seed, "params": dict(params), "kind": template.kind}
         data |= {"sites": list(template.sites), "difficulty": template.difficulty, "held_out": template.held_out}
-        goal = intent_of(template, number + place.seed, params)
-        task_id = f"webarena/{template.name}/{place.seed}/{number}"
+        goal = intent_of(template, number + world.seed, params)
+        task_id = f"webarena/{template.name}/{world.seed}/{number}"
         yield Task(task_id, split, template.group, goal, {**data, "start": template.start(params)})
 
 
-def instances_of(template: Template, place: World) -> list[Params]:
+def instances_of(template: Template, world: World) -> list[Params]:
     """Return the different instances of a template in a world, shuffled."""
-    rng = random.Random(f"{template.name}/{place.seed}")
-    found = {json.dumps(params, sort_keys=True): params for params in template.instances(place, rng)}
+    rng = random.Random(f"{template.name}/{world.seed}")
+    found = {json.dumps(params, sort_keys=True): params for params in template.instances(world, rng)}
     chosen = [found[key] for key in sorted(found)]
     rng.shuffle(chosen)
     return chosen

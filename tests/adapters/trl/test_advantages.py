@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import UsageError
-from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch, token_returns, value_targets
+from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig, token_returns, value_targets
 from agentgym_trl.advantages import critic_advantages as raw_gae
 from agentgym_trl.algorithms import ALGORITHMS, Algorithm, online_algorithms
 from tests.adapters.trl import reference_advantages as reference
@@ -71,8 +71,8 @@ def _episode(rng: np.random.Generator, group: int, mask: np.ndarray, kind: str, 
     )
 
 
-def as_batch(episodes: Sequence[Episode], size: int, dtype: torch.dtype = torch.float64) -> EpisodeBatch:
-    return EpisodeBatch(
+def as_batch(episodes: Sequence[Episode], size: int, dtype: torch.dtype = torch.float64) -> AdvantageBatch:
+    return AdvantageBatch(
         rewards=torch.tensor([e.rewards for e in episodes], dtype=dtype),
         turn_numbers=turn_numbers(torch.tensor([e.mask for e in episodes])),
         usable=torch.tensor([e.usable for e in episodes]),
@@ -83,7 +83,7 @@ def as_batch(episodes: Sequence[Episode], size: int, dtype: torch.dtype = torch.
     )
 
 
-def by_token(name: str, batch: EpisodeBatch, options: AdvantageConfig) -> torch.Tensor:
+def by_token(name: str, batch: AdvantageBatch, options: AdvantageConfig) -> torch.Tensor:
     """(B, T) for any shape of the estimator's result; checks that it is 0 outside the trained tokens."""
     found = ALGORITHMS[name].estimate(batch, options)
     if found.dim() == 1:
@@ -273,7 +273,7 @@ def test_a_truncated_episode_adds_the_critics_value_of_its_last_state() -> None:
 
 def test_known_numbers_of_grpo() -> None:
     scores = [math.nan, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
-    batch = EpisodeBatch(torch.tensor(scores)[:, None], torch.ones(8, 1).long(), ~torch.tensor(scores).isnan(), 4)
+    batch = AdvantageBatch(torch.tensor(scores)[:, None], torch.ones(8, 1).long(), ~torch.tensor(scores).isnan(), 4)
     got = ALGORITHMS["grpo"].estimate(batch, AdvantageConfig())
     torch.testing.assert_close(got, torch.tensor([0, 1.1545, -0.5773, -0.5773, 0, 0, 0, 0]), atol=1e-3, rtol=0)
     plain = ALGORITHMS["grpo"].estimate(batch, AdvantageConfig(scale="none"))
@@ -308,10 +308,10 @@ def test_grpo_equals_trls(scale: str, tokenizer: Any, tmp_path: Path) -> None:
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
-INPUTS: list[tuple[EpisodeBatch, AdvantageConfig]] = []
+INPUTS: list[tuple[AdvantageBatch, AdvantageConfig]] = []
 
 
-def row_index(batch: EpisodeBatch, config: AdvantageConfig) -> torch.Tensor:
+def row_index(batch: AdvantageBatch, config: AdvantageConfig) -> torch.Tensor:
     """An estimator whose advantages are the indices of the episodes; keeps its inputs."""
     INPUTS.append((batch, config))
     return torch.arange(len(batch.rewards)).float()
@@ -339,7 +339,7 @@ def test_a_row_and_a_function_add_an_algorithm(tokenizer: Any, tmp_path: Path, m
         ({"algorithm": "ppo", "turn_level_advantage": True}, "for algorithms that compare within groups"),
         ({"algorithm": "reinforce++", "step_advantage_weight": 1.0}, "that compare within groups"),
         ({"multi_objective_aggregation": "normalize_then_sum"}, "--multi_objective_aggregation"),
-        ({"rounds": "3,2", "every": 5}, "may not shrink"),
+        ({"rounds": "3,2", "every": 5}, "must not decrease"),
         ({"gamma": 1.1}, r"--gamma must lie in \[0, 1\], got 1.1"),
         ({"gae_lambda": -0.1}, r"--gae-lambda must lie in \[0, 1\]"),
         ({"discount_per": "episode"}, "there is no discount_per 'episode'; choose from turn, token"),

@@ -280,7 +280,7 @@ def test_sft_from_the_oracle_and_from_a_file(sft: Any, tmp_path: Path) -> None:
     more = sft(*words, "--max_steps", "3", "--logging_steps", "1", "--resume", out=tmp_path / "b")
     assert more.code == 0, more.err
     assert (tmp_path / "b" / "checkpoint-3").is_dir()
-    refused(sft(*words, out=tmp_path / "b"), "holds a run already", "--resume")
+    refused(sft(*words, out=tmp_path / "b"), "already holds a run", "--resume")
     refused(sft("--resume", "--tasks", "6", out=tmp_path / "b"), "holds another run: its demos is", "None")
 
 
@@ -308,7 +308,7 @@ def test_directories_without_a_model_are_refused(grpo: Any, model_path: Path, tm
     (tmp_path / "file").write_text("weights")
     refused(grpo(model=tmp_path / "empty"), "is not a model", "config.json")
     refused(grpo(model=tmp_path / "file"), "is not a model")
-    refused(grpo(model=tmp_path / "missing"), "is neither a directory with a model nor a model that the hub gives")
+    refused(grpo(model=tmp_path / "missing"), "is neither a directory with a model nor a model on the hub")
     refused(grpo(model="nobody/nothing"), "'nobody/nothing' is neither a directory")
     broken = copy_model(model_path, tmp_path / "broken")
     (broken / "config.json").write_text("{")
@@ -358,7 +358,7 @@ def test_environments_may_have_short_names() -> None:
         (["--split", "dev"], ["dev"]),
         (["--groups", "depth-9"], ["depth-9"]),
         (["--rounds", "ten"], ["rounds must be whole numbers", "'ten'"]),
-        (["--rounds", "3,2", "--every", "5"], ["may not shrink", "3,2"]),
+        (["--rounds", "3,2", "--every", "5"], ["must not decrease", "3,2"]),
         (["--rounds", "0"], ["at least 1"]),
         (["--rounds", "2,3"], ["--every 100"]),
         (["--rounds", "2,3", "--every", "0"], ["at least 1, got 0"]),
@@ -475,7 +475,7 @@ def test_directories_of_other_programs_are_refused(grpo: Any, tmp_path: Path) ->
 def test_directories_of_other_runs_are_refused(grpo: Any, tmp_path: Path) -> None:
     assert grpo("--max_steps", "1").code == 0
     weights = (tmp_path / "out" / "model.safetensors").read_bytes()
-    refused(grpo("--max_steps", "1"), "holds a run already", "--resume")
+    refused(grpo("--max_steps", "1"), "already holds a run", "--resume")
     refused(grpo("--seed", "7", "--resume"), "holds another run: its seed is 42, not 7")
     refused(grpo("--split", "test", "--resume"), "its split is 'train', not 'test'")
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights

@@ -18,7 +18,7 @@ from transformers.integrations import deepspeed
 
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
-from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch, critic_advantages
+from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig, critic_advantages
 from agentgym_trl.cli.arguments import parse
 from agentgym_trl.critic import (
     Critic,
@@ -288,7 +288,7 @@ def test_a_critic_model_is_loaded_by_name(model_path: Path, tokenizer: Any) -> N
         torch.testing.assert_close(backbone.state_dict(), theirs, rtol=0, atol=0)
     with pytest.raises(UsageError, match="the critic's model does not load: 'no/model' is neither"):
         load_backbone("no/model", str(model_path))
-    with pytest.raises(UsageError, match=r"knows \d+ tokens and the policy's tokenizer has \d+"):
+    with pytest.raises(UsageError, match=r"the critic has \d+ tokens and the policy's tokenizer \d+"):
         check_vocabulary(backbone, len(tokenizer) + 10_000)
 
 
@@ -364,7 +364,7 @@ def test_a_rollout_gets_advantages_from_the_critic(bootstrap: bool, tokenizer: A
         if e.trajectory.truncated and bootstrap:
             after[number] = value_of(trainer.learner, e.prompt_ids + e.ids + e.bootstrap_ids)
         assert bool(e.bootstrap_ids) == e.trajectory.truncated
-    by_hand = EpisodeBatch(rewards, turn_numbers(mask), torch.ones(8, dtype=torch.bool), 4, values, after)
+    by_hand = AdvantageBatch(rewards, turn_numbers(mask), torch.ones(8, dtype=torch.bool), 4, values, after)
     targets = values + critic_advantages(by_hand, AdvantageConfig(gamma=0.9, lam=0.8))
     assert torch.equal(batch["value_mask"], mask)
     torch.testing.assert_close(batch["old_values"][mask], values[mask], **CLOSE)

@@ -425,7 +425,7 @@ def test_the_command_runs_and_resumes(dpo: Callable[..., Outcome], files: list[P
     assert "Done:" in done.err
     for name in ("config.json", "model.safetensors", "tokenizer.json", "checkpoint-2", "run.json"):
         assert (tmp_path / "out" / name).exists()
-    refused(dpo(*words), "holds a run already", "--resume")
+    refused(dpo(*words), "already holds a run", "--resume")
     refused(dpo(*words, "--resume", "--max-pairs-per-task", 2), "holds another run: its pairs is")
     more = dpo(*words, "--resume", "--max_steps", 3, "--learning_rate", "1e-3")
     assert more.code == 0, more.err
@@ -463,9 +463,7 @@ def test_invalid_data_is_refused(dpo: Callable[..., Outcome], files: list[Path],
     demos, failed = files
     refused(dpo(), "--trajectories")
     refused(dpo("--trajectories", "none.jsonl"), "--trajectories none.jsonl cannot be read: No such file")
-    refused(
-        dpo("--trajectories", demos), "there is no pair to learn from: 0 preference pairs", "agentgym demos", "eval"
-    )
+    refused(dpo("--trajectories", demos), "there is no pair to train on: 0 preference pairs", "agentgym demos", "eval")
     refused(dpo("--trajectories", demos, failed, "--preferences", "turns"), "0 preference pairs (0 turns)")
     refused(dpo("--trajectories", *files, "--preferences", "luck"), "--preferences must name some of success")
     refused(dpo("--trajectories", *files, "--min-margin", 2), "--min-margin is a difference of scores")

@@ -20,7 +20,7 @@ from agentgym_envs.rollout import encode_trajectory
 from agentgym_envs.rollout.token_file import TokenFile
 from agentgym_envs.trajectory import Trajectory, line_mark
 from agentgym_envs.vector import EnvPool
-from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch
+from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig
 from agentgym_trl.agent_trajectories import agent_views
 from agentgym_trl.agentevol import EvolSettings, agentevol
 from agentgym_trl.algorithms import ALGORITHMS
@@ -30,7 +30,7 @@ from agentgym_trl.dpo import dpo_dataset
 from agentgym_trl.dynamic_sampling import whole_groups
 from agentgym_trl.models import make_codec
 from agentgym_trl.pairs import Pair, Preference, make_pairs
-from agentgym_trl.rollout_metrics import EpisodeFacts, summarise
+from agentgym_trl.rollout_metrics import EpisodeMetrics, summarise
 from agentgym_trl.sft import sft_dataset
 from agentgym_trl.teams import TeamRoles, find_team_roles
 from agentgym_trl.tiny import make_tokenizer
@@ -111,8 +111,8 @@ def test_agents_that_cannot_be_trained_are_refused(makers: Any, agents: list[str
 
 
 def test_team_metrics_count_an_episode_once() -> None:
-    def fact(score: float, turns: int, agent: str = "", usable: bool = True) -> EpisodeFacts:
-        return EpisodeFacts("", 4, usable, score > 0.5, score, turns, 1, 0, "success", agent)
+    def fact(score: float, turns: int, agent: str = "", usable: bool = True) -> EpisodeMetrics:
+        return EpisodeMetrics("", 4, usable, score > 0.5, score, turns, 1, 0, "success", agent)
 
     found = summarise(
         [
@@ -182,7 +182,7 @@ def test_whitening_is_by_role() -> None:
     rewards = torch.randn(8, 5, generator=rng, dtype=torch.float64)
     usable = torch.tensor([True, True, True, False, True, True, True, True])
     numbers = turn_numbers(mask)
-    batch = EpisodeBatch(rewards, numbers, usable, 2, rewards * 0, rewards[:, 0] * 0, roles=2)
+    batch = AdvantageBatch(rewards, numbers, usable, 2, rewards * 0, rewards[:, 0] * 0, roles=2)
     first, second = [0, 1, 4, 5], [2, 3, 6, 7]
     for name in ("reinforce++", "reinforce++-baseline", "ppo"):
         estimate = ALGORITHMS[name].estimate
@@ -191,7 +191,7 @@ def test_whitening_is_by_role() -> None:
             own = found[rows][batch.learned[rows]]
             assert abs(float(own.mean())) < 1e-12 and float(own.std()) == pytest.approx(1, abs=1e-6)
             values, after = rewards[rows] * 0, rewards[rows, 0] * 0
-            alone = EpisodeBatch(rewards[rows], numbers[rows], usable[rows], 2, values, after)
+            alone = AdvantageBatch(rewards[rows], numbers[rows], usable[rows], 2, values, after)
             torch.testing.assert_close(found[rows], estimate(alone, AdvantageConfig()))
         assert (found[~batch.learned] == 0).all()
 

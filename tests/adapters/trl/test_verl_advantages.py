@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch, token_returns, value_targets, whiten
+from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig, token_returns, value_targets, whiten
 from agentgym_trl.algorithms import ALGORITHMS
 from tests.adapters.trl.turn_numbers import turn_numbers
 
@@ -56,12 +56,12 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Case, dict[
     return list(zip(cases, torch.load(folder / "answers.pt"), strict=True))
 
 
-def as_batch(case: Case) -> EpisodeBatch:
+def as_batch(case: Case) -> AdvantageBatch:
     rows = len(case["rewards"])
     nothing = case["rewards"].new_zeros(rows)
     usable = torch.ones(rows, dtype=torch.bool)
     numbers = turn_numbers(case["mask"])
-    return EpisodeBatch(case["rewards"], numbers, usable, case["group_size"], case["values"], nothing)
+    return AdvantageBatch(case["rewards"], numbers, usable, case["group_size"], case["values"], nothing)
 
 
 def as_options(case: Case, **more: Any) -> AdvantageConfig:

@@ -239,7 +239,7 @@ def test_both_adapters_compute_equal_advantages(
     import torch
     from omegaconf import OmegaConf
 
-    from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch
+    from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig
     from agentgym_trl.algorithms import ALGORITHMS
 
     limits = {**LIMITS["wide"], "turns": 7}
@@ -249,7 +249,7 @@ def test_both_adapters_compute_equal_advantages(
     mask = numbers > 0
     values = torch.randn(mask.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     usable = torch.tensor([score is not None for score in trl["episode_score"]])
-    batch = EpisodeBatch(rewards, numbers, usable, MEMBERS, values, torch.zeros(len(mask), dtype=torch.float64))
+    batch = AdvantageBatch(rewards, numbers, usable, MEMBERS, values, torch.zeros(len(mask), dtype=torch.float64))
     uids = [str(number // MEMBERS) for number in range(len(verl))]
     for gamma, lam in ((1.0, 1.0), (0.99, 0.95)):
         algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": gamma, "lam": lam})
@@ -273,7 +273,7 @@ def test_both_adapters_compare_the_surviving_episodes_of_a_group(
     import torch
     from omegaconf import OmegaConf
 
-    from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch
+    from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig
     from agentgym_trl.algorithms import ALGORITHMS
     from agentgym_trl.rollout import make_rollout_func
     from agentgym_trl.trl_format import prompt_of
@@ -295,7 +295,7 @@ def test_both_adapters_compare_the_surviving_episodes_of_a_group(
     assert [index for index, on in enumerate(usable.tolist()) if not on] == [1, 6]
     rewards, numbers = padded(trl["token_rewards"]), padded(trl["turn_numbers"], torch.long)
     mask = numbers > 0
-    batch = EpisodeBatch(rewards, numbers, usable, MEMBERS)
+    batch = AdvantageBatch(rewards, numbers, usable, MEMBERS)
     left = [key for key in keys if key in queue.rows]
     rows, uids = [queue.rows[key] for key in left], [key[0] for key in left]
     for name in ("rloo", "reinforce++"):

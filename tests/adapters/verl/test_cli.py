@@ -249,7 +249,7 @@ class TestComposed:
         [
             (["--env", "chess"], "there is no environment 'chess'"),
             (["--env", "textcraft", "--env-kwargs", '{"speed": 1}'], f"{CRAFT} does not take these arguments"),
-            (["--env", "textcraft", "--rounds", "30,10", "--every", "3"], "turn limits may not shrink"),
+            (["--env", "textcraft", "--rounds", "30,10", "--every", "3"], "turn limits must not decrease"),
             (["--env", "textcraft", "--rounds", "10,30"], "the number of steps of a stage is needed"),
             (["--env", "textcraft", "--rounds", "BabyAI=3"], "schedules for each environment must name them all"),
             (["--env", "textcraft", "--backend", "moon"], "agentgym.backend must be one of auto, local, process, ray"),
@@ -257,17 +257,17 @@ class TestComposed:
             (["--env", "textcraft", "trainer.epochs=3"], "Could not override 'trainer.epochs'"),
             (["--env", "textcraft", "trainer.total_epochs={"], "does not compose"),
             (["--env", "textcraft", "+agentgym.round=3"], "there is no setting agentgym.round"),
-            (["--env", "textcraft", "--tasks", "20"], "a step takes 32 tasks (data.train_batch_size), and there are"),
+            (["--env", "textcraft", "--tasks", "20"], "a step has 32 tasks (data.train_batch_size), and there are"),
             (["--env", "textcraft", "data.train_batch_size=12"], "(12) must be a multiple of"),
-            (["--env", "textcraft", "--hardware", "gpu8", "trainer.nnodes=3"], "24 processes cannot share evenly"),
+            (["--env", "textcraft", "--hardware", "gpu8", "trainer.nnodes=3"], "24 processes cannot divide evenly"),
             (["--env", "textcraft", "actor_rollout_ref.rollout.n=1"], "grpo compares episodes"),
             (["--env", "textcraft", "--mode", "separate_async", "data.train_batch_size=16"], "parameter_sync_step (4)"),
-            (["--env", "textcraft", "data.max_response_length=20000"], "raise that"),
+            (["--env", "textcraft", "data.max_response_length=20000"], "increase it"),
             (["--env", "textcraft", "actor_rollout_ref.rollout.max_model_len=99"], "(99) is less than"),
             (["--env", "textcraft", "trainer.use_v1=false"], "verl's older trainer"),
             (["--env", "textcraft", "actor_rollout_ref.actor.use_dynamic_bsz=false"], "ppo_micro_batch_size_per_gpu"),
             (["--env", "textcraft", "--groups", "depth-9"], "has no group 'depth-9'"),
-            (["--data", "nowhere"], "nowhere/train.parquet does not read"),
+            (["--data", "nowhere"], "nowhere/train.parquet cannot be read"),
         ],
     )
     def test_invalid_settings_are_refused_before_verl_starts(self, words: list[str], part: str, train: Train) -> None:
@@ -306,7 +306,7 @@ class TestComposed:
         before = [path.stat().st_mtime_ns for path in files]
         assert len(read_rows(files[0])) == 32
 
-        assert "holds a run already; go on with it by --resume, or choose another --out" in train(*words)[2]
+        assert "already holds a run; continue it with --resume, or choose another --out" in train(*words)[2]
         code, _, err = train(*words, "--seed", "1", "--resume")
         assert code == 2 and "holds another run: its seed is 0, not 1" in err
         assert not launched

@@ -100,9 +100,9 @@ def test_worker_processes_are_shared_by_all_kinds_and_end_with_the_backends(back
 
 SCRIPT = f"""
 import sys
-from agentgym_verl.env_backends import Places
-from agentgym_verl.settings import Settings
-backends = Places(Settings(backend="process", workers=1))
+from agentgym_verl.env_backends import EnvBackends
+from agentgym_verl.settings import EpisodeSettings
+backends = EnvBackends(EpisodeSettings(backend="process", workers=1))
 backends.add("kind", {TRICKY!r}, {{}})
 env = backends.makers["kind"]()
 env.reset(seed=0)

@@ -228,7 +228,7 @@ def test_a_lost_node_ends_its_episodes_and_another_takes_over(
         until(lambda: answers)
         assert answers[0][4]["error"].startswith("SessionLost: the host on node ")
         assert [remote.step("up")[4]["stop_reason"] for remote in remotes[1:]] == ["env_error"] * 2
-        assert f"the host on node {third.node_id} is gone" in caplog.text and "held 3 environments" in caplog.text
+        assert f"the host on node {third.node_id} was lost" in caplog.text and "held 3 environments" in caplog.text
         results: list[Any] = []
         threading.Thread(target=lambda: results.append(remotes[0].reset(seed=0, options=NINE))).start()
         time.sleep(0.5)
@@ -245,7 +245,7 @@ def test_a_lost_node_ends_its_episodes_and_another_takes_over(
 def test_missing_resources_are_reported(nodes: TwoNodes) -> None:
     with closing(RayPool(1, 2, "moon", connect_timeout=1.5)) as pool:
         began = time.monotonic()
-        with pytest.raises(EnvError, match=r"within 1.5 s: each asks Ray for 2 CPU, 1 moon .* 0 moon \(0 free"):
+        with pytest.raises(EnvError, match=r"within 1.5 s: each needs 2 CPU, 1 moon .* 0 moon \(0 free"):
             RemoteEnv(TRICKY, pool, {})
         assert time.monotonic() - began < 10
     with closing(RayPool(3, 15, "spread", connect_timeout=60)) as pool:

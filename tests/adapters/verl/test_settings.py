@@ -34,7 +34,7 @@ def test_values_as_hydra_reads_them() -> None:
         ({"rounds": {"a": 1}}, r"agentgym\.rounds must be str"),
         ({"rounds": "ten"}, "whole numbers"),
         ({"rounds": "10,20"}, "--every 100"),
-        ({"rounds": "20,10", "every": 5}, "shrink"),
+        ({"rounds": "20,10", "every": 5}, "decrease"),
         ({"rounds": "Count=3;Count=4"}, "each environment once"),
         ({"every": 1.5}, r"agentgym\.every must be int, got 1\.5"),
         ({"every": True}, r"agentgym\.every must be int, got True"),

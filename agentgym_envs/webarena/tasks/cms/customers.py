@@ -24,7 +24,7 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _NAME = "first || ' ' || last"
-_NAMED = "first || ' ' || last = ?"
+_IS_NAME = "first || ' ' || last = ?"
 
 
 class CustomerEmail(AdminTemplate):
@@ -43,7 +43,7 @@ class CustomerEmail(AdminTemplate):
         )
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        email = world.value(f"SELECT email FROM shop_customers WHERE {_NAMED}", params["customer"])
+        email = world.value(f"SELECT email FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         others = world.rows("SELECT email FROM shop_customers WHERE email <> ? ORDER BY id", email)
         return [says(email, others=[row[0] for row in others])]
 
@@ -100,7 +100,7 @@ class LifetimeSales(AdminTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         query = f"""SELECT SUM(o.total) FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
-            WHERE o.status <> 'canceled' AND {_NAMED}"""
+            WHERE o.status <> 'canceled' AND {_IS_NAME}"""
         return [says(money(world.value(query, params["customer"])))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -154,7 +154,7 @@ class ChangeGroup(AdminTemplate):
             yield {"customer": row["customer"], "target": rng.choice(others)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         return [changed(Updated("shop_customers", {"id": id}, {"customer_group": params["target"]}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -183,7 +183,7 @@ class ChangeEmail(AdminTemplate):
             yield {"customer": f"{first} {last}", "email": f"{first.lower()}.{plain}@{host}.test"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         return [changed(Updated("shop_customers", {"id": id}, {"email": params["email"]}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -210,7 +210,7 @@ class UnsubscribeCustomer(AdminTemplate):
         return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         return [changed(Updated("shop_subscribers", {"customer": id}, {"status": "unsubscribed"}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -235,7 +235,7 @@ class CustomerSince(AdminTemplate):
         return sample_some(one_per_answer((row["joined"][:10], {"customer": row["customer"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [says(day(world.value(f"SELECT joined FROM shop_customers WHERE {_NAMED}", params["customer"])))]
+        return [says(day(world.value(f"SELECT joined FROM shop_customers WHERE {_IS_NAME}", params["customer"])))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from open_customer(page, params["customer"])
@@ -266,7 +266,7 @@ class LastReview(AdminTemplate):
         return [row["name"] for row in world.rows(query, customer)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         first, *others = self._products(world, id)
         query = """SELECT DISTINCT p.name FROM shop_reviews r JOIN shop_products p ON p.id = r.product
             WHERE p.name <> ? ORDER BY p.id LIMIT 150"""
@@ -321,7 +321,7 @@ class SubscribeCustomer(AdminTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """A new subscription, or an old one that is active again."""
-        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         if world.value("SELECT 1 FROM shop_subscribers WHERE customer = ?", id):
             again = Updated("shop_subscribers", {"customer": id}, {"status": "subscribed"})
             return [changed(again, free=("shop_subscribers.moment",))]

@@ -271,13 +271,13 @@ class TermsWithoutResults(AdminTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Minimum numbers of uses that two to ten such terms reach."""
         uses = [row["uses"] for row in world.rows(_TERMS) if not row["results"]]
-        for place in range(1, min(10, len(uses) - 1)):
-            yield {"least": uses[place + 1] + 1 + (uses[place] - uses[place + 1] - 1) // 2}
+        for index in range(1, min(10, len(uses) - 1)):
+            yield {"least": uses[index + 1] + 1 + (uses[index] - uses[index + 1] - 1) // 2}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         rows = world.rows(_TERMS)
-        vain = [row["term"] for row in rows if not row["results"] and row["uses"] >= params["least"]]
-        return [says(*vain, others=[row["term"] for row in rows if row["term"] not in vain])]
+        fruitless = [row["term"] for row in rows if not row["results"] and row["uses"] >= params["least"]]
+        return [says(*fruitless, others=[row["term"] for row in rows if row["term"] not in fruitless])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from open_from_menu(page, "Marketing", "Search Terms")

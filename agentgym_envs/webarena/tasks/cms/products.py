@@ -25,7 +25,7 @@ from agentgym_envs.webarena.tasks.cms.steps import (
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_BOUGHT = "SELECT * FROM shop_products WHERE enabled AND special_price IS NULL ORDER BY id"
+_REGULARLY_PRICED = "SELECT * FROM shop_products WHERE enabled AND special_price IS NULL ORDER BY id"
 
 
 class StockLeft(AdminTemplate):
@@ -96,7 +96,7 @@ class ProductMargin(AdminTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products without a special price."""
-        chosen = sample_some(world.rows(_BOUGHT), rng)
+        chosen = sample_some(world.rows(_REGULARLY_PRICED), rng)
         return one_per_answer((row["price"] - row["cost"], {"product": row["name"]}) for row in chosen)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -141,7 +141,7 @@ class SetPrice(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        for row in sample_some(world.rows(_BOUGHT), rng):
+        for row in sample_some(world.rows(_REGULARLY_PRICED), rng):
             price = row["price"] // 100 * 100 + rng.choice((-200, -100, 100, 200, 300, 500)) + 45
             if price > 200 and price != row["price"]:
                 yield {"product": row["name"], "price": dollars(price)}
@@ -168,7 +168,7 @@ class ReducePrice(AdminTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Percentages that give a new price in whole cents."""
-        for row in sample_some(world.rows(_BOUGHT), rng, 200):
+        for row in sample_some(world.rows(_REGULARLY_PRICED), rng, 200):
             parts = [percent for percent in (5, 10, 15, 20, 25, 30, 40, 50) if row["price"] * percent % 100 == 0]
             if parts:
                 yield {"product": row["name"], "percent": rng.choice(parts)}
@@ -279,7 +279,7 @@ class AddProduct(AdminTemplate):
         'Enter a new product: name "{product}", SKU {sku}, brand {brand}, category "{category}", price ${price}, '
         "quantity {stock}. Enable it.",
     )
-    _LINES = ("Harbour", "Meadow", "Juniper", "Copper", "Lantern", "Pebble", "Thicket", "Aurora")
+    _NAMES = ("Harbour", "Meadow", "Juniper", "Copper", "Lantern", "Pebble", "Thicket", "Aurora")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         query = """SELECT k.name AS category, p.brand FROM shop_products p JOIN shop_categories k ON k.id = p.category
@@ -287,7 +287,7 @@ class AddProduct(AdminTemplate):
         for category, brand in sample_some(map(tuple, world.rows(query)), rng, 40):
             thing = category.partition(" & ")[0].removesuffix("s")
             yield {
-                "product": f"{brand} {rng.choice(self._LINES)} {thing}",
+                "product": f"{brand} {rng.choice(self._NAMES)} {thing}",
                 "sku": f"NW-{rng.randint(1000, 9999)}",
                 "category": category,
                 "brand": brand,
@@ -412,7 +412,7 @@ class SetTwoPrices(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        chosen = sample_some(world.rows(_BOUGHT), rng, 80)
+        chosen = sample_some(world.rows(_REGULARLY_PRICED), rng, 80)
         for row, other in zip(chosen[::2], chosen[1::2], strict=True):
             price, second = (dollars(one["price"] + 100 * rng.randint(1, 6) + 7) for one in (row, other))
             yield {"product": row["name"], "price": price, "other": other["name"], "second": second}

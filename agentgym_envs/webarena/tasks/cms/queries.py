@@ -61,9 +61,9 @@ def random_periods(rng: Random, count: int, *, least: int, most: int, days: int 
         yield f"{first:%Y-%m-%d}", f"{first + datetime.timedelta(days=length):%Y-%m-%d}"
 
 
-def cents(told: object) -> int:
+def cents(amount: object) -> int:
     """Return an amount such as "$1,249.50" in cents."""
-    whole, _, rest = str(told).replace("$", "").replace(",", "").partition(".")
+    whole, _, rest = str(amount).replace("$", "").replace(",", "").partition(".")
     return 100 * int(whole) + int(rest.ljust(2, "0") or 0)
 
 

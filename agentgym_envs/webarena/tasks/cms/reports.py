@@ -24,7 +24,7 @@ from agentgym_envs.webarena.tasks.cms.steps import fill_in, open_from_menu
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
-_SOLD = "o.status <> 'canceled'"
+_NOT_CANCELED = "o.status <> 'canceled'"
 _LABELS = {
     "number of orders": "Orders",
     "number of items sold": "Sales Items",
@@ -55,15 +55,17 @@ class MonthlyFigure(AdminTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         chosen = [{"figure": figure, "month": month} for figure in _LABELS for month in MONTHS]
-        return one_per_answer((self._told(world, params), params) for params in chosen)
+        return one_per_answer((self._figure(world, params), params) for params in chosen)
 
-    def _told(self, world: World, params: Params) -> str:
-        query = f"SELECT {_COLUMNS[params['figure']]} FROM shop_orders o WHERE {_SOLD} AND substr(moment, 1, 7) = ?"
+    def _figure(self, world: World, params: Params) -> str:
+        query = (
+            f"SELECT {_COLUMNS[params['figure']]} FROM shop_orders o WHERE {_NOT_CANCELED} AND substr(moment, 1, 7) = ?"
+        )
         value = world.value(query, MONTHS[params["month"]])
         return money(value) if params["figure"] in _MONEY else str(value)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [says(self._told(world, params))]
+        return [says(self._figure(world, params))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from open_from_menu(page, "Reports", "Orders Report")
@@ -84,13 +86,13 @@ class CouponDiscount(AdminTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        query = f"""SELECT coupon, SUM(discount) AS sum FROM shop_orders o WHERE {_SOLD} AND coupon <> ''
+        query = f"""SELECT coupon, SUM(discount) AS sum FROM shop_orders o WHERE {_NOT_CANCELED} AND coupon <> ''
             AND substr(moment, 1, 7) = ? GROUP BY coupon ORDER BY coupon"""
         found = [(row, month) for month, key in MONTHS.items() for row in world.rows(query, key)]
         return one_per_answer((row["sum"], {"coupon": row["coupon"], "month": month}) for row, month in found)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        query = f"""SELECT SUM(discount) FROM shop_orders o WHERE {_SOLD} AND coupon = ?
+        query = f"""SELECT SUM(discount) FROM shop_orders o WHERE {_NOT_CANCELED} AND coupon = ?
             AND substr(moment, 1, 7) = ?"""
         return [says(money(world.value(query, params["coupon"], MONTHS[params["month"]])))]
 
@@ -123,7 +125,7 @@ class Bestseller(AdminTemplate):
     def _ranked(self, world: World, params: Params) -> list[dict[str, object]]:
         query = f"""SELECT p.name, SUM(l.quantity) AS quantity FROM shop_orders o
             JOIN shop_order_lines l ON l.order_id = o.id JOIN shop_products p ON p.id = l.product
-            WHERE {_SOLD} AND substr(o.moment, 1, 10) BETWEEN ? AND ? GROUP BY p.id ORDER BY quantity DESC"""
+            WHERE {_NOT_CANCELED} AND substr(o.moment, 1, 10) BETWEEN ? AND ? GROUP BY p.id ORDER BY quantity DESC"""
         return [dict(row) for row in world.rows(query, params["start"], params["end"])]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -158,7 +160,7 @@ class BestCustomer(AdminTemplate):
 
     def _ranked(self, world: World, params: Params) -> list[dict[str, object]]:
         query = f"""SELECT c.email, COUNT(*) AS orders FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
-            WHERE {_SOLD} AND substr(o.moment, 1, 10) BETWEEN ? AND ? GROUP BY c.id ORDER BY orders DESC"""
+            WHERE {_NOT_CANCELED} AND substr(o.moment, 1, 10) BETWEEN ? AND ? GROUP BY c.id ORDER BY orders DESC"""
         return [dict(row) for row in world.rows(query, params["start"], params["end"])]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:

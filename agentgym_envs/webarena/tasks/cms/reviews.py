@@ -16,7 +16,7 @@ from agentgym_envs.webarena.tasks.cms.steps import SELECT_ALL, apply_to_rows, co
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_SAID = "title || ' ' || text"
+_TITLE_AND_TEXT = "title || ' ' || text"
 _PENDING = "SELECT * FROM shop_reviews WHERE status = 'pending' ORDER BY id"
 
 
@@ -77,7 +77,7 @@ class CountMentions(AdminTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Words that are never part of another word, and appear in some of the reviews."""
-        texts = [str(row[0]).lower() for row in world.rows(f"SELECT {_SAID} FROM shop_reviews ORDER BY id")]
+        texts = [str(row[0]).lower() for row in world.rows(f"SELECT {_TITLE_AND_TEXT} FROM shop_reviews ORDER BY id")]
         holds = [frozenset(re.findall(r"[a-z]+", text)) for text in texts]
         counts = Counter(word for words in holds for word in sorted(words) if len(word) > 4)
         chosen = [word for word, count in sorted(counts.items()) if 2 < count < 60]
@@ -85,7 +85,7 @@ class CountMentions(AdminTemplate):
         return one_per_answer((counts[word], {"word": word}) for word in chosen)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        query = f"SELECT COUNT(*) FROM shop_reviews WHERE instr(lower({_SAID}), ?)"
+        query = f"SELECT COUNT(*) FROM shop_reviews WHERE instr(lower({_TITLE_AND_TEXT}), ?)"
         return [says(world.value(query, params["word"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:

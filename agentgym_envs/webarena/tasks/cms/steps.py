@@ -43,8 +43,8 @@ def open_product(page: PageReader, name: str) -> Iterator[str]:
 
 def fill_in(page: PageReader, values: Mapping[str, object], *, enter: bool = False) -> Iterator[str]:
     """Type into fields by their labels; `enter` submits the form with the last one."""
-    for place, (label, value) in enumerate(values.items(), 1):
-        yield page.type(label, str(value), enter=enter and place == len(values))
+    for number, (label, value) in enumerate(values.items(), 1):
+        yield page.type(label, str(value), enter=enter and number == len(values))
 
 
 def filter_grid(page: PageReader, values: Mapping[str, object], **choices: str) -> Iterator[str]:
@@ -78,7 +78,7 @@ def table_with(page: PageReader, column: str) -> list[dict[str, str]]:
         rows = page.table(nth=nth)
         if rows and column in rows[0]:
             return rows
-    raise NoOracle(f"there is no table with a column {column} to be seen")
+    raise NoOracle(f"the page has no table with a column {column}")
 
 
 def field_value(page: PageReader, label: str) -> str:

@@ -87,10 +87,10 @@ class FollowContributor(CodeTemplate):
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from self._follow(page, params, 1)
 
-    def _follow(self, page: PageReader, params: Params, place: int) -> Iterator[str]:
+    def _follow(self, page: PageReader, params: Params, rank: int) -> Iterator[str]:
         yield from steps.open_project(page, params["project"])
         yield from steps.open_section(page, "Contributors")
-        yield page.click("link", page.table()[place]["Name"])
+        yield page.click("link", page.table()[rank]["Name"])
         if page.has("button", "Follow"):
             yield page.click("button", "Follow")
         yield page.stop()

@@ -26,7 +26,7 @@ from agentgym_envs.webarena.tasks.code.queries import (
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_MINE = f"level >= {MAINTAINER} AND NOT archived"
+_MAINTAINED = f"level >= {MAINTAINER} AND NOT archived"
 
 
 class ForkProject(CodeTemplate):
@@ -133,7 +133,7 @@ class InviteMember(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
-            SELECT p.path AS project, a.name AS person FROM projects p JOIN code_accounts a WHERE {_MINE}
+            SELECT p.path AS project, a.name AS person FROM projects p JOIN code_accounts a WHERE {_MAINTAINED}
             AND NOT EXISTS (SELECT 1 FROM roles r WHERE r.project = p.id AND r.account = a.id)
         """
         found = select(world, query)
@@ -163,7 +163,7 @@ class RemoveMember(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT p.path AS project, a.name AS person FROM projects p JOIN code_members m ON m.project = p.id
-            JOIN code_accounts a ON a.id = m.account WHERE {_MINE} AND a.id != 1 AND m.role != 'Owner'
+            JOIN code_accounts a ON a.id = m.account WHERE {_MAINTAINED} AND a.id != 1 AND m.role != 'Owner'
         """
         return select(world, query)
 
@@ -190,7 +190,7 @@ class DescribeProject(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        found = select(world, f"SELECT path AS project FROM projects WHERE {_MINE}")
+        found = select(world, f"SELECT path AS project FROM projects WHERE {_MAINTAINED}")
         return with_choices(found * 4, rng, text=phrases.DESCRIPTIONS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:

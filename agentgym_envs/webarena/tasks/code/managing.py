@@ -28,7 +28,7 @@ from agentgym_envs.webarena.tasks.code.queries import (
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_MINE = f"level >= {REPORTER} AND NOT archived"
+_WRITABLE = f"level >= {REPORTER} AND NOT archived"
 
 
 class CommentOnIssue(CodeTemplate):
@@ -68,7 +68,7 @@ class CloseIssue(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return select(world, f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_MINE}")
+        return select(world, f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_WRITABLE}")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = issue(world, params["project"], params["title"])["id"]
@@ -94,7 +94,7 @@ class CloseAll(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
-            SELECT i.path AS project, i.author_name AS author FROM issues i WHERE i.state = 'open' AND {_MINE}
+            SELECT i.path AS project, i.author_name AS author FROM issues i WHERE i.state = 'open' AND {_WRITABLE}
             GROUP BY 1, 2 HAVING COUNT(*) BETWEEN 2 AND 3 AND COUNT(*) = (SELECT COUNT(*) FROM code_issues o
             WHERE o.project = i.project AND o.author = i.author AND o.state = 'open')
             AND (SELECT COUNT(*) FROM code_issues o WHERE o.project = i.project AND o.state = 'open') <= 15
@@ -125,7 +125,7 @@ class CloseAll(CodeTemplate):
 
     def _titles(self, page: PageReader, params: Params) -> list[str]:
         by = re.compile(rf".* by {re.escape(params['author'])}(?: ·.*)?")
-        return [title for title, told in parsing.items(page).items() if by.fullmatch(told[0])]
+        return [title for title, texts in parsing.items(page).items() if by.fullmatch(texts[0])]
 
 
 class NewIssue(CodeTemplate):
@@ -173,7 +173,7 @@ class NewFullIssue(CodeTemplate):
             SELECT p.path AS project, l.name AS label, m.title AS milestone, a.name AS person
             FROM projects p JOIN code_labels l ON l.project = p.id JOIN code_milestones m ON m.project = p.id
             JOIN code_members r ON r.project = p.id JOIN code_accounts a ON a.id = r.account
-            WHERE {_MINE} AND m.state = 'open' AND a.id != 1
+            WHERE {_WRITABLE} AND m.state = 'open' AND a.id != 1
         """
         found = select(world, query)
         return with_choices(rng.sample(found, min(len(found), 60)), rng, title=phrases.TITLES)
@@ -211,7 +211,7 @@ class LabelIssue(CodeTemplate):
         query = f"""
             SELECT i.path AS project, i.title, l.name AS label, o.name AS other FROM issues i
             JOIN code_labels l ON l.project = i.project JOIN code_labels o ON o.project = i.project AND o.id > l.id
-            WHERE i.state = 'open' AND {_MINE}
+            WHERE i.state = 'open' AND {_WRITABLE}
             AND NOT EXISTS (SELECT 1 FROM code_issue_labels WHERE issue = i.id AND label IN (l.id, o.id))
         """
         found = select(world, query)
@@ -246,7 +246,7 @@ class AssignIssue(CodeTemplate):
         query = f"""
             SELECT i.path AS project, i.title, a.name AS person FROM issues i
             JOIN code_members r ON r.project = i.project JOIN code_accounts a ON a.id = r.account
-            WHERE i.state = 'open' AND {_MINE} AND a.id != 1 AND a.id IS NOT i.assignee
+            WHERE i.state = 'open' AND {_WRITABLE} AND a.id != 1 AND a.id IS NOT i.assignee
         """
         found = select(world, query)
         return rng.sample(found, min(len(found), 60))
@@ -269,7 +269,7 @@ class AssignIssueToStranger(CodeTemplate):
     intents = AssignIssue.intents
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        query = f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_MINE}"
+        query = f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_WRITABLE}"
         return with_choices(select(world, query), rng, person=phrases.STRANGERS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
@@ -300,7 +300,7 @@ class ScheduleIssue(CodeTemplate):
         query = f"""
             SELECT i.path AS project, i.title, m.title AS milestone FROM issues i
             JOIN code_milestones m ON m.project = i.project
-            WHERE i.state = 'open' AND m.state = 'open' AND m.id IS NOT i.milestone AND {_MINE}
+            WHERE i.state = 'open' AND m.state = 'open' AND m.id IS NOT i.milestone AND {_WRITABLE}
         """
         found = select(world, query)
         return with_choices(rng.sample(found, min(len(found), 60)), rng, day=phrases.DAYS)
@@ -332,7 +332,7 @@ class NewMilestone(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        found = select(world, f"SELECT path AS project FROM projects WHERE {_MINE} AND level >= {DEVELOPER}")
+        found = select(world, f"SELECT path AS project FROM projects WHERE {_WRITABLE} AND level >= {DEVELOPER}")
         return with_choices(found * 3, rng, milestone=phrases.MILESTONES, day=phrases.DAYS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:

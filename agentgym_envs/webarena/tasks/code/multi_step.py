@@ -29,7 +29,7 @@ from agentgym_envs.webarena.tasks.code.queries import (
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_MINE = f"level >= {REPORTER} AND NOT archived"
+_WRITABLE = f"level >= {REPORTER} AND NOT archived"
 
 
 class PlanSprint(CodeTemplate):
@@ -45,7 +45,7 @@ class PlanSprint(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        found = select(world, f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_MINE}")
+        found = select(world, f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_WRITABLE}")
         return with_choices(found, rng, milestone=phrases.MILESTONES, day=phrases.DAYS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
@@ -111,7 +111,7 @@ class ReassignIssues(CodeTemplate):
         query = f"""
             SELECT i.path AS project, i.assignee_name AS person, a.name AS other FROM issues i
             JOIN code_members m ON m.project = i.project JOIN code_accounts a ON a.id = m.account
-            WHERE i.state = 'open' AND i.assignee IS NOT NULL AND a.id NOT IN (1, i.assignee) AND {_MINE}
+            WHERE i.state = 'open' AND i.assignee IS NOT NULL AND a.id NOT IN (1, i.assignee) AND {_WRITABLE}
             GROUP BY i.project, i.assignee, a.id HAVING COUNT(*) = 2 AND COUNT(*) = (SELECT COUNT(*)
             FROM code_issues o WHERE o.project = i.project AND o.assignee = i.assignee AND o.state = 'open')
             AND (SELECT COUNT(*) FROM code_issues o WHERE o.project = i.project AND o.state = 'open') <= 15
@@ -127,7 +127,7 @@ class ReassignIssues(CodeTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_project(page, params["project"])
         yield from steps.open_section(page, "Issues")
-        titles = [title for title, told in parsing.items(page).items() if self._is_theirs(told[-1], params)]
+        titles = [title for title, texts in parsing.items(page).items() if self._is_assigned(texts[-1], params)]
         for title in titles:
             yield page.click("link", title)
             yield from steps.set_field(page, "Assignee", params["other"])
@@ -135,8 +135,8 @@ class ReassignIssues(CodeTemplate):
                 yield from steps.open_section(page, "Issues")
         yield page.stop()
 
-    def _is_theirs(self, told: str, params: Params) -> bool:
-        return told.startswith(f"Assigned to {params['person']} ·")
+    def _is_assigned(self, text: str, params: Params) -> bool:
+        return text.startswith(f"Assigned to {params['person']} ·")
 
 
 class CloseOldestIssue(CodeTemplate):
@@ -154,7 +154,7 @@ class CloseOldestIssue(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT i.path AS project, l.name AS label FROM issues i JOIN code_issue_labels t ON t.issue = i.id
-            JOIN code_labels l ON l.id = t.label WHERE i.state = 'open' AND {_MINE}
+            JOIN code_labels l ON l.id = t.label WHERE i.state = 'open' AND {_WRITABLE}
             AND NOT EXISTS (SELECT 1 FROM code_issues o WHERE o.project = i.project AND o.confidential)
             GROUP BY 1, 2 HAVING COUNT(*) > 1
         """

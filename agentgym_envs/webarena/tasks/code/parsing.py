@@ -36,9 +36,9 @@ def items(page: PageReader) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for element in page.elements_after("Clear"):
         if element.role == "heading":
-            told = found.setdefault(element.name, [])
+            texts = found.setdefault(element.name, [])
         elif element.role == "StaticText" and found:
-            told.append(element.name)
+            texts.append(element.name)
     return found
 
 

@@ -30,7 +30,7 @@ WITH ranks (role, level) AS (
 ), levels AS (
     SELECT project, MAX(level) AS level FROM roles JOIN ranks USING (role) WHERE account = 1 GROUP BY project
 ), projects AS (
-    SELECT p.*, n.name || ' / ' || p.name AS path, n.path || '/' || p.slug AS place,
+    SELECT p.*, n.name || ' / ' || p.name AS path, n.path || '/' || p.slug AS url_path,
     COALESCE(l.level, 0) AS level, b.id AS head
     FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace LEFT JOIN levels l ON l.project = p.id
     JOIN code_branches b ON b.project = p.id AND b.name = p.default_branch
@@ -93,14 +93,14 @@ def account(world: World, name: str) -> int:
 
 def people_except(world: World, params: Params, *names: str) -> list[str]:
     """Return the names of all people except these and those in the intent, such as the owner of the project."""
-    told = " / ".join(map(str, params.values()))
+    named = " / ".join(map(str, params.values()))
     rows = world.rows("SELECT name FROM code_accounts ORDER BY id")
-    return [row["name"] for row in rows if row["name"] not in names and row["name"] not in told]
+    return [row["name"] for row in rows if row["name"] not in names and row["name"] not in named]
 
 
 def address(world: World, path: str, *more: object) -> str:
     """Return the URL of a project's page."""
-    return "/".join((ORIGIN, project(world, path)["place"], *(("-",) if more else ()), *map(str, more)))
+    return "/".join((ORIGIN, project(world, path)["url_path"], *(("-",) if more else ()), *map(str, more)))
 
 
 def with_choices(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
@@ -114,9 +114,9 @@ def unique_by(rows: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]
     return [{key: row[key] for key in row if key != name} for row in rows if counts[row[name]] == 1]
 
 
-def month_of(told: str) -> str:
+def month_of(month_name: str) -> str:
     """Return the prefix of stored times of a month: "2026-02-" for "February 2026"."""
-    return f"{datetime.datetime.strptime(told, '%B %Y'):%Y-%m-}"
+    return f"{datetime.datetime.strptime(month_name, '%B %Y'):%Y-%m-}"
 
 
 def month(stored: str) -> str:
@@ -124,7 +124,7 @@ def month(stored: str) -> str:
     return f"{datetime.datetime.fromisoformat(stored[:10]):%B %Y}"
 
 
-def stored(told: str) -> str:
+def stored(date: str) -> str:
     """Return a date in its stored form: "2026-04-03" for "April 3, 2026" or "Apr 3, 2026"."""
-    name, _, rest = told.partition(" ")
+    name, _, rest = date.partition(" ")
     return f"{datetime.datetime.strptime(f'{name[:3]} {rest}', '%b %d, %Y'):%Y-%m-%d}"

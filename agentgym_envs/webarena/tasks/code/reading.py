@@ -70,7 +70,7 @@ class MostStarred(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        topics = {t for told in column(world, "SELECT topics FROM projects") for t in told.split(", ") if t}
+        topics = {t for listed in column(world, "SELECT topics FROM projects") for t in listed.split(", ") if t}
         return [{"topic": topic} for topic in sorted(topics) if self._is_clear(world, topic)]
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
@@ -401,8 +401,8 @@ class CloneAddress(CodeTemplate):
         return with_choices(select(world, "SELECT path AS project FROM projects"), rng, way=("SSH", "HTTP"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        place = project(world, params["project"])["place"]
-        addresses = {"SSH": f"git@code.test:{place}.git", "HTTP": f"http://code.test/{place}.git"}
+        path = project(world, params["project"])["url_path"]
+        addresses = {"SSH": f"git@code.test:{path}.git", "HTTP": f"http://code.test/{path}.git"}
         return [says(addresses[params["way"]], others=list(addresses.values()))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -421,8 +421,8 @@ class CloneAddress(CodeTemplate):
 def _spellings(licence: str) -> str:
     """Return the spellings of a licence: "Apache-2.0", "Apache 2.0" and "Apache License 2.0"."""
     first, *rest = licence.split("-")
-    ways = (" ".join([first, *more, *rest]) for more in ((), ("License",), ("Licence",)))
-    return OR.join(dict.fromkeys((licence, *(ways if rest else ()))))
+    spellings = (" ".join([first, *more, *rest]) for more in ((), ("License",), ("Licence",)))
+    return OR.join(dict.fromkeys((licence, *(spellings if rest else ()))))
 
 
 def _settings(content: str) -> dict[str, str]:

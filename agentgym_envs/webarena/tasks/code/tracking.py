@@ -21,12 +21,12 @@ _LABELLED = """
 """
 
 
-_COUNT = """
+_COUNT_LABELLED = """
     SELECT COUNT(*) FROM code_issues x JOIN projects q ON q.id = x.project
     JOIN code_issue_labels y ON y.issue = x.id JOIN code_labels z ON z.id = y.label
     WHERE q.path = {} AND z.name = {} AND x.state = 'open'
 """
-_FOUND = "(SELECT COUNT(*) FROM code_issues o WHERE o.title = i.title) = 1"
+_UNIQUE_TITLE = "(SELECT COUNT(*) FROM code_issues o WHERE o.title = i.title) = 1"
 """A condition for titles that are unique in all projects."""
 
 
@@ -41,7 +41,9 @@ class IssueAuthor(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return select(world, f"SELECT path AS project, title FROM issues i WHERE assignee != author AND {_FOUND}")
+        return select(
+            world, f"SELECT path AS project, title FROM issues i WHERE assignee != author AND {_UNIQUE_TITLE}"
+        )
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
@@ -68,7 +70,7 @@ class IssueCloser(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = "SELECT path AS project, title FROM issues i WHERE state = 'closed' AND closed_by != author"
-        return select(world, f"{query} AND {_FOUND}")
+        return select(world, f"{query} AND {_UNIQUE_TITLE}")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
@@ -95,7 +97,7 @@ class IssueDue(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return select(world, f"SELECT path AS project, title FROM issues i WHERE due IS NOT NULL AND {_FOUND}")
+        return select(world, f"SELECT path AS project, title FROM issues i WHERE due IS NOT NULL AND {_UNIQUE_TITLE}")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
@@ -123,13 +125,13 @@ class LabelCount(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT i.path AS project, l.name AS label {_LABELLED} GROUP BY 1, 2
-            HAVING COUNT(*) = ({_COUNT.format("i.path", "l.name")}) AND COUNT(*) <
+            HAVING COUNT(*) = ({_COUNT_LABELLED.format("i.path", "l.name")}) AND COUNT(*) <
             (SELECT COUNT(*) FROM code_issues o WHERE o.project = i.project AND o.state = 'open')
         """
         return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        return [says(*column(world, _COUNT.format("?", "?"), params["project"], params["label"]))]
+        return [says(*column(world, _COUNT_LABELLED.format("?", "?"), params["project"], params["label"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_project(page, params["project"])
@@ -283,7 +285,7 @@ class LastCommenter(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
-            SELECT i.path AS project, i.title FROM issues i WHERE i.state = 'open' AND {_FOUND}
+            SELECT i.path AS project, i.title FROM issues i WHERE i.state = 'open' AND {_UNIQUE_TITLE}
             AND (SELECT COUNT(*) FROM code_comments c WHERE c.issue = i.id) > 1
             AND ({self._last("i.id")}) NOT IN (i.author_name, IFNULL(i.assignee_name, ''))
         """

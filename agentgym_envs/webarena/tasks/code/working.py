@@ -24,7 +24,7 @@ from agentgym_envs.webarena.tasks.code.queries import (
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_WRITES = f"level >= {DEVELOPER} AND NOT archived"
+_WRITABLE = f"level >= {DEVELOPER} AND NOT archived"
 
 
 class NewBranch(CodeTemplate):
@@ -38,7 +38,7 @@ class NewBranch(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        found = select(world, f"SELECT path AS project FROM projects WHERE {_WRITES}")
+        found = select(world, f"SELECT path AS project FROM projects WHERE {_WRITABLE}")
         return with_choices(found * 3, rng, branch=phrases.BRANCHES)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
@@ -73,7 +73,7 @@ class EditFile(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT p.path AS project, f.path AS file FROM projects p JOIN code_files f ON f.branch = p.head
-            WHERE {_WRITES} AND level >= {MAINTAINER} AND f.path LIKE 'docs/%.md'
+            WHERE {_WRITABLE} AND level >= {MAINTAINER} AND f.path LIKE 'docs/%.md'
         """
         return with_choices(select(world, query) * 4, rng, line=phrases.LINES, message=phrases.MESSAGES)
 
@@ -111,7 +111,7 @@ class NewMergeRequest(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT p.path AS project, b.name AS branch FROM projects p JOIN code_branches b ON b.project = p.id
-            WHERE {_WRITES} AND b.id != p.head AND NOT EXISTS (SELECT 1 FROM code_merge_requests m
+            WHERE {_WRITABLE} AND b.id != p.head AND NOT EXISTS (SELECT 1 FROM code_merge_requests m
             WHERE m.project = p.id AND m.source = b.name AND m.state = 'open')
         """
         return with_choices(select(world, query) * 3, rng, title=phrases.TITLES)
@@ -144,7 +144,7 @@ class ApproveRequest(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
-            SELECT path AS project, title FROM requests m WHERE state = 'open' AND author != 1 AND {_WRITES}
+            SELECT path AS project, title FROM requests m WHERE state = 'open' AND author != 1 AND {_WRITABLE}
             AND NOT EXISTS (SELECT 1 FROM code_reviewers WHERE merge_request = m.id AND account = 1 AND approved)
         """
         return select(world, query)

@@ -26,7 +26,7 @@ _BIOS = (
     "Mostly harmless, sometimes helpful.",
     "I write in the evening and regret it in the morning.",
 )
-_EDITED = {"edited": queries.ANYTIME}
+_EDIT_TIME = {"edited": queries.ANYTIME}
 
 
 class EditPost(ForumTemplate):
@@ -44,7 +44,7 @@ class EditPost(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         number = queries.post(world, params["title"])["id"]
-        return [changed(Updated("forum_posts", {"id": number}, {"body": params["text"], **_EDITED}))]
+        return [changed(Updated("forum_posts", {"id": number}, {"body": params["text"], **_EDIT_TIME}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from _edit(page, params["title"])
@@ -76,7 +76,7 @@ class RetitlePost(ForumTemplate):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         found = queries.post(world, params["title"])
         page = PageHolds(f"{ORIGIN}/b/{found['board_name']}/{found['id']}", includes=(params["new"],))
-        return [changed(Updated("forum_posts", {"id": found["id"]}, {"title": params["new"], **_EDITED})), page]
+        return [changed(Updated("forum_posts", {"id": found["id"]}, {"title": params["new"], **_EDIT_TIME})), page]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from _edit(page, params["title"])
@@ -132,7 +132,7 @@ class EditComment(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         number = _comment(world, params["title"])
-        return [changed(Updated("forum_comments", {"id": number}, {"body": params["text"], **_EDITED}))]
+        return [changed(Updated("forum_comments", {"id": number}, {"body": params["text"], **_EDIT_TIME}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_post(page, params["title"])
@@ -235,7 +235,7 @@ class SetPreferences(ForumTemplate):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        fronts, sorts = ({told: key for key, told in pairs} for pairs in (FRONTS, SORTS))
+        fronts, sorts = ({words: key for key, words in pairs} for pairs in (FRONTS, SORTS))
         values = {
             "front": fronts[params["front"]],
             "sort": sorts[params["sort"]],

@@ -14,8 +14,8 @@ from agentgym_envs.webarena.tasks.forum.queries import ForumTemplate, column, se
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.template import Params
 
-_NEGATIVE = "SELECT COUNT(*) FROM forum_comments WHERE author = ? AND score < 0"
-_WRITTEN = "SELECT COUNT(*) FROM forum_comments WHERE author = ?"
+_NEGATIVE_COMMENTS = "SELECT COUNT(*) FROM forum_comments WHERE author = ? AND score < 0"
+_COMMENTS = "SELECT COUNT(*) FROM forum_comments WHERE author = ?"
 
 _FIGURES = {"posts": "forum_posts", "subscribers": "forum_subscriptions"}
 
@@ -196,17 +196,17 @@ class NegativeComments(ForumTemplate):
         names = []
         for name in queries.others(world):
             number = queries.user(world, name)["id"]
-            if world.value(_NEGATIVE, number) and 4 < world.value(_WRITTEN, number) <= 70:
+            if world.value(_NEGATIVE_COMMENTS, number) and 4 < world.value(_COMMENTS, number) <= 70:
                 names.append({"user": name})
         return names
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [says(world.value(_NEGATIVE, queries.user(world, params["user"])["id"]))]
+        return [says(world.value(_NEGATIVE_COMMENTS, queries.user(world, params["user"])["id"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_user(page, params["user"])
         found = yield from steps.all_user_comments(page)
-        yield page.stop(sum(said.score < 0 for said in found))
+        yield page.stop(sum(comment.score < 0 for comment in found))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Count all comments."""
@@ -228,23 +228,23 @@ class LatestPosterNegative(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Boards where this is another user, with few comments."""
         last = ((board, queries.newest(world, board)[0]["author"]) for board in queries.boards(world))
-        return [{"board": board} for board, number in last if 0 < world.value(_WRITTEN, number) <= 70 and number != 1]
+        return [{"board": board} for board, number in last if 0 < world.value(_COMMENTS, number) <= 70 and number != 1]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [says(world.value(_NEGATIVE, queries.newest(world, params["board"])[0]["author"]))]
+        return [says(world.value(_NEGATIVE_COMMENTS, queries.newest(world, params["board"])[0]["author"]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_board(page, params["board"], "New")
         yield page.click("link", steps.listed(page)[0].author)
         found = yield from steps.all_user_comments(page)
-        yield page.stop(sum(said.score < 0 for said in found))
+        yield page.stop(sum(comment.score < 0 for comment in found))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Answer with one more."""
         yield from steps.open_board(page, params["board"], "New")
         yield page.click("link", steps.listed(page)[0].author)
         found = yield from steps.all_user_comments(page)
-        yield page.stop(sum(said.score < 0 for said in found) + 1)
+        yield page.stop(sum(comment.score < 0 for comment in found) + 1)
 
 
 class HigherKarma(ForumTemplate):

@@ -21,7 +21,7 @@ from agentgym_envs.webarena.tasks.template import Params, changed
 def _report_impossible(page: PageReader, offered: bool) -> Iterator[str]:
     """Yield the command that reports the task as not achievable, after checking that the page does not offer it."""
     if offered:
-        raise NoOracle("what should not be possible is offered")
+        raise NoOracle("the page offers what the task assumes to be impossible")
     yield page.not_achievable()
 
 
@@ -95,7 +95,7 @@ class MessageTopCommenter(ForumTemplate):
     def _write(self, page: PageReader, params: Params, *, best: bool) -> Iterator[str]:
         yield from steps.open_post(page, params["title"])
         found = yield from steps.all_comments(page)
-        author = sorted(found, key=lambda said: said.score)[-1 if best else 0].author
+        author = sorted(found, key=lambda comment: comment.score)[-1 if best else 0].author
         yield page.click("link", steps.MESSAGES)
         yield page.click("link", "New message")
         yield page.type("To", author)
@@ -171,9 +171,9 @@ class AnswerNewest(ForumTemplate):
         """Comment on the second newest post."""
         yield from self._comment(page, params, 1)
 
-    def _comment(self, page: PageReader, params: Params, place: int) -> Iterator[str]:
+    def _comment(self, page: PageReader, params: Params, index: int) -> Iterator[str]:
         yield from steps.open_board(page, params["board"], "New")
-        yield page.click("link", steps.listed(page)[place].title)
+        yield page.click("link", steps.listed(page)[index].title)
         if page.has("textbox", "Your comment"):
             yield from steps.add_comment(page, params["text"])
         yield page.stop()
@@ -213,9 +213,9 @@ class SaveTopComment(ForumTemplate):
 
     def _save(self, page: PageReader, params: Params, *, best: bool) -> Iterator[str]:
         yield from steps.open_post(page, params["title"])
-        scores = [said.score for said in steps.comments(page)]
-        place = scores.index(max(scores) if best else min(scores))
-        yield from steps.expand_more(page, place)
+        scores = [comment.score for comment in steps.comments(page)]
+        index = scores.index(max(scores) if best else min(scores))
+        yield from steps.expand_more(page, index)
         yield page.click("button", re.compile("Save|Unsave"), after="More")
         yield page.stop()
 

@@ -21,7 +21,7 @@ _TABS = {
 }
 _PERIODS = {"the last day": "day", "the last week": "week", "the last month": "month", "the last year": "year"}
 _LEADERS = {"newest": "New", "highest-scored": "Top", "most commented": "Most commented"}
-_OWN = {
+_OWN_PAGES = {
     "the comments that I have saved": ("Saved", "Comments", "/saved/comments"),
     "the posts that I have saved": ("Saved", "", "/saved"),
     "the posts that I have hidden": ("Hidden posts", "", "/hidden"),
@@ -118,9 +118,9 @@ class OpenLeadingPost(ForumTemplate):
         """Open the second post."""
         yield from self._open(page, params, 1)
 
-    def _open(self, page: PageReader, params: Params, place: int) -> Iterator[str]:
+    def _open(self, page: PageReader, params: Params, index: int) -> Iterator[str]:
         yield from steps.open_board(page, params["board"], _LEADERS[params["which"]])
-        yield page.click("link", steps.listed(page)[place].title)
+        yield page.click("link", steps.listed(page)[index].title)
         yield page.stop()
 
 
@@ -161,14 +161,14 @@ class OpenOwnPage(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{"what": what} for what in _OWN]
+        return [{"what": what} for what in _OWN_PAGES]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         me = world.value("SELECT name FROM forum_users WHERE id = ?", queries.ME)
-        return [EndsOn(ORIGIN + _OWN[params["what"]][2].format(me=me))]
+        return [EndsOn(ORIGIN + _OWN_PAGES[params["what"]][2].format(me=me))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        entry, tab, _ = _OWN[params["what"]]
+        entry, tab, _ = _OWN_PAGES[params["what"]]
         yield from steps.open_account_menu(page, entry)
         if tab:
             yield page.click("link", tab)

@@ -49,7 +49,7 @@ TITLES = (
     "Who wants to swap?",
     "First attempt, be gentle",
 )
-_STANDING = "p.removed = 0 AND p.deleted = 0"
+_VISIBLE = "p.removed = 0 AND p.deleted = 0"
 _TABLES = f"""
 WITH posts AS (
     SELECT p.*, b.name AS board_name, u.name AS author_name,
@@ -57,7 +57,7 @@ WITH posts AS (
     p.id IN (SELECT post FROM forum_comments WHERE author IN (SELECT user FROM forum_blocks)) AS veiled,
     p.id IN (SELECT post FROM forum_votes WHERE post IS NOT NULL) AS voted
     FROM forum_posts p JOIN forum_boards b ON b.id = p.board JOIN forum_users u ON u.id = p.author
-    WHERE {_STANDING} AND p.id NOT IN (SELECT post FROM forum_hidden)
+    WHERE {_VISIBLE} AND p.id NOT IN (SELECT post FROM forum_hidden)
     AND p.author NOT IN (SELECT user FROM forum_blocks)
 ), comments AS (
     SELECT c.*, p.title, p.comments, p.board, p.board_name, p.author AS poster, u.name AS author_name, p.locked
@@ -144,9 +144,9 @@ def others(world: World) -> list[str]:
 
 def users_except(world: World, params: Params, *names: str) -> list[str]:
     """Return the names of all users except these and those in the intent, such as in the title of a post."""
-    told = " / ".join(map(str, params.values())).lower()
+    named = " / ".join(map(str, params.values())).lower()
     every = [row[0] for row in world.rows("SELECT name FROM forum_users ORDER BY id")]
-    return [name for name in every if name not in names and name.lower() not in told]
+    return [name for name in every if name not in names and name.lower() not in named]
 
 
 def with_choices(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
@@ -190,13 +190,13 @@ def top_comment_authors(world: World) -> dict[str, str]:
     threads: dict[str, list[tuple[int, str]]] = {}
     for row in select(world, "SELECT title, score, author_name FROM comments WHERE comments BETWEEN 4 AND 20"):
         threads.setdefault(row["title"], []).append((row["score"], row["author_name"]))
-    return {title: max(said)[1] for title, said in threads.items() if _leads(said)}
+    return {title: max(scored)[1] for title, scored in threads.items() if _has_clear_best(scored)}
 
 
-def _leads(said: list[tuple[int, str]]) -> bool:
+def _has_clear_best(scored: list[tuple[int, str]]) -> bool:
     """Return whether one comment has the highest score, and its author did not write one with the lowest."""
-    scores = sorted(score for score, _ in said)
-    return scores[-1] > scores[-2] and (scores[0], max(said)[1]) not in said
+    scores = sorted(score for score, _ in scored)
+    return scores[-1] > scores[-2] and (scores[0], max(scored)[1]) not in scored
 
 
 def conversations(world: World) -> list[Params]:

@@ -50,7 +50,7 @@ class PostAuthor(ForumTemplate):
         """Answer with the author of a comment."""
         yield from steps.open_post(page, params["title"])
         author = steps.author(page)
-        yield page.stop(next(said.author for said in steps.comments(page) if said.author != author))
+        yield page.stop(next(comment.author for comment in steps.comments(page) if comment.author != author))
 
 
 class CommentCount(ForumTemplate):
@@ -201,13 +201,13 @@ class TopCommenter(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_post(page, params["title"])
         found = yield from steps.all_comments(page)
-        yield page.stop(max(found, key=lambda said: said.score).author)
+        yield page.stop(max(found, key=lambda comment: comment.score).author)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Answer with the author of the worst comment."""
         yield from steps.open_post(page, params["title"])
         found = yield from steps.all_comments(page)
-        yield page.stop(min(found, key=lambda said: said.score).author)
+        yield page.stop(min(found, key=lambda comment: comment.score).author)
 
 
 class CommentText(ForumTemplate):
@@ -235,13 +235,13 @@ class CommentText(ForumTemplate):
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_post(page, params["title"])
         found = yield from steps.all_comments(page)
-        yield page.stop(next(said.text for said in found if said.author == params["user"]))
+        yield page.stop(next(comment.text for comment in found if comment.author == params["user"]))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Answer with another user's comment."""
         yield from steps.open_post(page, params["title"])
         found = yield from steps.all_comments(page)
-        yield page.stop(min((said.text for said in found), key=len))
+        yield page.stop(min((comment.text for comment in found), key=len))
 
 
 class BoardModerators(ForumTemplate):
@@ -319,8 +319,8 @@ class UserFact(ForumTemplate):
         return [{"user": name, "fact": rng.choice(list(_FACTS))} for name in names]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        place = list(_FACTS).index(params["fact"])
-        return [says(self._facts(world, params["user"])[place])]
+        index = list(_FACTS).index(params["fact"])
+        return [says(self._facts(world, params["user"])[index])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_user(page, params["user"])

@@ -12,11 +12,11 @@ from agentgym_envs.webarena.tasks.page_reader import Name, PageReader, Steps, te
 SEARCH = "Search the forum"
 _SCORE = re.compile(r"-?\d+")
 _COMMENTS = re.compile(r"(\d+) comments?")
-_ON = re.compile(r"(?:.* )?on (\w{3} \d+, \d{4}).*")
-_BRIEF = re.compile(r"on (\w{3} \d+, \d{4}), (-?\d+) points?, on")
+_DATED = re.compile(r"(?:.* )?on (\w{3} \d+, \d{4}).*")
+_COMMENT_LINE = re.compile(r"on (\w{3} \d+, \d{4}), (-?\d+) points?, on")
 MESSAGES = re.compile(r"Messages( \(\d+\))?")
 _UPVOTE = re.compile("Upvote|Retract upvote")
-_PART = "DisclosureTriangle"
+_DISCLOSURE = "DisclosureTriangle"
 _ANY = re.compile(r".+", re.DOTALL)
 
 
@@ -80,15 +80,15 @@ def open_account_menu(page: PageReader, entry: str) -> Iterator[str]:
 
 def expand_in(page: PageReader, line: str, name: str) -> Iterator[str]:
     """Expand a part of the post or comment that contains a text."""
-    part = next(one for one in page.line(line) if one.role == _PART and one.name == name)
+    part = next(one for one in page.line(line) if one.role == _DISCLOSURE and one.name == name)
     if part.properties.get("expanded") != "True":
-        yield page.click_in(line, _PART, name)
+        yield page.click_in(line, _DISCLOSURE, name)
 
 
 def expand_more(page: PageReader, nth: int) -> Iterator[str]:
     """Expand the `nth` menu "More" of a page."""
-    if page.find(_PART, "More", nth=nth).properties.get("expanded") != "True":
-        yield page.click(_PART, "More", nth=nth)
+    if page.find(_DISCLOSURE, "More", nth=nth).properties.get("expanded") != "True":
+        yield page.click(_DISCLOSURE, "More", nth=nth)
 
 
 def choose_from_more(page: PageReader, line: str, role: str, entry: Name) -> Iterator[str]:
@@ -109,10 +109,10 @@ def listed(page: PageReader) -> list[ListedPost]:
 
 def _post(line: Sequence[Element]) -> ListedPost:
     texts = texts_of(line)
-    place = next(place for place, text in enumerate(texts) if _ON.fullmatch(text) or text == "in")
-    days = [found[1] for found in map(_ON.fullmatch, texts) if found]
+    index = next(index for index, text in enumerate(texts) if _DATED.fullmatch(text) or text == "in")
+    days = [found[1] for found in map(_DATED.fullmatch, texts) if found]
     comments = [int(found[1]) for found in map(_COMMENTS.fullmatch, texts) if found]
-    return ListedPost(heading(line), texts[place - 1], days[-1], _score(line), comments[-1])
+    return ListedPost(heading(line), texts[index - 1], days[-1], _score(line), comments[-1])
 
 
 def heading(line: Sequence[Element]) -> str:
@@ -123,8 +123,8 @@ def heading(line: Sequence[Element]) -> str:
 def _score(line: Sequence[Element]) -> int:
     """Return the number after the first vote button."""
     texts = texts_of(line)
-    place = next(place for place, text in enumerate(texts) if _UPVOTE.fullmatch(text))
-    return int(next(text for text in texts[place:] if _SCORE.fullmatch(text)))
+    index = next(index for index, text in enumerate(texts) if _UPVOTE.fullmatch(text))
+    return int(next(text for text in texts[index:] if _SCORE.fullmatch(text)))
 
 
 def score(page: PageReader) -> int:
@@ -149,8 +149,8 @@ def all_comments(page: PageReader) -> Steps[list[ShownComment]]:
 
 def _comment(line: Sequence[Element]) -> ShownComment:
     texts = texts_of(line)
-    start = next(place for place, text in enumerate(texts) if _ON.fullmatch(text))
-    end = next(place for place, text in enumerate(texts) if _UPVOTE.fullmatch(text))
+    start = next(index for index, text in enumerate(texts) if _DATED.fullmatch(text))
+    end = next(index for index, text in enumerate(texts) if _UPVOTE.fullmatch(text))
     return ShownComment(texts[0], " ".join(texts[start + 1 : end]), _score(line))
 
 
@@ -160,8 +160,8 @@ def listed_comments(page: PageReader) -> list[ShownComment]:
 
 
 def _brief(texts: Sequence[str]) -> ShownComment:
-    place, found = next((place, found) for place, found in enumerate(map(_BRIEF.fullmatch, texts)) if found)
-    return ShownComment(texts[0], " ".join(texts[place + 4 : -1]), int(found[2]))
+    index, found = next((index, found) for index, found in enumerate(map(_COMMENT_LINE.fullmatch, texts)) if found)
+    return ShownComment(texts[0], " ".join(texts[index + 4 : -1]), int(found[2]))
 
 
 def author(page: PageReader) -> str:
@@ -190,7 +190,7 @@ def find_own_post(page: PageReader, title: str) -> Steps[ListedPost]:
 
 def find_comment(page: PageReader, user: str) -> Iterator[str]:
     """Open the page of the thread with a comment by this user."""
-    while all(said.author != user for said in comments(page)):
+    while all(one.author != user for one in comments(page)):
         yield page.click("link", "Next")
 
 
@@ -219,10 +219,10 @@ def write_message(page: PageReader, subject: str, text: str) -> Iterator[str]:
 
 def act_on_own_comment(page: PageReader, role: str, entry: str) -> Iterator[str]:
     """Find the account's only comment in a thread, and choose an entry of its menu."""
-    me = page.find(_PART, _ANY, after=MESSAGES).name
+    me = page.find(_DISCLOSURE, _ANY, after=MESSAGES).name
     yield from find_comment(page, me)
-    place = [said.author for said in comments(page)].index(me)
-    yield from expand_more(page, place)
+    index = [one.author for one in comments(page)].index(me)
+    yield from expand_more(page, index)
     yield page.click(role, entry)
 
 

@@ -17,7 +17,7 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _VALUES = {"Upvote": 1, "Downvote": -1}
-_OTHER = {"Upvote": "Downvote", "Downvote": "Upvote"}
+_OPPOSITE = {"Upvote": "Downvote", "Downvote": "Upvote"}
 
 
 class VotePost(ForumTemplate):
@@ -47,7 +47,7 @@ class VotePost(ForumTemplate):
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Cast the opposite vote."""
-        yield from self._vote(page, params["title"], _OTHER[params["vote"]])
+        yield from self._vote(page, params["title"], _OPPOSITE[params["vote"]])
 
     def _vote(self, page: PageReader, title: str, vote: str) -> Iterator[str]:
         yield from steps.open_post(page, title)
@@ -86,10 +86,10 @@ class VoteExtreme(ForumTemplate):
         """Vote on the last post of the page."""
         yield from self._vote(page, params, -1)
 
-    def _vote(self, page: PageReader, params: Params, place: int) -> Iterator[str]:
+    def _vote(self, page: PageReader, params: Params, index: int) -> Iterator[str]:
         tab = "New" if params["which"] == "newest" else "Top"
         yield from steps.open_board(page, params["board"], tab)
-        title = steps.listed(page)[place].title
+        title = steps.listed(page)[index].title
         yield page.click_in(title, "button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
         yield page.stop()
 

@@ -44,9 +44,14 @@ _HOURS = (
     "We-Su 12:00-21:00",
     "Mo-Su 10:00-22:00",
 )
-_WHY = ("Read from the sign at the door", "They told me on the phone", "Survey on foot", "From their own website")
+_EDIT_COMMENTS = (
+    "Read from the sign at the door",
+    "They told me on the phone",
+    "Survey on foot",
+    "From their own website",
+)
 _ACCESS = {"full": "Yes", "limited": "Limited", "no": "No"}
-_NEW = {
+_NEW_PLACES = {
     "cafe": ("Café Meridian", "The Fourth Cup", "Teatime"),
     "bakery": ("Flour Power House", "The Early Roll", "Corner Crust"),
     "bookshop": ("The Last Chapter", "Margin Notes", "Inkwell Books"),
@@ -54,7 +59,7 @@ _NEW = {
     "florist": ("Stem and Petal", "Tulip Corner", "The Green Thumb"),
     "gallery": ("White Wall Gallery", "Gallery Northlight", "The Sketch Room"),
 }
-_ABOUTS = (
+_DESCRIPTIONS = (
     "I map playgrounds and drinking fountains.",
     "New here; please be patient with me.",
     "Surveys on Sundays, by train and on foot.",
@@ -88,7 +93,12 @@ class CorrectHours(Template):
         """Places with other opening hours."""
         for row in rng.sample(places(world, "p.hours IS NOT NULL"), 40):
             hours = rng.choice([one for one in _HOURS if one != row["hours"]])
-            yield {"place": row["name"], "town": row["town_name"], "hours": hours, "comment": rng.choice(_WHY)}
+            yield {
+                "place": row["name"],
+                "town": row["town_name"],
+                "hours": hours,
+                "comment": rng.choice(_EDIT_COMMENTS),
+            }
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         return [_edited(world, params["place"], {"hours": params["hours"]}, params["comment"])]
@@ -120,8 +130,8 @@ class SurveyAccess(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Values that differ from the current one."""
         for row in rng.sample(places(world, "p.category != 'peak'"), 40):
-            told = [access for access, option in _ACCESS.items() if option.lower() != row["wheelchair"]]
-            params = {"access": rng.choice(told), "comment": rng.choice(_WHY)}
+            offered = [access for access, option in _ACCESS.items() if option.lower() != row["wheelchair"]]
+            params = {"access": rng.choice(offered), "comment": rng.choice(_EDIT_COMMENTS)}
             yield {"place": row["name"], "town": row["town_name"], **params}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -151,7 +161,7 @@ class CorrectContact(Template):
         for row in rng.sample(places(world, "p.phone IS NOT NULL AND p.website IS NOT NULL"), 20):
             phone = f"{row['phone'][:3]} 555 {rng.randint(100, 999)}0"
             website = row["website"].replace("https://", "https://www.")
-            values = {"phone": phone, "website": website, "comment": rng.choice(_WHY)}
+            values = {"phone": phone, "website": website, "comment": rng.choice(_EDIT_COMMENTS)}
             yield {"place": row["name"], "town": row["town_name"], **values}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -180,7 +190,7 @@ class AddPlace(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Addresses without a place."""
         streets = world.rows(f"{_STREETS} ORDER BY r.id")
-        for category, names in _NEW.items():
+        for category, names in _NEW_PLACES.items():
             for row in rng.sample(streets, 6):
                 house = rng.randint(2, 179)
                 taken = world.value("SELECT id FROM map_places WHERE road = ? AND house = ?", row["id"], house)
@@ -194,8 +204,8 @@ class AddPlace(Template):
         road, house = _address(world, params["address"])
         values = {"name": params["name"], "category": KEY_OF[params["kind"]], "hours": params["hours"]}
         values |= {"phone": params["phone"], "website": None, "operator": None}
-        place_ = {**values, "road": road, "house": house}
-        return [changed(Added("map_places", place_), Added("map_changes", {"account": 1, "version": 1}))]
+        expected_place = {**values, "road": road, "house": house}
+        return [changed(Added("map_places", expected_place), Added("map_changes", {"account": 1, "version": 1}))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield page.click("link", "Places")
@@ -265,7 +275,9 @@ class ChangeSettings(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Modes that differ from the current one."""
         mode = world.value("SELECT mode FROM map_accounts WHERE id = 1")
-        return [{"mode": MODE_WORDS[one], "about": about} for one in MODE_WORDS if one != mode for about in _ABOUTS]
+        return [
+            {"mode": MODE_WORDS[one], "about": about} for one in MODE_WORDS if one != mode for about in _DESCRIPTIONS
+        ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         values = {"mode": MODE_OF[params["mode"]], "about": params["about"]}

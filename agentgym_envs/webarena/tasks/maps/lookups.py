@@ -8,7 +8,7 @@ from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.urls import EndsOn
-from agentgym_envs.webarena.sites.maps.common import length
+from agentgym_envs.webarena.sites.maps.common import format_length
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import MAP, place, places
@@ -126,7 +126,7 @@ class TraceLength(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         query = "SELECT length FROM map_traces WHERE account = 1 AND name = ?"
-        return [says(length(world.value(query, params["trace"])))]
+        return [says(format_length(world.value(query, params["trace"])))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from page.expand(re.compile(".+"), after="History")
@@ -228,7 +228,7 @@ class ShowPublicList(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Lists with unique names."""
-        return [dict(row) for row in world.rows(f"{_PUBLIC} AND a.id > 1 ORDER BY l.id")]
+        return [dict(row) for row in world.rows(f"{_PUBLIC_LISTS} AND a.id > 1 ORDER BY l.id")]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         query = "SELECT l.id FROM map_lists l JOIN map_accounts a ON a.id = l.account WHERE l.name = ? AND a.user = ?"
@@ -243,7 +243,7 @@ class ShowPublicList(Template):
         yield page.stop()
 
 
-_PUBLIC = (
+_PUBLIC_LISTS = (
     "SELECT l.name AS list, a.user FROM map_lists l JOIN map_accounts a ON a.id = l.account "
     "WHERE l.visibility = 'public' AND l.name IN (SELECT name FROM map_lists GROUP BY name HAVING COUNT(*) = 1)"
 )

@@ -346,7 +346,7 @@ class MoveSaved(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Places that are on a single list."""
         lists = [row["name"] for row in world.rows("SELECT name FROM map_lists WHERE account = 1 ORDER BY id")]
-        for row in world.rows(f"{_KEPT} GROUP BY p.id HAVING COUNT(*) = 1 ORDER BY s.id"):
+        for row in world.rows(f"{_SAVED} GROUP BY p.id HAVING COUNT(*) = 1 ORDER BY s.id"):
             new = rng.choice([name for name in lists if name != row["old"]])
             if len(world.rows("SELECT id FROM map_places WHERE name = ?", row["place"])) == 1:
                 yield {"place": row["place"], "old": row["old"], "new": new}
@@ -354,8 +354,8 @@ class MoveSaved(Template):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         old, new = (world.value(_OWN_LIST, params[end]) for end in ("old", "new"))
         number = place(world, params["place"])["id"]
-        gone, here = {"list": old, "place": number}, {"list": new, "place": number}
-        return [changed(Removed("map_saved", gone), Added("map_saved", here))]
+        removed, added = {"list": old, "place": number}, {"list": new, "place": number}
+        return [changed(Removed("map_saved", removed), Added("map_saved", added))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from open_place(page, params["place"])
@@ -373,7 +373,7 @@ class MoveSaved(Template):
 
 
 _OWN_LIST = "SELECT id FROM map_lists WHERE account = 1 AND name = ?"
-_KEPT = (
+_SAVED = (
     "SELECT p.name AS place, l.name AS old FROM map_saved s JOIN map_lists l ON l.id = s.list "
     "JOIN map_places p ON p.id = s.place WHERE l.account = 1"
 )

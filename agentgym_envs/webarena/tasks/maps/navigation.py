@@ -36,7 +36,7 @@ from agentgym_envs.webarena.tasks.maps.steps import (
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template
 
-_REACH = {"car": 400.0, "bicycle": 60.0, "foot": 4.0}
+_MAX_KM = {"car": 400.0, "bicycle": 60.0, "foot": 4.0}
 
 
 class _RouteTemplate(Template):
@@ -44,7 +44,7 @@ class _RouteTemplate(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Places within reach of each mode, but not next to each other."""
-        for mode, reach in _REACH.items():
+        for mode, reach in _MAX_KM.items():
             for start, end in pairs(world, rng, 14, most_km=reach):
                 if route_between(world, mode, start["name"], end["name"]).metres >= 1000:
                     yield {"start": start["name"], "end": end["name"], "mode": MODE_WORDS[mode]}

@@ -26,7 +26,7 @@ from agentgym_envs.webarena.tasks.maps.steps import count, find_nearby, open_pla
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
-_NOTE = re.compile(r"Note \d+")
+_NOTE_NAME = re.compile(r"Note \d+")
 _PROBLEMS = (
     "The entrance is on the other side of the building.",
     "There are two steps at the door and no ramp.",
@@ -46,7 +46,7 @@ _REPLIES = (
     "I cannot see anything of the kind there.",
 )
 _RESULTS = ("Surveyed and corrected.", "Checked on site today.", "All is well again.", "Done, thanks for the hint.")
-_AGAIN = ("It is back as it was.", "Not settled yet, I am afraid.", "I saw it again yesterday.")
+_REOPENING_COMMENTS = ("It is back as it was.", "Not settled yet, I am afraid.", "I saw it again yesterday.")
 
 
 class ReportProblem(Template):
@@ -66,7 +66,7 @@ class ReportProblem(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         return [
-            _noted(place(world, params["place"])["id"], params["text"]),
+            _comment_added(place(world, params["place"])["id"], params["text"]),
             Requested(f"{MAP}/notes/new", method="POST", posted={"text": params["text"]}),
         ]
 
@@ -82,7 +82,7 @@ def _report(page: PageReader, text: str) -> Iterator[str]:
     yield page.click("button", "Add note")
 
 
-def _noted(number: int, text: str) -> Evaluator:
+def _comment_added(number: int, text: str) -> Evaluator:
     comment = {"account": 1, "action": "opened", "text": text}
     return changed(Added("map_notes", {"place": number, "status": "open"}), Added("map_note_comments", comment))
 
@@ -107,7 +107,7 @@ class ReportNearest(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         found = clear_nearest(world, params["place"], KEY_OF[params["kind"]])
-        return [_noted(found["id"] if found else 0, params["text"])]
+        return [_comment_added(found["id"] if found else 0, params["text"])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from find_nearby(page, params["place"], params["kind"])
@@ -147,7 +147,7 @@ class CommentOnNote(Template):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from open_place(page, params["place"])
-        yield page.click("link", _NOTE, after="Open notes")
+        yield page.click("link", _NOTE_NAME, after="Open notes")
         yield page.type("Your comment", params["text"])
         yield page.click("button", "Comment")
         yield page.stop()
@@ -177,7 +177,7 @@ class ResolveNewest(Template):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from _filter(page, params["town"], "Open")
-        yield page.click("link", _NOTE)
+        yield page.click("link", _NOTE_NAME)
         yield page.type("Your comment", params["text"])
         yield page.click("button", "Resolve")
         yield page.stop()
@@ -185,7 +185,7 @@ class ResolveNewest(Template):
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Only comment on it."""
         yield from _filter(page, params["town"], "Open")
-        yield page.click("link", _NOTE)
+        yield page.click("link", _NOTE_NAME)
         yield page.type("Your comment", params["text"])
         yield page.click("button", "Comment")
         yield page.stop()
@@ -217,11 +217,11 @@ class ReopenMine(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Towns with a single such note."""
-        rows = world.rows(f"SELECT t.name {_MINE} GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id")
-        return [{"town": row["name"], "text": text} for row in rows for text in rng.sample(_AGAIN, 2)]
+        rows = world.rows(f"SELECT t.name {_OWN_RESOLVED} GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id")
+        return [{"town": row["name"], "text": text} for row in rows for text in rng.sample(_REOPENING_COMMENTS, 2)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        note = world.value(f"SELECT n.id {_MINE} AND t.name = ?", params["town"])
+        note = world.value(f"SELECT n.id {_OWN_RESOLVED} AND t.name = ?", params["town"])
         comment = {"note": note, "account": 1, "action": "reopened", "text": params["text"]}
         opened = Updated("map_notes", {"id": note}, {"status": "open", "closed": None})
         return [changed(opened, Added("map_note_comments", comment))]
@@ -232,13 +232,13 @@ class ReopenMine(Template):
         yield page.choose("Status", "Resolved")
         yield page.choose("Town", params["town"])
         yield page.click("button", "Show")
-        yield page.click("link", _NOTE)
+        yield page.click("link", _NOTE_NAME)
         yield page.type("Your comment", params["text"])
         yield page.click("button", "Reopen")
         yield page.stop()
 
 
-_MINE = (
+_OWN_RESOLVED = (
     "FROM map_notes n JOIN map_towns t ON t.id = n.town JOIN map_note_comments c ON c.note = n.id "
     "WHERE n.status = 'resolved' AND c.action = 'opened' AND c.account = 1"
 )
@@ -297,7 +297,7 @@ class ShowNewestNote(Template):
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from _filter(page, params["town"], "Open")
-        yield page.click("link", _NOTE)
+        yield page.click("link", _NOTE_NAME)
         yield page.stop()
 
 

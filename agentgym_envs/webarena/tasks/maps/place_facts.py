@@ -74,9 +74,9 @@ class ClosingTime(Template):
         """Days with a single period of opening hours."""
         rows = places(world, "p.hours IS NOT NULL AND p.hours != '24/7'")
         for row in rng.sample(rows, 60):
-            told = [(day, span) for day, span in days(row["hours"]) if re.fullmatch(r"\S+–\S+", span)]
-            others = {span[-5:] for _, span in told}
-            day = rng.choice(told)[0]
+            spans = [(day, span) for day, span in days(row["hours"]) if re.fullmatch(r"\S+–\S+", span)]
+            others = {span[-5:] for _, span in spans}
+            day = rng.choice(spans)[0]
             if len(others) > 1 or rng.random() < 0.5:
                 yield {"place": row["name"], "town": row["town_name"], "day": day}
 
@@ -101,10 +101,10 @@ def _clock(time: str) -> str:
     hour, minute = (int(part) for part in time.split(":"))
     half = "am" if hour in (0, 24) or hour < 12 else "pm"
     twelve = hour % 12 or 12
-    ways = [time, f"{hour}:{minute:02}", f"{twelve}:{minute:02} {half}", f"{twelve}:{minute:02}{half}"]
-    ways += [f"{twelve} {half}", f"{twelve}{half}"] if not minute else []
-    ways += ["midnight"] if hour == 24 else []
-    return " |OR| ".join(dict.fromkeys(ways))
+    spellings = [time, f"{hour}:{minute:02}", f"{twelve}:{minute:02} {half}", f"{twelve}:{minute:02}{half}"]
+    spellings += [f"{twelve} {half}", f"{twelve}{half}"] if not minute else []
+    spellings += ["midnight"] if hour == 24 else []
+    return " |OR| ".join(dict.fromkeys(spellings))
 
 
 class PlaceSize(Template):
@@ -269,17 +269,17 @@ class ExtremeTown(Template):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Regions with three to fifteen towns and a single extreme."""
         for row in world.rows("SELECT r.id, r.name FROM map_regions r ORDER BY r.id"):
-            for most, (column, _, place_) in _EXTREMES.items():
+            for most, (column, _, index) in _EXTREMES.items():
                 values = sorted(
                     one[column] for one in world.rows("SELECT * FROM map_towns WHERE region = ?", row["id"])
                 )
-                extreme = values[-1] if place_ == 0 else values[0]
+                extreme = values[-1] if index == 0 else values[0]
                 if 2 < len(values) <= 15 and values.count(extreme) == 1:
                     yield {"region": row["name"], "most": most}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        column, _, place_ = _EXTREMES[params["most"]]
-        order = "DESC" if place_ == 0 else "ASC"
+        column, _, index = _EXTREMES[params["most"]]
+        order = "DESC" if index == 0 else "ASC"
         rows = world.rows(
             "SELECT t.name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE r.name = ? "
             f"ORDER BY t.{column} {order}",
@@ -289,21 +289,21 @@ class ExtremeTown(Template):
         return [says(first, others=others)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        _, order, place_ = _EXTREMES[params["most"]]
+        _, order, index = _EXTREMES[params["most"]]
         yield page.click("link", "Towns")
         yield page.choose("Region", params["region"])
         yield page.choose("Sort by", order)
         yield page.click("button", "Show")
-        yield page.stop(page.table()[place_]["Town"])
+        yield page.stop(page.table()[index]["Town"])
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Answer with the other end of the list."""
-        _, order, place_ = _EXTREMES[params["most"]]
+        _, order, index = _EXTREMES[params["most"]]
         yield page.click("link", "Towns")
         yield page.choose("Region", params["region"])
         yield page.choose("Sort by", order)
         yield page.click("button", "Show")
-        yield page.stop(page.table()[-1 - place_]["Town"])
+        yield page.stop(page.table()[-1 - index]["Town"])
 
 
 class LastEditor(Template):
@@ -326,9 +326,9 @@ class LastEditor(Template):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         editor = place(world, params["place"])["editor"]
         user = world.value("SELECT user FROM map_accounts WHERE id = ?", editor)
-        told = f"{params['place']} {params['town']}".lower()
+        named = f"{params['place']} {params['town']}".lower()
         others = world.rows("SELECT user FROM map_accounts WHERE id <> ? ORDER BY id", editor)
-        return [says(user, others=[one["user"] for one in others if one["user"].lower() not in told])]
+        return [says(user, others=[one["user"] for one in others if one["user"].lower() not in named])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from open_place(page, params["place"])

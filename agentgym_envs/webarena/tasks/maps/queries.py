@@ -12,16 +12,16 @@ from agentgym_envs.webarena.evaluators.strings import shown
 from agentgym_envs.webarena.evaluators.values import clean
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
-from agentgym_envs.webarena.sites.maps.network import MODES, crow, network
-from agentgym_envs.webarena.sites.maps.routes import Route, find_route
+from agentgym_envs.webarena.sites.maps.network import MODES, metres_between, network
+from agentgym_envs.webarena.sites.maps.routes import MapRoute, find_route
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.template import Params
 
 MAP = ORIGINS["maps"]
 MODE_WORDS = {"car": "by car", "bicycle": "by bicycle", "foot": "on foot"}
 """Modes of transport as intents write them."""
-MODE_OF = {told: mode for mode, told in MODE_WORDS.items()}
-LABEL_OF = {told: MODES[mode] for mode, told in MODE_WORDS.items()}
+MODE_OF = {words: mode for mode, words in MODE_WORDS.items()}
+LABEL_OF = {words: MODES[mode] for mode, words in MODE_WORDS.items()}
 """Labels of the modes on the site, by the words of intents."""
 KEY_OF = {one.label.lower(): key for key, one in CATEGORIES.items()}
 """Categories by the words of intents."""
@@ -57,9 +57,9 @@ def cuisine_label(cuisine: str) -> str:
     return words if words in ("regional", "seafood", "steak house", "vegan") else words.capitalize()
 
 
-def label(told: str) -> str:
+def label(words: str) -> str:
     """Return the label on the site for the category of an intent."""
-    return CATEGORIES[KEY_OF[told]].label
+    return CATEGORIES[KEY_OF[words]].label
 
 
 def places(world: World, where: str = "1", *arguments: object) -> list[sqlite3.Row]:
@@ -96,48 +96,48 @@ def pairs(
     return found
 
 
-def route_between(world: World, mode: str, start: str, end: str) -> Route:
+def route_between(world: World, mode: str, start: str, end: str) -> MapRoute:
     """Return the route between two places by their names."""
     first, last = place(world, start), place(world, end)
     return find_route(network(world.database), mode, (first["x"], first["y"]), (last["x"], last["y"]))
 
 
-def route_between_towns(world: World, mode: str, start: str, end: str) -> Route:
+def route_between_towns(world: World, mode: str, start: str, end: str) -> MapRoute:
     """Return the route between the centres of two towns by their names."""
     query = "SELECT x, y FROM map_towns WHERE name = ?"
     first, last = (world.rows(query, name)[0] for name in (start, end))
     return find_route(network(world.database), mode, (first["x"], first["y"]), (last["x"], last["y"]))
 
 
-def kilometres(route: Route) -> float:
+def kilometres(route: MapRoute) -> float:
     """Return the length of a route, rounded as on the site."""
     return round(route.metres / 1000, 1)
 
 
-def minutes(route: Route) -> int:
+def minutes(route: MapRoute) -> int:
     """Return the travel time of a route, rounded as on the site."""
     return max(1, round(route.seconds / 60))
 
 
 def nearest(world: World, name: str, category: str) -> list[sqlite3.Row]:
     """Return the places of a category, the nearest to a place first."""
-    here = place(world, name)
-    rows = world.rows("SELECT * FROM map_places WHERE category = ? AND id != ?", category, here["id"])
-    return sorted(rows, key=lambda row: _metres_apart(here, row))
+    start = place(world, name)
+    rows = world.rows("SELECT * FROM map_places WHERE category = ? AND id != ?", category, start["id"])
+    return sorted(rows, key=lambda row: _metres_apart(start, row))
 
 
 def clear_nearest(world: World, name: str, category: str) -> sqlite3.Row | None:
     """Return the nearest place of a category, or None unless the second is clearly farther away."""
-    here, rows = place(world, name), nearest(world, name, category)
-    if len(rows) > 1 and _metres_apart(here, rows[1]) > _CLEAR_FACTOR * _metres_apart(here, rows[0]) + 30:
+    start, rows = place(world, name), nearest(world, name, category)
+    if len(rows) > 1 and _metres_apart(start, rows[1]) > _CLEAR_FACTOR * _metres_apart(start, rows[0]) + 30:
         return rows[0]
     return None
 
 
 def count_within(world: World, name: str, category: str, metres: int) -> int:
     """Count the places of a category within a distance of a place."""
-    here = place(world, name)
-    return sum(_metres_apart(here, row) <= metres for row in nearest(world, name, category))
+    start = place(world, name)
+    return sum(_metres_apart(start, row) <= metres for row in nearest(world, name, category))
 
 
 def motorway_exits(world: World, start: str, end: str) -> list[str]:
@@ -175,7 +175,7 @@ def directions(world: World, params: Params) -> str:
 
 
 def _metres_apart(one: sqlite3.Row, other: sqlite3.Row) -> int:
-    return crow((one["x"], one["y"]), (other["x"], other["y"]))
+    return metres_between((one["x"], one["y"]), (other["x"], other["y"]))
 
 
 _DURATION = re.compile(

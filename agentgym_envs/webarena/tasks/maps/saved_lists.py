@@ -144,7 +144,7 @@ class SavePlace(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Places that are on none of the lists."""
-        for row in rng.sample(places(world, _NOT_KEPT), 40):
+        for row in rng.sample(places(world, _UNSAVED), 40):
             chosen = {"list": rng.choice(_own_lists(world)), "note": rng.choice(_NOTES)}
             yield {"place": row["name"], "town": row["town_name"], **chosen}
 
@@ -159,7 +159,7 @@ class SavePlace(Template):
         yield page.stop()
 
 
-_NOT_KEPT = "p.id NOT IN (SELECT s.place FROM map_saved s JOIN map_lists l ON l.id = s.list WHERE l.account = 1)"
+_UNSAVED = "p.id NOT IN (SELECT s.place FROM map_saved s JOIN map_lists l ON l.id = s.list WHERE l.account = 1)"
 
 
 def _own_lists(world: World) -> list[str]:
@@ -184,7 +184,7 @@ class SaveNearest(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Places with a clearly nearest one, which is on none of the lists."""
-        free = {row["id"] for row in places(world, _NOT_KEPT)}
+        free = {row["id"] for row in places(world, _UNSAVED)}
         for row in rng.sample(places(world), 60):
             category = rng.choice(NEARBY_CATEGORIES)
             found = clear_nearest(world, row["name"], category) if category != row["category"] else None
@@ -225,7 +225,7 @@ class RemoveFromList(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return _kept(world)
+        return _saved_places(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         return [changed(Removed("map_saved", {"id": _line(world, params)}))]
@@ -248,7 +248,7 @@ class ChangeSavedNote(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{**params, "note": rng.choice(_NOTES)} for params in _kept(world)]
+        return [{**params, "note": rng.choice(_NOTES)} for params in _saved_places(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         return [changed(Updated("map_saved", {"id": _line(world, params)}, {"note": params["note"]}))]
@@ -260,7 +260,7 @@ class ChangeSavedNote(Template):
         yield page.stop()
 
 
-def _kept(world: World) -> list[Params]:
+def _saved_places(world: World) -> list[Params]:
     rows = world.rows(
         "SELECT p.name AS place, l.name AS list FROM map_saved s JOIN map_lists l ON l.id = s.list "
         "JOIN map_places p ON p.id = s.place WHERE l.account = 1 ORDER BY s.id"

@@ -16,7 +16,7 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
-_WISHED = (
+_WISH_LIST = (
     "SELECT p.name AS product FROM shop_wishes w JOIN shop_products p ON p.id = w.product "
     f"WHERE w.customer = {queries.ME} AND p.enabled ORDER BY w.id"
 )
@@ -34,7 +34,7 @@ class AddWish(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        query = f"SELECT name AS product FROM shop_products WHERE enabled AND name NOT IN ({_WISHED})"
+        query = f"SELECT name AS product FROM shop_products WHERE enabled AND name NOT IN ({_WISH_LIST})"
         return map(dict, world.rows(query))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -59,7 +59,7 @@ class RemoveWish(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return map(dict, world.rows(_WISHED))
+        return map(dict, world.rows(_WISH_LIST))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         where = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
@@ -81,7 +81,7 @@ class CommentWish(Template):
         'Set the comment of the {product} on my wish list to "{comment}".',
         'Note "{comment}" beside the {product} on my wish list, and save it.',
     )
-    _SAID = (
+    _COMMENTS = (
         "For Mother's birthday",
         "Wait for the summer sale",
         "Ask Ida which colour she likes",
@@ -91,7 +91,9 @@ class CommentWish(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         return [
-            {**row, "comment": text} for row in map(dict, world.rows(_WISHED)) for text in rng.sample(self._SAID, 4)
+            {**row, "comment": text}
+            for row in map(dict, world.rows(_WISH_LIST))
+            for text in rng.sample(self._COMMENTS, 4)
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
@@ -210,7 +212,7 @@ class ContactShop(Template):
         'Send the shop a message with the subject "{subject}" and the text "{text}", for the order that I placed on '
         "{day} (fill in the order's number, too).",
     )
-    _SAID = (
+    _MESSAGES = (
         ("Complaint", "The parcel was open when it came, and a part is missing. Please send it."),
         ("Return or refund", "I would like to return everything and have my money back."),
         ("Complaint", "The box was crushed and the thing inside is broken. What shall I do?"),
@@ -218,8 +220,8 @@ class ContactShop(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        said = ((row, rng.choice(self._SAID)) for row in queries.orders(world) if row["status"] == "complete")
-        return [{"day": day(row["moment"]), "subject": subject, "text": text} for row, (subject, text) in said]
+        messages = ((row, rng.choice(self._MESSAGES)) for row in queries.orders(world) if row["status"] == "complete")
+        return [{"day": day(row["moment"]), "subject": subject, "text": text} for row, (subject, text) in messages]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         number = next(row["number"] for row in queries.orders(world) if day(row["moment"]) == params["day"])

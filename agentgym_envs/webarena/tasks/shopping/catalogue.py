@@ -70,8 +70,8 @@ class ProductAttribute(Template):
         given = queries.product_id(world, params["product"]), params["attribute"]
         value = world.value("SELECT value FROM shop_attributes WHERE product = ? AND name = ?", *given)
         query = "SELECT DISTINCT value FROM shop_attributes WHERE (product = ? OR name = ?) AND LENGTH(value) > 3"
-        told = f"{params['product']} {params['attribute']}".lower()
-        return [says(value, others=[row[0] for row in world.rows(query, *given) if row[0].lower() not in told])]
+        intent = f"{params['product']} {params['attribute']}".lower()
+        return [says(value, others=[row[0] for row in world.rows(query, *given) if row[0].lower() not in intent])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_product(page, params["product"])

@@ -15,7 +15,7 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import ordering, queries, reviews, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
-_FOUR = ("one", "two", "three", "four")
+_KEYS = ("one", "two", "three", "four")
 
 
 class CheapestOfFour(Template):
@@ -38,12 +38,12 @@ class CheapestOfFour(Template):
             for _ in range(8):
                 four = rng.sample(rows, min(4, len(rows)))
                 if len(four) == 4 and min(four, key=lambda row: row["price"]) != min(four, key=lambda row: row["sold"]):
-                    found.append(dict(zip(_FOUR, (row["name"] for row in four), strict=True)))
+                    found.append(dict(zip(_KEYS, (row["name"] for row in four), strict=True)))
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         query = f"SELECT name FROM shop_products p WHERE name IN (?, ?, ?, ?) ORDER BY {queries.SOLD}"
-        names = [row[0] for row in world.rows(query, *(params[place] for place in _FOUR))]
+        names = [row[0] for row in world.rows(query, *(params[key] for key in _KEYS))]
         return [says(names[0], others=names)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -55,9 +55,9 @@ class CheapestOfFour(Template):
 
     def _prices(self, page: PageReader, params: Params) -> Steps[list[tuple[int, str]]]:
         prices = []
-        for place in _FOUR:
-            yield from steps.open_product(page, params[place])
-            prices.append((steps.cents(steps.price(page)), params[place]))
+        for key in _KEYS:
+            yield from steps.open_product(page, params[key])
+            prices.append((steps.cents(steps.price(page)), params[key]))
         return prices
 
 
@@ -77,21 +77,21 @@ class AddThree(Template):
         names = [row["name"] for row in rows]
         rng.shuffle(names)
         threes = zip(names[::3], names[1::3], names[2::3], strict=False)
-        return [dict(zip(_FOUR, three, strict=False)) for three in threes]
+        return [dict(zip(_KEYS, three, strict=False)) for three in threes]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [changed(*(queries.in_cart(world, params[place]) for place in _FOUR[:3]))]
+        return [changed(*(queries.in_cart(world, params[key]) for key in _KEYS[:3]))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        for place in _FOUR[:3]:
-            yield from steps.open_product(page, params[place])
+        for key in _KEYS[:3]:
+            yield from steps.open_product(page, params[key])
             yield page.click("button", "Add to Cart")
         yield page.stop()
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Add only two of them."""
-        for place in _FOUR[:2]:
-            yield from steps.open_product(page, params[place])
+        for key in _KEYS[:2]:
+            yield from steps.open_product(page, params[key])
             yield page.click("button", "Add to Cart")
         yield page.stop()
 
@@ -114,7 +114,7 @@ class ReplaceComparison(Template):
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         wanted = [(queries.ME, queries.product_id(world, params[name])) for name in ("one", "other")]
         rows = QueryReturns("SELECT customer, product FROM shop_compares", wanted)
-        return [changed(free=["shop_compares"]), rows]  # the new rows may get the numbers of those from before
+        return [changed(free=["shop_compares"]), rows]  # the new rows may reuse the ids of the removed ones
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield page.click("link", re.compile(r"Compare Products \(\d+\)"))
@@ -146,13 +146,13 @@ class WishCheapest(Template):
         'Put the least expensive "{category}" product ({department}) whose {attribute} is "{value}" on my wish list. '
         'The comment there should read "{comment}".',
     )
-    _SAID = ("For the new flat", "When the old one breaks", "Ask at home first", "Present for a friend")
+    _COMMENTS = ("For the new flat", "When the old one breaks", "Ask at home first", "Present for a friend")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Filters of a category whose cheapest product is not on the wish list."""
         wished = {row[0] for row in world.rows("SELECT product FROM shop_wishes WHERE customer = ?", queries.ME)}
         kept = (row for row in queries.filters(world) if queries.cheapest_filtered(world, row) not in wished)
-        return [{**row, "comment": rng.choice(self._SAID)} for row in kept]
+        return [{**row, "comment": rng.choice(self._COMMENTS)} for row in kept]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         values = {"product": queries.cheapest_filtered(world, params), "comment": params["comment"]}
@@ -232,8 +232,8 @@ class ReorderAndBuy(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        ways = list(ordering.Checkout().instances(world, rng))
-        return [{**params, **rng.choice(ways)} for params in ordering.Reorder().instances(world, rng)]
+        checkouts = list(ordering.Checkout().instances(world, rng))
+        return [{**params, **rng.choice(checkouts)} for params in ordering.Reorder().instances(world, rng)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         more = queries.order_lines(world, params["number"])

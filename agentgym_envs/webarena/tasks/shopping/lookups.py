@@ -84,9 +84,9 @@ class MissingProduct(Template):
         rows = world.rows("SELECT name, brand FROM shop_products WHERE enabled ORDER BY id")
         brands = sorted({row["brand"] for row in rows})
         made = [row["name"].replace(row["brand"], rng.choice(brands), 1) for row in rows]
-        return [{"product": name} for name in made if not self._like(world, name)]
+        return [{"product": name} for name in made if not self._matches(world, name)]
 
-    def _like(self, world: World, name: str) -> bool:
+    def _matches(self, world: World, name: str) -> bool:
         """Return whether a product's name has all words of this name."""
         words = [f"%{word}%" for word in name.split(",")[0].split()]
         where = " AND ".join(["name LIKE ?"] * len(words))

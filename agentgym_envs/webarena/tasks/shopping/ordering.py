@@ -63,8 +63,8 @@ class AddAndCheckout(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         rows = world.rows(f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} ORDER BY id")
-        ways = list(Checkout().instances(world, rng))
-        return [{**rng.choice(ways), "product": row["name"]} for row in rows]
+        checkouts = list(Checkout().instances(world, rng))
+        return [{**rng.choice(checkouts), "product": row["name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         columns = f"id AS product, name, sku, '' AS options, {queries.SOLD} AS price, 1 AS quantity"

@@ -19,7 +19,7 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template
 
-_LINES = (
+_ORDER_LINES = (
     "FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id "
     f"WHERE o.customer = {queries.ME} AND o.status <> 'canceled'"
 )
@@ -157,15 +157,15 @@ class SpentInMonths(Template):
         return [says(money(sum(self._totals(world, steps.months(params["first"], params["last"])))))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        found = yield from self._meant(page, params)
+        found = yield from self._period_orders(page, params)
         yield page.stop(money(sum(steps.cents(order.total) for order in found if order.status != "Canceled")))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Answer with the last order alone."""
-        found = yield from self._meant(page, params)
+        found = yield from self._period_orders(page, params)
         yield page.stop(next(order.total for order in found if order.status != "Canceled"))
 
-    def _meant(self, page: PageReader, params: Params) -> Steps[list[steps.ListedOrder]]:
+    def _period_orders(self, page: PageReader, params: Params) -> Steps[list[steps.ListedOrder]]:
         every = yield from steps.all_orders(page)
         months = steps.months(params["first"], params["last"])
         return [order for order in every if any(steps.is_within(order.day, time) for time in months)]
@@ -183,9 +183,9 @@ class OrderTrackingNumber(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{"day": when} for when in self._tracks(world)]
+        return [{"day": when} for when in self._tracking_numbers(world)]
 
-    def _tracks(self, world: World) -> dict[str, str]:
+    def _tracking_numbers(self, world: World) -> dict[str, str]:
         rows = world.rows(
             "SELECT o.moment, t.number FROM shop_orders o JOIN shop_shipments s ON s.order_id = o.id "
             "JOIN shop_tracks t ON t.shipment = s.id WHERE o.customer = ?",
@@ -194,7 +194,7 @@ class OrderTrackingNumber(Template):
         return {day(row["moment"]): row["number"] for row in rows}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        tracks = self._tracks(world)
+        tracks = self._tracking_numbers(world)
         return [says(tracks[params["day"]], others=list(tracks.values()))]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
@@ -215,7 +215,7 @@ class ChosenOption(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Ordered products with options whose value is not part of another value."""
-        rows = world.rows(f"SELECT o.moment, l.name, l.options {_LINES} AND l.options <> ''")
+        rows = world.rows(f"SELECT o.moment, l.name, l.options {_ORDER_LINES} AND l.options <> ''")
         return [
             {"product": row["name"], "day": day(row["moment"]), "option": option}
             for row in rows
@@ -230,7 +230,7 @@ class ChosenOption(Template):
         return [row["value"] for row in world.rows(query, queries.product_id(world, product), option)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        rows = world.rows(f"SELECT o.moment, l.options {_LINES} AND l.name = ?", params["product"])
+        rows = world.rows(f"SELECT o.moment, l.options {_ORDER_LINES} AND l.name = ?", params["product"])
         options = next(row["options"] for row in rows if day(row["moment"]) == params["day"])
         others = self._offered(world, params["product"], params["option"])
         return [says(queries.options(options)[params["option"]], others=others)]
@@ -258,14 +258,14 @@ class OpenOrder(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products that were ordered once, in months of two or three orders."""
-        rows = world.rows(f"SELECT o.moment, l.name {_LINES}")
+        rows = world.rows(f"SELECT o.moment, l.name {_ORDER_LINES}")
         counts = Counter(row["name"] for row in rows)
         crowd = Counter(queries.month(row["moment"]) for row in queries.orders(world))
         kept = [row for row in rows if counts[row["name"]] == 1 and 2 <= crowd[queries.month(row["moment"])] <= 3]
         return [{"product": row["name"], "month": queries.month(row["moment"])} for row in kept]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        number = world.value(f"SELECT o.number {_LINES} AND l.name = ?", params["product"])
+        number = world.value(f"SELECT o.number {_ORDER_LINES} AND l.name = ?", params["product"])
         return [EndsOn(f"{ORIGINS['shop']}/account/orders/{number}")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:

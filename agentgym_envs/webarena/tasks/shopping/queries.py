@@ -131,9 +131,9 @@ def order_lines(world: World, number: str) -> list[dict[str, Any]]:
     return [_priced(world, row) for row in world.rows(query, number)]
 
 
-def options(told: str) -> dict[str, str]:
+def options(text: str) -> dict[str, str]:
     """Return chosen options ("Colour: Blue, Size: M") by their names in lower case."""
-    pairs = (part.partition(": ") for part in told.split(", "))
+    pairs = (part.partition(": ") for part in text.split(", "))
     return {name.lower(): value for name, _, value in pairs}
 
 
@@ -212,21 +212,26 @@ def order_changes(world: World, lines: Sequence[Any], params: Params, new: int =
     for rule in rules(world, subtotal):
         if not rule["coupon"]:
             yield Updated("shop_rules", {"id": rule["id"]}, {"used": rule["used"] + 1})
-    place = "SELECT name, street, town, region, zip, phone FROM shop_addresses a WHERE customer = ? AND"
-    bill = world.rows(f"{place} id = (SELECT address FROM shop_customers c WHERE c.id = a.customer)", ME)
-    goes = world.rows(f"{place} street = ?", ME, params["street"])
-    yield Added("shop_order_addresses", {**dict(goes[0]), "kind": "shipping"})
-    yield Added("shop_order_addresses", {**dict(bill[0]), "kind": "billing"})
-    for place_of, line in enumerate(lines, 1):
+    address = "SELECT name, street, town, region, zip, phone FROM shop_addresses a WHERE customer = ? AND"
+    billing = world.rows(f"{address} id = (SELECT address FROM shop_customers c WHERE c.id = a.customer)", ME)
+    shipping = world.rows(f"{address} street = ?", ME, params["street"])
+    yield Added("shop_order_addresses", {**dict(shipping[0]), "kind": "shipping"})
+    yield Added("shop_order_addresses", {**dict(billing[0]), "kind": "billing"})
+    for number, line in enumerate(lines, 1):
         wanted = {name: line[name] for name in ("product", "options", "price", "quantity")}
         yield Added("shop_order_lines", wanted)
         stock = world.value("SELECT stock FROM shop_products WHERE id = ?", line["product"])
         yield Updated("shop_products", {"id": line["product"]}, {"stock": stock - line["quantity"]})
-        if place_of <= len(lines) - new:
+        if number <= len(lines) - new:
             yield Removed("shop_cart_lines", {"product": line["product"], "options": line["options"]})
 
 
 def review_added(product: int, params: Params) -> Added:
     """Return the new review of a product by the customer."""
-    told = {"nickname": params["nickname"], "rating": params["stars"], "title": params["title"], "text": params["text"]}
-    return Added("shop_reviews", {"product": product, "customer": ME, **told})
+    values = {
+        "nickname": params["nickname"],
+        "rating": params["stars"],
+        "title": params["title"],
+        "text": params["text"],
+    }
+    return Added("shop_reviews", {"product": product, "customer": ME, **values})

@@ -16,7 +16,7 @@ from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
 _REVIEWS = "FROM shop_reviews r JOIN shop_products p ON p.id = r.product WHERE r.status = 'approved' AND p.enabled"
 
-_SAID = (
+_REVIEW_TEXTS = (
     (2, "Not for me", "It broke on the second day."),
     (2, "Rather disappointed", "I had hoped for more, to be honest."),
     (3, "Neither good nor bad", "It does what it says, nothing else."),
@@ -209,7 +209,7 @@ def _within(text: str, other: str) -> bool:
 
 def something_said(rng: Random) -> dict[str, Any]:
     """Return a random text of a review."""
-    stars, title, text = rng.choice(_SAID)
+    stars, title, text = rng.choice(_REVIEW_TEXTS)
     nickname = rng.choice(("plain_jane", "Sunday Shopper", "honest_owl", "Ms. Thrift", "no7"))
     return {"stars": stars, "nickname": nickname, "title": title, "text": text}
 

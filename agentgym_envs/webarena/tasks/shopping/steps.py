@@ -164,9 +164,9 @@ def find_order(page: PageReader, fits: Callable[[ListedOrder], bool]) -> Steps[L
 def next_order(page: PageReader, number: str) -> Steps[str]:
     """Return the number of the order after another one, which is in the list on the page."""
     numbers = [order.number for order in _orders(page)]
-    place = numbers.index(number) + 1
-    if place < len(numbers):
-        return numbers[place]
+    index = numbers.index(number) + 1
+    if index < len(numbers):
+        return numbers[index]
     yield page.click("link", "Next")
     return _orders(page)[0].number
 
@@ -210,9 +210,9 @@ def cancel_order(page: PageReader) -> Iterator[str]:
     yield page.click("button", "Cancel the order")
 
 
-def choose_options(page: PageReader, told: str) -> Iterator[str]:
+def choose_options(page: PageReader, text: str) -> Iterator[str]:
     """Choose the options ("Colour: Blue, Size: M") of the product on the page."""
-    for part in told.split(", "):
+    for part in text.split(", "):
         name, _, value = part.partition(": ")
         yield page.choose(name, re.compile(rf"{re.escape(value)}( \+\$.*)?"))
 
@@ -258,4 +258,4 @@ def add_address(page: PageReader, params: Params) -> Iterator[str]:
 def _first(found: Iterable[_T]) -> _T:
     for one in found:
         return one
-    raise NoOracle("what was looked for is not to be seen")
+    raise NoOracle("the page does not show the expected text")
