@@ -1,4 +1,4 @@
-"""A twin on worker processes is the environment itself: the whole contract holds for it."""
+"""Remote environments in worker processes pass the whole contract of an environment."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from agentgym_envs.task import TaskTable
 from tests import contract
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow for the fast run
 
 
-# The others are kept in worker processes by the server of tests/test_contract.py.
+# tests/test_contract.py checks the others, in worker processes of a server.
 IDS = [env_id for env_id in env_ids() if env_id not in contract.SLOW_ENVS | contract.NEEDS_SITES]
 
 
@@ -32,50 +32,50 @@ def pool() -> Iterator[WorkerPool]:
     pool.close()
 
 
-def make_twin(pool: WorkerPool, env_id: str, **options: Any) -> RemoteEnv:
-    twin = RemoteEnv(env_id, pool, options)
-    twin.spec = gym.make(env_id).spec  # so that Gymnasium's checker can make others like it
-    return twin
+def make_remote(pool: WorkerPool, env_id: str, **options: Any) -> RemoteEnv:
+    remote = RemoteEnv(env_id, pool, options)
+    remote.spec = gym.make(env_id).spec  # Gymnasium's checker makes more environments from it
+    return remote
 
 
 @pytest.mark.parametrize("env_id", [IDS[0], *(pytest.param(env_id, marks=pytest.mark.rotating) for env_id in IDS[1:])])
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 def test_contract(check: Callable[[contract.Make], None], env_id: str, pool: WorkerPool) -> None:
-    check(partial(make_twin, pool, env_id))
+    check(partial(make_remote, pool, env_id))
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_it_is_the_same_byte_for_byte(env_id: str, pool: WorkerPool) -> None:
+def test_a_remote_environment_equals_a_local_one_byte_for_byte(env_id: str, pool: WorkerPool) -> None:
     make = partial(gym.make, env_id)
-    contract.remote_agrees(make, partial(make_twin, pool, env_id), contract.transcript_hash(make))
+    contract.remote_agrees(make, partial(make_remote, pool, env_id), contract.transcript_hash(make))
 
 
-def test_a_table_can_be_counted_and_listed(pool: WorkerPool) -> None:
+def test_a_remote_task_table_can_be_counted_and_listed(pool: WorkerPool) -> None:
     here = text_env(gym.make("AgentGym/TextCraft-v0")).tasks
     assert isinstance(here, TaskTable)
-    twin = make_twin(pool, "AgentGym/TextCraft-v0")
-    assert isinstance(twin.tasks, RemoteTasks)
-    assert len(twin.tasks) == len(here) == 544
-    assert list(twin.tasks) == list(here)
-    counts = twin.tasks.counts()
+    remote = make_remote(pool, "AgentGym/TextCraft-v0")
+    assert isinstance(remote.tasks, RemoteTasks)
+    assert len(remote.tasks) == len(here) == 544
+    assert list(remote.tasks) == list(here)
+    counts = remote.tasks.counts()
     assert counts is not None
     counts["depth-1"]["train"] = 0
-    assert twin.tasks.counts() == here.counts()
-    twin.close()
+    assert remote.tasks.counts() == here.counts()
+    remote.close()
 
 
-def test_a_set_without_end_can_not(pool: WorkerPool) -> None:
-    twin = make_twin(pool, "AgentGym/TextCraft-v0", worlds="invented")
-    assert isinstance(twin.tasks, RemoteTasks)
-    assert twin.tasks and twin.tasks.counts() is None
+def test_an_endless_remote_task_set_cannot_be_counted_or_listed(pool: WorkerPool) -> None:
+    remote = make_remote(pool, "AgentGym/TextCraft-v0", worlds="invented")
+    assert isinstance(remote.tasks, RemoteTasks)
+    assert remote.tasks and remote.tasks.counts() is None
     with pytest.raises(TypeError, match=r"number of tasks .* unknown"):
-        len(twin.tasks)
+        len(remote.tasks)
     with pytest.raises(UsageError):
-        list(twin.tasks)
-    twin.close()
+        list(remote.tasks)
+    remote.close()
 
 
-def test_a_server_that_tells_no_counts_is_as_one_without_end() -> None:
+def test_a_description_without_counts_is_read_as_endless() -> None:
     described = {"name": "old", "version": 1, "digest": "0" * 64, "groups": ["small"]}
     tasks = RemoteTasks(lambda method, arguments: pytest.fail("nothing is asked"), described)
     assert tasks.counts() is None
@@ -83,4 +83,4 @@ def test_a_server_that_tells_no_counts_is_as_one_without_end() -> None:
 
 
 def test_no_session_is_left(pool: WorkerPool) -> None:
-    until(lambda: not any(worker.sessions for worker in pool.workers))  # a worker says when it has closed one
+    until(lambda: not any(worker.sessions for worker in pool.workers))  # a worker reports each closed session

@@ -1,4 +1,4 @@
-"""Pictures of environments elsewhere."""
+"""Pictures of remote environments."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ def packed(data: bytes) -> str:
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.data())
-def test_a_picture_comes_through_json_as_it_was(height: int, width: int, data: st.DataObject) -> None:
+def test_a_picture_is_unchanged_by_json(height: int, width: int, data: st.DataObject) -> None:
     size = 3 * height * width
     pixels = data.draw(st.binary(min_size=size, max_size=size))
     picture = np.frombuffer(pixels, np.uint8).reshape(height, width, 3)
     back = picture_from_json(json.loads(json.dumps(picture_to_json(picture))))
     assert back.dtype == np.uint8 and np.array_equal(back, picture)
-    back[0, 0, 0] = 7  # as the environment's own can be
+    back[0, 0, 0] = 7  # the array is writable, as a local one
 
 
-def test_a_part_of_an_array_comes_through_too() -> None:
+def test_a_slice_of_an_array_is_unchanged_by_json() -> None:
     part = np.arange(10 * 10 * 3, dtype=np.uint8).reshape(10, 10, 3)[::2, ::-3]
     assert np.array_equal(picture_from_json(picture_to_json(part)), part)
 
 
 @pytest.mark.parametrize("text", [None, "", "a map", '{"shape": [1, 1, 3]}'])
-def test_what_is_no_array_stays_as_it_is(text: str | None) -> None:
+def test_values_other_than_arrays_are_unchanged(text: str | None) -> None:
     assert picture_to_json(text) == picture_from_json(text) == text
 
 
@@ -95,7 +95,7 @@ def test_other_arrays_are_refused(array: Any) -> None:
         {"shape": "113", "zlib": packed(b"123")},
     ],
 )
-def test_what_is_no_picture_is_refused(data: dict[str, Any]) -> None:
+def test_objects_other_than_pictures_are_refused(data: dict[str, Any]) -> None:
     with pytest.raises(EnvError, match="this is not a picture"):
         picture_from_json(data)
 
@@ -106,19 +106,19 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield address
 
 
-def check_same_pictures(env: gym.Env[str, str], twin: gym.Env[str, str]) -> None:
-    """Before the first reset, at it and after some steps."""
+def check_same_pictures(env: gym.Env[str, str], remote: gym.Env[str, str]) -> None:
+    """Compare pictures before the first reset, after it and after some steps."""
     for action in (None, "", "turn left", "move forward", "move forward"):
-        assert_same(env.render(), twin.render())
+        assert_same(env.render(), remote.render())
         if action == "":
             env.reset(seed=0, options=TASK)
-            twin.reset(seed=0, options=TASK)
+            remote.reset(seed=0, options=TASK)
         elif action:
             env.step(action)
-            twin.step(action)
-    assert_same(env.render(), twin.render())
+            remote.step(action)
+    assert_same(env.render(), remote.render())
     env.close()
-    twin.close()
+    remote.close()
 
 
 def assert_same(one: Any, other: Any) -> None:
@@ -131,22 +131,22 @@ def assert_same(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_remote_twin_renders_the_same(mode: str, url: str) -> None:
+def test_an_environment_on_a_server_renders_the_same(mode: str, url: str) -> None:
     check_same_pictures(gym.make(BABY, render_mode=mode), gym.make(BABY, render_mode=mode, base_url=url))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-def test_a_twin_on_a_worker_renders_the_same(mode: str) -> None:
+def test_an_environment_in_a_worker_renders_the_same(mode: str) -> None:
     with contextlib.closing(WorkerPool(1)) as pool:
         check_same_pictures(gym.make(BABY, render_mode=mode), RemoteEnv(BABY, pool, {"render_mode": mode}))
 
 
-def test_a_twin_knows_the_modes_of_its_scenario(url: str) -> None:
+def test_a_remote_environment_has_the_render_modes_of_its_scenario(url: str) -> None:
     for env_id in (BABY, CRAFT):
-        with gym.make(env_id, base_url=url) as twin:
-            assert twin.unwrapped.metadata == text_env(gym.make(env_id)).metadata
-            assert twin.render() is None
+        with gym.make(env_id, base_url=url) as remote:
+            assert remote.unwrapped.metadata == text_env(gym.make(env_id)).metadata
+            assert remote.render() is None
     with pytest.raises(UsageError) as here, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         gym.make(CRAFT, render_mode="rgb_array")
@@ -156,7 +156,7 @@ def test_a_twin_knows_the_modes_of_its_scenario(url: str) -> None:
     assert str(here.value) == str(there.value)
 
 
-def test_the_replies_are_what_the_protocol_says(url: str) -> None:
+def test_render_replies_have_the_described_forms(url: str) -> None:
     form = next(row.reply for row in ENDPOINTS if row.path.endswith("/render"))
     for mode, kind in ((None, type(None)), ("ansi", str), ("svg", str), ("rgb_array", dict)):
         options = {} if mode is None else {"render_mode": mode}
@@ -167,7 +167,7 @@ def test_the_replies_are_what_the_protocol_says(url: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_vector_of_twins_renders() -> None:
+def test_a_vector_of_remote_environments_renders() -> None:
     with contextlib.closing(make_vec(BABY, 2, backend="process", render_mode="rgb_array")) as vector:
         vector.reset(seed=0)
         assert [picture.ndim for picture in vector.render()] == [3, 3]

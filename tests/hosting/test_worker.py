@@ -1,4 +1,4 @@
-"""Worker processes: what becomes of them and of their sessions when something dies, hangs, prints or is pickled."""
+"""Worker processes and their sessions: crashes, hangs, prints, pickles and forks."""
 
 import contextlib
 import gc
@@ -28,7 +28,7 @@ from agentgym_envs.textcraft.env import TextCraftEnv
 from tests.toy_envs import HERE
 from tests.waiting import SECONDS, until
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow for the fast run
 
 TRICKY = HERE + "Toy/Tricky-v0"
 NINE = {"task": "count/9"}
@@ -43,21 +43,21 @@ def pool() -> Iterator[WorkerPool]:
 
 
 def begun(pool: WorkerPool) -> RemoteEnv:
-    twin = RemoteEnv(TRICKY, pool, {})
-    twin.reset(seed=0, options=NINE)
-    return twin
+    remote = RemoteEnv(TRICKY, pool, {})
+    remote.reset(seed=0, options=NINE)
+    return remote
 
 
 def test_sessions_go_to_the_worker_with_the_fewest(pool: WorkerPool) -> None:
-    twins = [RemoteEnv(TRICKY, pool, {}) for _ in range(4)]
+    remotes = [RemoteEnv(TRICKY, pool, {}) for _ in range(4)]
     assert [len(worker.sessions) for worker in pool.workers] == [2, 2]
-    for twin in twins:
-        twin.close()
-        twin.close()
+    for remote in remotes:
+        remote.close()
+        remote.close()
     until(lambda: [len(worker.sessions) for worker in pool.workers] == [0, 0])
 
 
-def test_a_worker_in_which_a_call_hangs_is_not_taken_for_an_idle_one() -> None:
+def test_a_worker_with_a_hanging_call_does_not_count_as_idle() -> None:
     with contextlib.closing(WorkerPool(2)) as pool:
         hung, other = begun(pool), begun(pool)
         opened = hung._sessions.require()
@@ -71,16 +71,16 @@ def test_a_worker_in_which_a_call_hangs_is_not_taken_for_an_idle_one() -> None:
 def test_a_pool_needs_a_worker_and_refuses_when_closed(pool: WorkerPool) -> None:
     with pytest.raises(UsageError, match="at least 1"):
         WorkerPool(0)
-    twin = begun(pool)
+    remote = begun(pool)
     pool.close()
     pool.close()
-    assert twin.step("up")[4]["stop_reason"] == "env_error"
-    assert "closed" in twin.reset(seed=0)[1]["error"]
+    assert remote.step("up")[4]["stop_reason"] == "env_error"
+    assert "closed" in remote.reset(seed=0)[1]["error"]
     with pytest.raises(EnvError, match="closed"):
         RemoteEnv(TRICKY, pool, {})
 
 
-def test_what_cannot_be_made_leaves_no_session(pool: WorkerPool) -> None:
+def test_a_failed_creation_leaves_no_session(pool: WorkerPool) -> None:
     for env_id, options in (("AgentGym/NoSuch-v0", {}), (TRICKY, {"colour": "red"}), (TRICKY, {"split": "dev"})):
         with pytest.raises(UsageError):
             RemoteEnv(env_id, pool, options)
@@ -89,9 +89,9 @@ def test_what_cannot_be_made_leaves_no_session(pool: WorkerPool) -> None:
 
 def test_an_id_that_only_this_process_has_registered_is_known_to_workers(pool: WorkerPool) -> None:
     register("Toy/OnlyHere-v0", "tests.toy:CountEnv")
-    twin = RemoteEnv("Toy/OnlyHere-v0", pool, {})
-    assert twin.reset(seed=1) == gym.make("Toy/OnlyHere-v0").reset(seed=1)
-    twin.close()
+    remote = RemoteEnv("Toy/OnlyHere-v0", pool, {})
+    assert remote.reset(seed=1) == gym.make("Toy/OnlyHere-v0").reset(seed=1)
+    remote.close()
 
 
 def test_a_class_of_the_main_program_is_refused(pool: WorkerPool) -> None:
@@ -103,33 +103,35 @@ def test_a_class_of_the_main_program_is_refused(pool: WorkerPool) -> None:
 
 @pytest.mark.parametrize("action", ["die", "exit", "raise", "odd"])
 def test_a_failure_ends_the_episode_and_the_next_one_is_played(pool: WorkerPool, action: str) -> None:
-    twin = begun(pool)
-    twin.step("up")
-    observation, reward, terminated, truncated, info = twin.step(action)
+    remote = begun(pool)
+    remote.step("up")
+    observation, reward, terminated, truncated, info = remote.step(action)
     assert (reward, terminated, truncated) == (0, False, True)
     assert (info["stop_reason"], info["turn"], info["invalid_action"]) == ("env_error", 2, None)
     assert "failed" in observation
     with pytest.raises(EpisodeOver):
-        twin.step("up")
-    _, info = twin.reset(seed=0, options=NINE)
+        remote.step("up")
+    _, info = remote.reset(seed=0, options=NINE)
     assert info["stop_reason"] is None
-    assert twin.step("up")[0] == "1"
-    twin.close()
+    assert remote.step("up")[0] == "1"
+    remote.close()
 
 
-def test_an_episode_ends_with_its_worker_and_others_go_on(pool: WorkerPool, caplog: pytest.LogCaptureFixture) -> None:
-    twins = [begun(pool), begun(pool)]
-    pid = int(twins[0].step("who")[0].split()[0])
+def test_an_episode_ends_with_its_worker_and_others_continue(
+    pool: WorkerPool, caplog: pytest.LogCaptureFixture
+) -> None:
+    remotes = [begun(pool), begun(pool)]
+    pid = int(remotes[0].step("who")[0].split()[0])
     os.kill(pid, signal.SIGKILL)
-    error = twins[0].step("up")[4]["error"]
+    error = remotes[0].step("up")[4]["error"]
     assert error.startswith("SessionLost: the worker process")
     assert "a worker process ended (exit status -9) with 1 environments" in caplog.text
-    assert twins[1].step("up")[0] == "1"
-    assert twins[0].reset(seed=0, options=NINE)[1]["stop_reason"] is None
-    assert int(twins[0].step("who")[0].split()[0]) != pid
+    assert remotes[1].step("up")[0] == "1"
+    assert remotes[0].reset(seed=0, options=NINE)[1]["stop_reason"] is None
+    assert int(remotes[0].step("who")[0].split()[0]) != pid
 
 
-def test_a_hung_call_is_freed_by_force(pool: WorkerPool) -> None:
+def test_abandoning_a_hanging_call_ends_its_worker(pool: WorkerPool) -> None:
     hung, other = begun(pool), begun(pool)
     pid = int(hung.step("who")[0].split()[0])
     seen: list[Any] = []
@@ -137,23 +139,25 @@ def test_a_hung_call_is_freed_by_force(pool: WorkerPool) -> None:
     thread.start()
     until(lambda: hung.snapshot().actions[-1] == "hang")
     hung.abandon()
-    assert pid not in [worker.pid for worker in pool.workers], "the next session might go where it is lost"
+    assert pid not in [worker.pid for worker in pool.workers], "the next session might go to a dying worker"
     thread.join(SECONDS)
     assert seen[0][4]["stop_reason"] == "env_error"
     assert other.step("up")[0] == "1"
-    assert hung.reset(seed=0, options=NINE)[1]["stop_reason"] is None, "it was put on the worker that was just killed"
+    assert hung.reset(seed=0, options=NINE)[1]["stop_reason"] is None, (
+        "it was opened on the worker that was just killed"
+    )
     assert int(hung.step("who")[0].split()[0]) != pid
     until(lambda: not psutil.pid_exists(pid))
 
 
 def test_prints_and_reads_do_not_disturb_the_frames(pool: WorkerPool) -> None:
-    twin = begun(pool)
+    remote = begun(pool)
     for turn in range(1, 4):
-        observation, *_, info = twin.step("chat")
+        observation, *_, info = remote.step("chat")
         assert (observation, info["turn"]) == ("''", turn)
 
 
-def test_a_reply_that_cannot_be_sent_takes_nobody_with_it() -> None:
+def test_a_reply_that_cannot_be_pickled_does_not_affect_others() -> None:
     pool = WorkerPool(1)
     odd, other = begun(pool), begun(pool)
     assert "pickle" in odd.step("odd")[4]["error"]
@@ -162,37 +166,37 @@ def test_a_reply_that_cannot_be_sent_takes_nobody_with_it() -> None:
 
 
 def test_a_large_call_and_a_large_reply(pool: WorkerPool) -> None:
-    twin = begun(pool)
-    observation, *_, info = twin.step("x" * 3_000_000)
+    remote = begun(pool)
+    observation, *_, info = remote.step("x" * 3_000_000)
     assert "too long" in observation
     assert info["invalid_action"] == observation
 
 
-def test_a_twin_pickles_with_its_pool(pool: WorkerPool) -> None:
-    twin = begun(pool)
-    twin.step("up")
-    copy = pickle.loads(pickle.dumps(twin))
+def test_an_unpickled_environment_uses_the_same_pool(pool: WorkerPool) -> None:
+    remote = begun(pool)
+    remote.step("up")
+    copy = pickle.loads(pickle.dumps(remote))
     assert copy._sessions._provider is pool
-    assert copy.step("up") == twin.step("up")
+    assert copy.step("up") == remote.step("up")
     copy.step("up")
-    assert twin.step("who")[4]["turn"] == 3
+    assert remote.step("who")[4]["turn"] == 3
     copy.close()
 
 
-def test_a_twin_pickles_into_another_process(pool: WorkerPool) -> None:
-    twin = begun(pool)
-    twin.step("up")
+def test_an_environment_can_be_unpickled_in_another_process(pool: WorkerPool) -> None:
+    remote = begun(pool)
+    remote.step("up")
     code = (
         "import pickle, sys\nimport tests.toy_envs\n"
-        "twin = pickle.load(sys.stdin.buffer)\nprint(twin.step('up')[0], twin.status()['turn'])"
+        "remote = pickle.load(sys.stdin.buffer)\nprint(remote.step('up')[0], remote.status()['turn'])"
     )
     command = [sys.executable, "-c", code]
     environ = {**os.environ, "PYTHONPATH": str(REPO)}
-    done = subprocess.run(command, input=pickle.dumps(twin), env=environ, capture_output=True, check=False)
+    done = subprocess.run(command, input=pickle.dumps(remote), env=environ, capture_output=True, check=False)
     assert (done.stdout.split(), done.stderr) == ([b"2", b"2"], b"")
 
 
-def test_a_call_to_a_dead_worker_is_answered(pool: WorkerPool) -> None:
+def test_a_call_to_a_dead_worker_gets_session_lost(pool: WorkerPool) -> None:
     begun(pool)
     (worker,) = pool.workers
     worker.kill()
@@ -209,17 +213,17 @@ PARENT = """
     from agentgym_envs.hosting import RemoteEnv, WorkerPool
 
     pool = WorkerPool(2)
-    twins = [RemoteEnv("tests.toy_envs:Toy/Tricky-v0", pool, {}) for _ in range(2)]
-    for twin in twins:
-        twin.reset(seed=0)
-        print(twin.step("who")[0].split()[0], flush=True)
-    threading.Thread(target=lambda: twins[0].step("hang"), daemon=True).start()
+    remotes = [RemoteEnv("tests.toy_envs:Toy/Tricky-v0", pool, {}) for _ in range(2)]
+    for remote in remotes:
+        remote.reset(seed=0)
+        print(remote.step("who")[0].split()[0], flush=True)
+    threading.Thread(target=lambda: remotes[0].step("hang"), daemon=True).start()
     ENDING
 """
 
 
 def test_workers_end_with_their_parent() -> None:
-    """Also the one whose environment hangs; it is given five seconds. Both endings at once, to wait but once."""
+    """Workers end with their parent, also a hanging one after five seconds. Both cases run at the same time."""
     environ = {**os.environ, "PYTHONPATH": str(REPO)}
     with contextlib.ExitStack() as parents:
         pids = []
@@ -234,7 +238,7 @@ def test_workers_end_with_their_parent() -> None:
         until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
-def test_a_forgotten_pool_ends_its_workers() -> None:
+def test_a_garbage_collected_pool_ends_its_workers() -> None:
     pool = WorkerPool(1)
     pid = int(begun(pool).step("who")[0].split()[0])
     del pool
@@ -246,12 +250,12 @@ def refuse(_: Any) -> None:
     raise RuntimeError("Event loop is closed")
 
 
-def test_one_who_cannot_take_a_reply_costs_nobody_theirs(pool: WorkerPool) -> None:
-    twin, other = begun(pool), begun(pool)
-    worker, session = twin._sessions.require().connection, twin._sessions.require().session
+def test_a_failing_receiver_does_not_affect_other_replies(pool: WorkerPool) -> None:
+    remote, other = begun(pool), begun(pool)
+    worker, session = remote._sessions.require().connection, remote._sessions.require().session
     assert isinstance(worker, WorkerProcess) and isinstance(other, RemoteEnv)
     worker.submit([PendingCall(session, "status", {}, refuse)])
-    assert twin.step("up")[0] == "1"
+    assert remote.step("up")[0] == "1"
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
     worker.submit([PendingCall(session, "step", {"action": "hang"}, done) for done in (refuse, answers.put)])
     worker.kill()
@@ -260,57 +264,57 @@ def test_one_who_cannot_take_a_reply_costs_nobody_theirs(pool: WorkerPool) -> No
     assert isinstance(answers.get(timeout=SECONDS), SessionLost)
 
 
-def test_options_that_cannot_be_sent_are_refused_and_cost_no_process(pool: WorkerPool) -> None:
-    twin, other = begun(pool), begun(pool)
+def test_options_that_cannot_be_pickled_are_refused_and_end_no_process(pool: WorkerPool) -> None:
+    remote, other = begun(pool), begun(pool)
     with pytest.raises(UsageError, match="can be pickled"):
         RemoteEnv(TRICKY, pool, {"grammar": lambda: None})
-    assert twin.step("up")[0] == other.step("up")[0] == "1"
+    assert remote.step("up")[0] == other.step("up")[0] == "1"
     with pytest.raises(UsageError, match="a grammar is one of"):
         RemoteEnv(TRICKY, pool, {"grammar": ["react"]})
     assert sum(len(worker.sessions) for worker in pool.workers) == 2
 
 
-def test_after_a_restore_the_sequence_of_episodes_is_that_of_a_local_environment(pool: WorkerPool) -> None:
-    local, twin = gym.make(TRICKY).unwrapped, RemoteEnv(TRICKY, pool, {})
+def test_after_a_restore_the_sequence_of_episodes_equals_the_local_one(pool: WorkerPool) -> None:
+    local, remote = gym.make(TRICKY).unwrapped, RemoteEnv(TRICKY, pool, {})
     snapshot = begun(pool).snapshot()
     drawn = []
-    for env in (local, twin):
+    for env in (local, remote):
         assert isinstance(env, TextEnv)
         env.reset(seed=5)
         env.restore(snapshot)
         drawn.append([env.reset()[1]["seed"] for _ in range(3)])
     assert drawn[0] == drawn[1]
-    twin.reset(seed=5)
-    copy = pickle.loads(pickle.dumps(twin))
-    assert copy.reset()[1]["seed"] == twin.reset()[1]["seed"]
+    remote.reset(seed=5)
+    copy = pickle.loads(pickle.dumps(remote))
+    assert copy.reset()[1]["seed"] == remote.reset()[1]["seed"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_after_a_fork_the_workers_are_the_parents(pool: WorkerPool) -> None:
-    """The child finds its episode lost, and begins the next in a process of its own."""
-    twin = begun(pool)
-    pickled = pickle.dumps(twin)
+def test_after_a_fork_the_workers_belong_to_the_parent(pool: WorkerPool) -> None:
+    """The child has lost its episode, and starts the next one in a process of its own."""
+    remote = begun(pool)
+    pickled = pickle.dumps(remote)
     pid = os.fork()
     if pid == 0:
-        signal.alarm(30)  # a hang must end
+        signal.alarm(30)  # ends a hanging child
         with contextlib.suppress(Exception):
-            lost = twin.step("up")[4]["error"]
+            lost = remote.step("up")[4]["error"]
             copy = pickle.loads(pickled)
-            twin.reset(seed=0, options=NINE)
-            told = [lost, twin.step("up")[0], copy.step("up")[0]]
+            remote.reset(seed=0, options=NINE)
+            found = [lost, remote.step("up")[0], copy.step("up")[0]]
             pool.close()
-            os._exit(told != ["SessionLost: the worker process is gone", "1", "1"])
+            os._exit(found != ["SessionLost: the worker process is gone", "1", "1"])
         os._exit(2)
     assert os.waitpid(pid, 0)[1] == 0
-    assert twin.step("up")[0] == "1"
+    assert remote.step("up")[0] == "1"
 
 
-def test_random_commands_there_draw_from_the_generator_here(pool: WorkerPool) -> None:
+def test_random_commands_use_the_callers_generator(pool: WorkerPool) -> None:
     here, there = random.Random(7), random.Random(7)
-    env, twin = TextCraftEnv(), RemoteEnv("AgentGym/TextCraft-v0", pool, {})
-    for one in (env, twin):
+    env, remote = TextCraftEnv(), RemoteEnv("AgentGym/TextCraft-v0", pool, {})
+    for one in (env, remote):
         one.reset(seed=0)
-    commands = [(env.random_command(here), twin.random_command(there)) for _ in range(3)]
+    commands = [(env.random_command(here), remote.random_command(there)) for _ in range(3)]
     assert all(one == other for one, other in commands)
     assert there.getstate() == here.getstate() != random.Random(7).getstate()

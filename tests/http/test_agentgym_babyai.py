@@ -1,4 +1,4 @@
-"""AgentGym's BabyAI protocol with the real environment: its indices, its scores, its picture; and our client on it."""
+"""AgentGym's BabyAI protocol with the real environment: indices, scores, pictures, and our client."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("index", [0, 3, 40 * 12 + 7, 40 * 3 + 25])
-def test_an_index_is_the_same_episode_here_and_there(url: str, index: int) -> None:
+def test_an_index_is_the_same_episode_as_in_agentgym(url: str, index: int) -> None:
     env = BabyAIEnv()
     begun, _ = env.reset(seed=0, options={"task": f"babyai/{AGENTGYM_LEVELS[index % 40]}/{index // 40}"})
     with httpx.Client(base_url=url, trust_env=False) as client:
         number = client.post("/create", json={}).json()["id"]
-        told = client.post("/reset", json={"id": number, "data_idx": index}).json()
-        assert told == {"observation": begun, "reward": 0.0, "score": 0.0, "done": False, "deleted": False}
+        reply = client.post("/reset", json={"id": number, "data_idx": index}).json()
+        assert reply == {"observation": begun, "reward": 0.0, "score": 0.0, "done": False, "deleted": False}
         for command in list(env.oracle()):
             observation, reward, terminated, _, info = env.step(command)
-            told = client.post("/step", json={"id": number, "action": command}).json()
-            assert told == {"observation": observation, "reward": reward, "score": info["score"], "done": terminated}
-        assert terminated and 0 < told["score"] <= 1
+            reply = client.post("/step", json={"id": number, "action": command}).json()
+            assert reply == {"observation": observation, "reward": reward, "score": info["score"], "done": terminated}
+        assert terminated and 0 < reply["score"] <= 1
         assert "has finished" in client.post("/step", json={"id": number, "action": "turn left"}).json()["error"]
 
 
@@ -48,7 +48,7 @@ def test_an_index_below_zero_is_an_error(url: str) -> None:
         assert "from 0" in client.post("/reset", json={"id": number, "data_idx": -1}).json()["error"]
 
 
-def test_render_is_the_picture_as_png(url: str) -> None:
+def test_render_returns_the_picture_as_png(url: str) -> None:
     env = BabyAIEnv(render_mode="rgb_array")
     env.reset(seed=0, options={"task": "babyai/GoToRedBall/2"})
     with httpx.Client(base_url=url, trust_env=False) as client:
@@ -60,15 +60,15 @@ def test_render_is_the_picture_as_png(url: str) -> None:
 
 
 def pixels(png: bytes) -> np.ndarray:
-    """A reader of PNG files without filters, colours of eight bits."""
+    """Decode a PNG file without filters, with colours of eight bits."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
-    chunks, place = {}, 8
-    while place < len(png):
-        (length,), kind = struct.unpack(">I", png[place : place + 4]), png[place + 4 : place + 8]
-        data = png[place + 8 : place + 8 + length]
-        assert struct.unpack(">I", png[place + 8 + length : place + 12 + length])[0] == zlib.crc32(kind + data)
+    chunks, offset = {}, 8
+    while offset < len(png):
+        (length,), kind = struct.unpack(">I", png[offset : offset + 4]), png[offset + 4 : offset + 8]
+        data = png[offset + 8 : offset + 8 + length]
+        assert struct.unpack(">I", png[offset + 8 + length : offset + 12 + length])[0] == zlib.crc32(kind + data)
         chunks[kind] = data
-        place += 12 + length
+        offset += 12 + length
     width, height, *kind_of = struct.unpack(">2I5B", chunks[b"IHDR"])
     assert kind_of == [8, 2, 0, 0, 0]
     rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, 1 + 3 * width)
@@ -76,7 +76,7 @@ def pixels(png: bytes) -> np.ndarray:
     return rows[:, 1:].reshape(height, width, 3)
 
 
-def test_our_client_plays_on_the_dialect(url: str) -> None:
+def test_our_client_plays_over_the_dialect(url: str) -> None:
     local = BabyAIEnv()
     local.reset(seed=0, options={"task": "babyai/PickupLoc/1"})
     index = 40 + AGENTGYM_LEVELS.index("PickupLoc")

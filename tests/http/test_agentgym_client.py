@@ -1,4 +1,4 @@
-"""Our client of AgentGym's servers: against our own server in AgentGym's dialect, and against fakes with its quirks."""
+"""Our client of AgentGym's servers, on our own server in AgentGym's dialect and on fake servers with its quirks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from agentgym_envs.textcraft.recipes import load_recipe_book
 from tests import contract
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow for the fast run
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
 Handler = Callable[[dict[str, Any]], Any]
@@ -48,7 +48,7 @@ def make(base_url: Any, **options: Any) -> TextEnv:
 
 
 SPLITLESS = {contract.tasks_are_sound, contract.oracle_solves}
-"""All its tasks are of one split, and nobody tells it a solution."""
+"""The checks for an environment whose tasks have one split and no oracle."""
 
 
 @pytest.mark.parametrize("check", [c for c in contract.CHECKS if c not in SPLITLESS], ids=lambda check: check.__name__)
@@ -56,7 +56,7 @@ def test_contract(check: Callable[[contract.Make], None], url: str) -> None:
     check(partial(gym.make, TEXTCRAFT, base_url=f"{url}/agentgym/textcraft", dialect="agentgym"))
 
 
-def test_it_plays_what_a_local_environment_plays(url: str) -> None:
+def test_episodes_over_the_dialect_equal_local_ones(url: str) -> None:
     with contextlib.closing(make(url)) as env, contextlib.closing(text_env(gym.make(TEXTCRAFT))) as local:
         assert env.rules == local.rules and env.instructions == local.instructions
         for index in (0, 100, 300, 540):
@@ -101,7 +101,7 @@ def test_the_tasks_are_indices() -> None:
     assert (level.group, level.split) == ("GoToRedBall", "test")
 
 
-def test_the_questions_have_their_splits() -> None:
+def test_searchqa_questions_have_splits() -> None:
     tasks = IndexTasks("searchqa-agentgym", index_groups("searchqa"))
     assert len({tasks.draw(n, split="train").id for n in (0, 169_614, 169_615)}) == 2
     assert tasks.draw(169_614, split="train").data["index"] == 221_327
@@ -117,7 +117,7 @@ def test_the_questions_have_their_splits() -> None:
 
 
 class Fake:
-    """A server that answers as it is told, over a real socket. `asked` are the requests that came."""
+    """A fake server over a real socket, with scripted replies. `asked` are the requests received."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers: dict[str, Any] = {"close": True, **answers}
@@ -179,7 +179,7 @@ def test_textcraft_requests() -> None:
     ]
 
 
-def test_babyai_scores_are_cut_and_gains_are_rewards() -> None:
+def test_babyai_scores_are_clipped_and_gains_are_rewards() -> None:
     def step(score: float, done: bool = False) -> dict[str, Any]:
         return {"observation": "s", "reward": 9.9, "score": score, "done": done}
 
@@ -196,7 +196,7 @@ def test_babyai_scores_are_cut_and_gains_are_rewards() -> None:
     assert [body["action"] for path, body in fake.asked if path == "step"][-2:] == ["pickup red ball 1", "pickup key 2"]
 
 
-def test_a_babyai_success_is_one_whatever_it_scored() -> None:
+def test_a_babyai_success_does_not_depend_on_the_score() -> None:
     fake = Fake(
         create={"id": 0},
         reset={"observation": "o", "reward": 0, "score": 0, "deleted": False, "done": False},
@@ -233,7 +233,7 @@ def test_sciworld_points(points: int, done: bool, score: float, stop: str | None
     assert info["success"] is (stop == "success")
 
 
-def test_searchqa_speaks_of_bare_values() -> None:
+def test_searchqa_replies_are_plain_values() -> None:
     wrong = {"observation": "Sorry, ...", "reward": 0.0, "done": False, "info": None}
     right = {"observation": "Congratulations!", "reward": 1.0, "done": True, "info": None}
     invalid = wrong | {"observation": "Your previous action is invalid. If you want ..."}
@@ -246,7 +246,7 @@ def test_searchqa_speaks_of_bare_values() -> None:
     assert fake.asked[:2] == [("create", {"id": 0}), ("reset", {"env_idx": 5, "id": 51_713})]
 
 
-def test_webarena_rewards_count_at_the_end() -> None:
+def test_only_the_last_webarena_reward_counts() -> None:
     def step(reward: float, done: bool, info: Any, text: str = "OBSERVATION") -> dict[str, Any]:
         return {"observation": text, "reward": reward, "terminated": done, "truncated": False, "info": info}
 
@@ -282,13 +282,13 @@ BAD: Mapping[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_reply_ends_the_episode_and_the_next_has_another_environment(name: str) -> None:
-    answer, told = BAD[name]
+    answer, message = BAD[name]
     fake = Fake(create=[{"id": 3}, {"id": 4}], reset=TEXT_BEGUN, step=[GOOD_STEP, answer, GOOD_STEP])
     with played("textcraft", fake) as env:
         _, steps = play(env, 0, "get 1 coal", "get 1 coal")
         observation, reward, terminated, truncated, info = steps[-1]
         assert (observation, reward, terminated, truncated) == (ENV_FAILED, 0.0, False, True)
-        assert info["stop_reason"] == "env_error" and told in info["error"]
+        assert info["stop_reason"] == "env_error" and message in info["error"]
         with pytest.raises(EpisodeOver):
             env.step("get 1 coal")
         assert play(env, 1, "get 1 coal")[1][0][4]["stop_reason"] is None
@@ -304,13 +304,13 @@ def test_a_bad_reset_is_an_env_error(answer: Any) -> None:
         assert observation == ENV_FAILED and info["stop_reason"] == "env_error"
 
 
-def test_a_webarena_reset_that_failed_is_an_env_error() -> None:
+def test_a_failed_webarena_reset_is_an_env_error() -> None:
     begun = {"observation": "TimeoutError", "sites": "Error", "object": "Error"}
     with played("webarena", Fake(create={"env_idx": 0}, reset=begun)) as env:
         assert "TimeoutError" in env.reset(seed=0)[1]["error"]
 
 
-def test_a_webarena_episode_that_the_server_cuts_is_an_env_error() -> None:
+def test_a_webarena_episode_truncated_by_the_server_is_an_env_error() -> None:
     begun = {"observation": "o", "sites": [], "object": "x"}
     cut = {"observation": "o", "reward": 0, "terminated": False, "truncated": True, "info": {}}
     with played("webarena", Fake(create={"env_idx": 0}, reset=begun, step=cut)) as env:
@@ -328,24 +328,24 @@ def test_a_webarena_episode_that_the_server_cuts_is_an_env_error() -> None:
         ({"id": True}, EnvError),
     ],
 )
-def test_a_server_that_makes_no_environment(answer: Any, kind: type[Exception]) -> None:
+def test_a_server_that_makes_no_environment_raises(answer: Any, kind: type[Exception]) -> None:
     with Fake(create=answer) as fake, pytest.raises(kind):
         make(fake.url, connect_timeout=1.5)
-    assert (len(fake.asked) > 1) is (kind is ServerFull), "only a server that is full is asked again"
+    assert (len(fake.asked) > 1) is (kind is ServerFull), "only a full server is tried again"
 
 
-def test_nobody_there() -> None:
+def test_an_unreachable_server_raises_session_lost() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(SessionLost, match="cannot be reached"):
         make(f"http://127.0.0.1:{port}", connect_timeout=0)
     with Fake(**TEXT, reset=TEXT_BEGUN, step=GOOD_STEP) as fake:
-        for _ in range(3):  # the first address in turn may be the dead one
+        for _ in range(3):  # the first address in turn may be the unreachable one
             with contextlib.closing(make([f"http://127.0.0.1:{port}", fake.url], connect_timeout=0)) as env:
                 env.reset(seed=0)
 
 
-def test_a_silent_server_is_an_env_error_in_time() -> None:
+def test_a_silent_server_is_an_env_error_after_the_timeout() -> None:
     fake = Fake(**TEXT, reset=TEXT_BEGUN)
     with socket.create_server(("127.0.0.1", 0)) as deaf, played("textcraft", fake, timeout=1.5) as env:
         env.reset(seed=0)
@@ -357,7 +357,7 @@ def test_a_silent_server_is_an_env_error_in_time() -> None:
         assert env.reset(seed=0)[1]["stop_reason"] is None
 
 
-def test_a_server_that_is_gone_and_comes_back() -> None:
+def test_an_episode_follows_a_server_restart() -> None:
     with Fake(**TEXT, reset=TEXT_BEGUN, step=GOOD_STEP) as fake:
         env = AgentGymEnv("textcraft", [fake.url], connect_timeout=0)
         env.reset(seed=0)
@@ -370,7 +370,7 @@ def test_a_server_that_is_gone_and_comes_back() -> None:
         assert other.paths() == ["create", "reset", "close"]
 
 
-def test_the_token_and_wrong_arguments(url: str) -> None:
+def test_the_token_is_sent_and_wrong_arguments_are_refused(url: str) -> None:
     with background_server([TEXTCRAFT], mounts=[agentgym_routes], token="secret") as locked:
         with pytest.raises(EnvError, match="401"):
             make(locked)
@@ -384,7 +384,7 @@ def test_the_token_and_wrong_arguments(url: str) -> None:
         make(url, split="dev")
 
 
-def test_a_pickle_plays_on_elsewhere(url: str) -> None:
+def test_an_unpickled_environment_continues_its_episode(url: str) -> None:
     with contextlib.closing(make(url)) as env:
         index = next(
             n for n, goal in enumerate(load_recipe_book().goals) if load_recipe_book().items[goal] == "oak_planks"

@@ -1,4 +1,4 @@
-"""AgentGym's SciWorld protocol with the real environment: its indices, its points, its limit of moves."""
+"""AgentGym's SciWorld protocol with the real environment: indices, points, move limit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def url() -> Iterator[str]:
 
 
 class Client:
-    """An environment of a server, as AgentGym's client uses it."""
+    """A client of one environment that sends the requests of AgentGym's client."""
 
     def __init__(self, http: httpx.Client) -> None:
         self.http, self.number = http, http.post("/create").json()["id"]
@@ -54,25 +54,25 @@ def client(url: str) -> Iterator[Client]:
         yield made
 
 
-def test_an_index_is_the_same_episode_here_and_there(client: Client) -> None:
+def test_an_index_is_the_same_episode_as_in_agentgym(client: Client) -> None:
     with closing(SciWorldEnv()) as env:
         begun, _ = env.reset(seed=0, options={"task": THING})
-        told = client.post("/reset", data_idx=INDEX)
+        reply = client.post("/reset", data_idx=INDEX)
         goal = env.tasks.get(THING).goal
-        assert told["task_description"] + "\n" + told["observation"] == begun and told["task_description"] == goal
-        assert (told["task_name"], told["var_num"]) == ("find-non-living-thing", 0)
-        assert (told["reward"], told["score"], told["done"], told["deleted"]) == (0, 0, False, False)
+        assert reply["task_description"] + "\n" + reply["observation"] == begun and reply["task_description"] == goal
+        assert (reply["task_name"], reply["var_num"]) == ("find-non-living-thing", 0)
+        assert (reply["reward"], reply["score"], reply["done"], reply["deleted"]) == (0, 0, False, False)
         points = 0
         for command in GOLD:
             observation, _, terminated, _, info = env.step(command)
-            told, before, points = client.post("/step", action=command), points, round(100 * info["score"])
-            assert told == {
+            reply, before, points = client.post("/step", action=command), points, round(100 * info["score"])
+            assert reply == {
                 "observation": observation,
                 "reward": points - before,
                 "score": points,
                 "done": terminated,
             }
-        assert told["done"] and told["score"] == 100
+        assert reply["done"] and reply["score"] == 100
     assert "has finished" in client.post("/step", action="look around")["error"]
 
 
@@ -89,17 +89,17 @@ def test_an_index_is_the_same_episode_here_and_there(client: Client) -> None:
         ("sciworld-4339", 4338, "identify-life-stages-2", 9),
     ],
 )
-def test_both_numberings(url: str, name: str, index: int, task: str, variation: int) -> None:
+def test_both_numberings_map_to_tasks(url: str, name: str, index: int, task: str, variation: int) -> None:
     with client_of(f"{url}/{name}") as client:
-        told = client.post("/reset", data_idx=index)
-        assert (told["task_name"], told["var_num"]) == (task, variation)
+        reply = client.post("/reset", data_idx=index)
+        assert (reply["task_name"], reply["var_num"]) == (task, variation)
         with closing(SciWorldEnv()) as env:
-            assert told["task_description"] == env.tasks.get(f"sciworld/{task}/{variation}").goal
+            assert reply["task_description"] == env.tasks.get(f"sciworld/{task}/{variation}").goal
         size = 4639 if name == "sciworld" else 4339
         assert client.post("/reset", data_idx=size) == {"error": "list index out of range"}
 
 
-def test_a_wrong_focus_costs_a_hundred(client: Client) -> None:
+def test_a_wrong_focus_scores_minus_100(client: Client) -> None:
     client.post("/reset", data_idx=4490 + 5)
     for command in ("open door to hallway", "go to hallway", "open door to greenhouse", "go to greenhouse"):
         client.post("/step", action=command)
@@ -110,7 +110,7 @@ def test_a_wrong_focus_costs_a_hundred(client: Client) -> None:
     assert (lost["score"], lost["reward"], lost["done"]) == (-100, -100 - points, True)
 
 
-def test_more_than_a_hundred_moves_end_it(client: Client) -> None:
+def test_more_than_100_moves_end_an_episode(client: Client) -> None:
     client.post("/reset", data_idx=INDEX)
     for _ in range(9):
         assert client.post("/step", action="wait")["done"] is False
@@ -126,7 +126,7 @@ def test_more_than_a_hundred_moves_end_it(client: Client) -> None:
     assert (last["done"], last["score"]) == (True, 0)
 
 
-def test_what_else_is_told(client: Client) -> None:
+def test_further_paths_reply_from_the_info(client: Client) -> None:
     begun = client.post("/reset", data_idx=INDEX)
     assert client.get("/task_description") == {"task_description": begun["task_description"]}
     assert client.get("/observation") == begun["observation"] and client.get("/detail") == begun
@@ -142,7 +142,7 @@ def test_what_else_is_told(client: Client) -> None:
     assert "state" in client.get("/state")["error"] and "step_visual" in client.post("/step_visual")["error"]
 
 
-def test_our_client_plays_on_the_dialect(url: str) -> None:
+def test_our_client_plays_over_the_dialect(url: str) -> None:
     env = gym.make(SCIWORLD, base_url=f"{url}/sciworld", dialect="agentgym")
     try:
         observation, info = env.reset(options={"task": f"sciworld-agentgym/{INDEX}"})

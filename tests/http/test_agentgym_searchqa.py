@@ -1,4 +1,4 @@
-"""AgentGym's searchqa protocol with the real environment and the published sets' numbers; and our client on it."""
+"""AgentGym's searchqa protocol with the real environment, the indices of the published sets, and our client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class Client:
-    """Speaks as AgentGym's client does."""
+    """A client that sends the requests of AgentGym's client."""
 
     def __init__(self, url: str, index: int) -> None:
         self.http = httpx.Client(base_url=url, trust_env=False)
@@ -62,7 +62,7 @@ def client(url: str) -> Iterator[Client]:
     talker.http.close()
 
 
-def test_an_episode_goes_on_until_the_answer_is_right(client: Client) -> None:
+def test_an_episode_continues_until_the_answer_is_right(client: Client) -> None:
     prompt = client.http.get("/observation", params={"env_idx": client.number}).json()
     assert prompt.endswith("\n\n Question: Which one is bamboogle/test.jsonl 1?")
     found = (
@@ -86,21 +86,21 @@ def test_an_episode_goes_on_until_the_answer_is_right(client: Client) -> None:
     assert client.step("<answer>ÖNE</answer>") == (RIGHT, 1.0, True)
 
 
-def test_an_index_whose_question_is_not_there_is_an_error_that_names_its_file(client: Client) -> None:
+def test_an_index_without_a_question_raises_with_its_file_name(client: Client) -> None:
     missing = client.post("reset", status=500, env_idx=client.number, id=3)
     assert "row 4 of" in missing["error"] and "nq/test.jsonl" in missing["error"]
     assert "no index 221328" in client.post("create", status=500, id=221_328)["error"]
     assert "no index -1" in client.post("reset", status=500, env_idx=client.number, id=-1)["error"]
 
 
-def test_of_two_environments_the_one_is_served_that_lets_guessing_go_on() -> None:
+def test_the_variant_that_allows_several_answers_is_preferred() -> None:
     assert _match(["AgentGym/Search-v0", RETRY]) == _match([RETRY]) == {"searchqa": RETRY}
     assert _match(["AgentGym/Search-v0"]) == {}
     both = {"textcraft": "AgentGym/TextCraft-v0", "searchqa": RETRY}
     assert _match(["AgentGym/TextCraft-v0", RETRY, "AgentGym/TextCraft-v1"]) == both
 
 
-def test_our_client_plays_the_same_on_it(url: str) -> None:
+def test_our_client_plays_the_same_episode_over_the_dialect(url: str) -> None:
     with contextlib.closing(text_env(gym.make(RETRY, base_url=url, dialect="agentgym"))) as env:
         observation, info = env.reset(options={"task": "searchqa-agentgym/51589"})
         assert observation.endswith("Question: Which one is bamboogle/test.jsonl 1?")

@@ -1,4 +1,4 @@
-"""AgentGym's protocols as our server speaks them, field by field.
+"""AgentGym's protocols on our server, field by field.
 
 The scenarios but TextCraft are played by a toy, since what is tested is the protocol.
 """
@@ -26,13 +26,13 @@ from agentgym_envs.registration import register
 from agentgym_envs.task import Task, TaskSet
 from tests.waiting import SECONDS, until
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow for the fast run
 
 TEXTCRAFT, TOY = "AgentGym/TextCraft-v0", "Toy/Anything-v0"
 
 
 class AnyTasks(TaskSet):
-    """Whatever is asked for."""
+    """A task set with every id."""
 
     name, version, groups, digest = "any", 1, ("any",), "0" * 64
 
@@ -49,7 +49,7 @@ class AnyTasks(TaskSet):
 
 
 class AnythingEnv(TextEnv):
-    """Does as it is told: `gain <percent>`, `win <percent>`, `fail`, `crash`; `tell` fills the info."""
+    """A scripted environment: `gain <percent>`, `win <percent>`, `fail`, `crash`; `tell` fills the info."""
 
     tasks = AnyTasks()
 
@@ -79,7 +79,7 @@ register(TOY, f"{__name__}:AnythingEnv")
 
 
 class Client:
-    """Speaks to a server as AgentGym's clients do: one address, `/create` and so on behind it."""
+    """A client that sends the requests of AgentGym's clients, to an address with `/create` and so on."""
 
     def __init__(self, base: str) -> None:
         self.base, self.http = base, httpx.Client(trust_env=False)
@@ -105,7 +105,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def client(url: str, request: pytest.FixtureRequest) -> Iterator[Client]:
-    """Of the scenario that the test's name begins with."""
+    """A client of the scenario with which the test's name begins."""
     scenario = request.node.originalname.removeprefix("test_").split("_")[0]
     talker = Client(f"{url}/{scenario}")
     with talker.http:
@@ -113,11 +113,11 @@ def client(url: str, request: pytest.FixtureRequest) -> Iterator[Client]:
 
 
 def same(got: Any, wanted: Any) -> bool:
-    """Equal as JSON: 1 is not true, and fields come in any order."""
+    """Compare as JSON: 1 differs from true, and the order of fields is ignored."""
     return json.dumps(got, sort_keys=True) == json.dumps(wanted, sort_keys=True)
 
 
-def test_textcraft_speaks_its_protocol(client: Client) -> None:
+def test_textcraft_replies_as_agentgym(client: Client) -> None:
     assert client.get("") == "This is environment TextCraft."
     made = client.post("create", minecraft_dir="agentenv_textcraft/", commands=None, goal=None)
     number = made["id"]
@@ -144,7 +144,7 @@ def test_textcraft_speaks_its_protocol(client: Client) -> None:
     assert client.get("observation", id=number) == {"error": f"The id {number} is not valid."}
 
 
-def test_textcraft_counts_its_environments_and_begins_with_their_number(client: Client) -> None:
+def test_textcraft_numbers_its_environments_and_starts_with_that_index(client: Client) -> None:
     numbers = []
     for _ in range(3):
         made = client.post("create")
@@ -154,7 +154,7 @@ def test_textcraft_counts_its_environments_and_begins_with_their_number(client: 
     assert numbers == [*range(numbers[0], numbers[0] + 3)]
 
 
-def test_textcraft_keeps_environments_apart(client: Client) -> None:
+def test_textcraft_environments_are_independent(client: Client) -> None:
     def play(index: int) -> list[Any]:
         number = client.post("create")["id"]
         seen = [client.post("reset", id=number, data_idx=index)["observation"]]
@@ -169,8 +169,8 @@ def test_textcraft_keeps_environments_apart(client: Client) -> None:
     assert alone[0][-1] == "Inventory: [coal] (28) "
 
 
-def test_two_steps_at_once_are_taken_one_after_the_other() -> None:
-    """In a worker, where a step that is undone is three calls."""
+def test_concurrent_steps_are_serialized() -> None:
+    """In a worker, where an undone step is three calls."""
     with background_server([TEXTCRAFT], mounts=[agentgym_routes], isolate=True) as address:
         client = Client(address)
         with client.http:
@@ -208,10 +208,10 @@ def test_textcraft_survives_junk(client: Client) -> None:
         "get " + "9" * 5000 + " coal",
         "craft " * 1000 + "using 1",
     ):
-        told = client._read(
+        reply = client._read(
             client.http.post(f"{client.base}/step", content=json.dumps({"id": number, "action": action})), 200
         )
-        assert "error" in told or (told["reward"], told["done"]) == (0, False)
+        assert "error" in reply or (reply["reward"], reply["done"]) == (0, False)
     for content, status in ((b'{"id": "\xff"}', 400), (b"[" * 100_000, 400), (b'{"id"', 400), (b"x" * 5 * 2**20, 413)):
         for path in ("create", "reset", "step", "close"):
             assert "Traceback" not in str(
@@ -220,10 +220,10 @@ def test_textcraft_survives_junk(client: Client) -> None:
     for index in (10**300, -1, 544):
         assert "Goal: craft" in client.post("reset", id=number, data_idx=index)["observation"]
     assert client.post("close", id=10**300) is False
-    assert client.post("create")["id"] == before + 1, "a creation that was refused was carried out"
+    assert client.post("create")["id"] == before + 1, "a refused creation was carried out"
 
 
-def test_babyai_adds_its_rewards_up(client: Client) -> None:
+def test_babyai_scores_are_sums_of_rewards(client: Client) -> None:
     assert client.get("") == "This is environment BabyAI."
     made = client.post("create")
     number = made["id"]
@@ -254,7 +254,7 @@ def test_babyai_adds_its_rewards_up(client: Client) -> None:
     assert client.post("close", id=number) is True and client.post("close", id=number) is False
 
 
-def test_sciworld_counts_in_points(client: Client) -> None:
+def test_sciworld_scores_are_points(client: Client) -> None:
     assert client.get("") == "This is environment ScienceWorld."
     number = client.post("create")["id"]
     assert "reset first" in client.get("observation", id=number)["error"]
@@ -299,7 +299,7 @@ def test_sciworld_counts_in_points(client: Client) -> None:
     assert client.post("step", id=10**6, action="gain 1") == {"error": "The id 1000000 is not valid."}
 
 
-def test_sciworld_has_both_numberings(client: Client) -> None:
+def test_sciworld_serves_both_numberings(client: Client) -> None:
     published = Client(f"{client.base}-4339")
     with published.http:
         for talker, size in ((client, 4639), (published, 4339)):
@@ -311,15 +311,15 @@ def test_sciworld_has_both_numberings(client: Client) -> None:
         assert (shifted["task_name"], shifted["var_num"]) == ("power-component", 0)
 
 
-def test_searchqa_answers_bare_values(client: Client) -> None:
+def test_searchqa_replies_plain_values(client: Client) -> None:
     assert client.get("") == "ok"
     number = client.post("create", id=51713)
     assert type(number) is int
     prompt = client.get("observation", env_idx=number)
     assert prompt.endswith("\n\n Question: do searchqa/51713") and "<search>" in prompt
     assert client.post("reset", env_idx=number, id=0) == prompt.replace("51713", "0")
-    told = client.post("step", env_idx=number, action="tell")
-    assert same(told, {"observation": "Told.", "reward": 0.0, "done": False, "info": None})
+    reply = client.post("step", env_idx=number, action="tell")
+    assert same(reply, {"observation": "Told.", "reward": 0.0, "done": False, "info": None})
     assert client.get("observation", env_idx=number) == prompt.replace("51713", "0")
     won = {"observation": "Won.", "reward": 1.0, "done": True, "info": None}
     assert same(client.post("step", env_idx=number, action="win 100"), won)
@@ -331,7 +331,7 @@ def test_searchqa_answers_bare_values(client: Client) -> None:
     assert type(client.post("create")) is int
 
 
-def test_webarena_speaks_of_terminated_and_truncated(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_webarena_replies_have_terminated_and_truncated(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     assert client.get("") == "ok"
     number = client.post("create")["env_idx"]
     begun = client.post("reset", env_idx=number, seed=0, idx=5)
@@ -357,7 +357,9 @@ def test_webarena_speaks_of_terminated_and_truncated(client: Client, caplog: pyt
 @pytest.mark.parametrize(
     ("scenario", "fields"), [("babyai", {"id": 0, "data_idx": 0}), ("sciworld", {"id": 0, "data_idx": 0})]
 )
-def test_a_failing_machine_is_an_error_and_never_a_reward(url: str, scenario: str, fields: dict[str, int]) -> None:
+def test_an_infrastructure_error_is_an_error_and_never_a_reward(
+    url: str, scenario: str, fields: dict[str, int]
+) -> None:
     client = Client(f"{url}/{scenario}")
     with client.http:
         fields = {**fields, "id": client.post("create")["id"]}
@@ -387,8 +389,8 @@ def test_one_environment_is_served_at_the_root_too() -> None:
             assert client.post("create")["id"] == 2
 
 
-def test_a_token_goes_with_the_address() -> None:
-    """`requests`, which AgentGym's clients use, sends user and password of an address as we do here."""
+def test_a_token_in_the_address_is_accepted() -> None:
+    """AgentGym's clients use `requests`, which sends user and password of an address in this way."""
     requests = pytest.importorskip("requests")
     with background_server([TEXTCRAFT], mounts=[agentgym_routes], token="s3cret") as address:
         for base in (f"{address}/agentgym/textcraft", address):
@@ -397,12 +399,12 @@ def test_a_token_goes_with_the_address() -> None:
             assert type(requests.post(f"{let_in}/create", timeout=SECONDS).json()["id"]) is int
 
 
-def test_an_abandoned_environment_is_reaped_and_forgotten() -> None:
-    desks: list[SessionTable] = []
+def test_an_unused_environment_expires() -> None:
+    tables: list[SessionTable] = []
 
     def mount(server: EnvServer) -> list[Any]:
-        desks.append(SessionTable(server, TextCraftServer(), TEXTCRAFT))
-        return desks[0].routes("")
+        tables.append(SessionTable(server, TextCraftServer(), TEXTCRAFT))
+        return tables[0].routes("")
 
     with background_server([TEXTCRAFT], mounts=[mount], max_sessions=3, idle_seconds=1.5) as address:
         client = Client(address)
@@ -411,13 +413,13 @@ def test_an_abandoned_environment_is_reaped_and_forgotten() -> None:
                 client.post("create")
             until(lambda: client.get("health")["sessions"] == 0)
             assert [client.post("create")["id"] for _ in range(2)] == [3, 4]
-            assert len(desks[0]._sessions) == 2, "the table grows with every client that goes away"
+            assert len(tables[0]._sessions) == 2, "the table grows with every client that disconnects"
             assert client.post("step", id=0, action="inventory") == {"error": "The id 0 is not valid."}
             assert client.post("reset", id=1) == {"error": "The id 1 is not valid."}
             assert client.post("step", id=4, action="inventory")["done"] is False
 
 
-def test_the_environments_may_be_in_workers_that_die() -> None:
+def test_a_dead_worker_is_an_error() -> None:
     mine = psutil.Process()
     others = set(mine.children(recursive=True))
     with background_server([TEXTCRAFT], mounts=[agentgym_routes], isolate=True) as address:
@@ -436,7 +438,7 @@ def test_the_environments_may_be_in_workers_that_die() -> None:
             assert client.post("create")["id"] == number + 1
 
 
-def test_a_mount_needs_something_to_serve() -> None:
+def test_a_mount_without_a_matching_environment_is_refused() -> None:
     with pytest.raises(UsageError, match="AgentGym has too"):
         create_app([TOY], mounts=[agentgym_routes])
     with pytest.raises(UsageError, match="no scenario 'chess'"):
@@ -445,7 +447,7 @@ def test_a_mount_needs_something_to_serve() -> None:
         create_app([TOY], mounts=[agentgym_mount({"babyai": TEXTCRAFT})])
 
 
-def test_numberings() -> None:
+def test_index_ranges_match_agentgym() -> None:
     for before, after in zip(ids.SEARCH, ids.SEARCH[1:], strict=False):
         assert before.first + before.length == after.first
     assert [part.first for part in ids.SEARCH] == [0, 3610, 14923, 29190, 36595, 49171, 51588, 51713, 130881]

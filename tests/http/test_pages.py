@@ -1,4 +1,4 @@
-"""The description of the protocol says what the server does, and the page says what the description does."""
+"""The OpenAPI document agrees with the server, and the web page with the document."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from agentgym_envs.http.pages import curl, docs_page
 from agentgym_envs.http.protocol import BadRequest, BatchCall, CallBody
 from agentgym_envs.http.run import background_server
 
-HTTP_VERBS = {"get", "post", "delete"}
+HTTP_METHODS = {"get", "post", "delete"}
 VOID = {"meta"}
 
 
@@ -46,7 +46,7 @@ def walk(value: Any) -> Iterator[dict[str, Any]]:
         yield from walk(item)
 
 
-def test_every_route_is_described_and_every_description_is_a_route() -> None:
+def test_openapi_describes_exactly_the_routes() -> None:
     routes = [route for route in create_app([ENV]).routes if isinstance(route, Route) and route.include_in_schema]
     reached = set()
     for method, path, _ in operations():
@@ -57,13 +57,13 @@ def test_every_route_is_described_and_every_description_is_a_route() -> None:
     assert {path.rpartition("/")[2] for _, path, _ in operations() if "{session}/" in path} == {*METHODS, "fork"}
 
 
-def test_the_document_has_the_form_of_openapi() -> None:
+def test_the_document_is_valid_openapi() -> None:
     document = json.loads(json.dumps(openapi()))
     assert document["openapi"] == "3.1.0"
     assert {"title", "version", "description"} <= set(document["info"])
     ids = [operation["operationId"] for _, _, operation in operations()]
     assert len(ids) == len(set(ids))
-    assert {method for method, _, _ in operations()} == HTTP_VERBS
+    assert {method for method, _, _ in operations()} == HTTP_METHODS
     names = set(document["components"]["schemas"])
     references = {node["$ref"] for node in walk(document) if "$ref" in node}
     assert {reference.removeprefix("#/components/schemas/") for reference in references} == names
@@ -75,7 +75,7 @@ def test_the_document_has_the_form_of_openapi() -> None:
 
 
 @pytest.mark.slow
-def test_a_token_may_be_asked_for_everywhere_but_for_health() -> None:
+def test_every_path_except_health_needs_the_token() -> None:
     document = openapi()
     assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
     assert document["security"] == [{}, {"token": []}]
@@ -87,7 +87,7 @@ def test_a_token_may_be_asked_for_everywhere_but_for_health() -> None:
             assert (status == 401) == ("401" in openapi()["paths"][row.path][row.method]["responses"])
 
 
-def test_every_field_says_what_it_means() -> None:
+def test_every_field_has_a_description() -> None:
     schemas = openapi()["components"]["schemas"]
     assert set(schemas["BatchCall"]["properties"]) == set(BatchCall.__struct_fields__) > set(CallBody.__struct_fields__)
     assert all(
@@ -97,7 +97,7 @@ def test_every_field_says_what_it_means() -> None:
     )
 
 
-def test_a_verb_shows_the_fields_that_it_takes() -> None:
+def test_a_method_shows_the_fields_of_its_arguments() -> None:
     for method in METHODS:
         body = openapi()["paths"][f"/v2/sessions/{{session}}/{method}"]["post"]["requestBody"]
         schema = body["content"]["application/json"]["schema"]
@@ -107,10 +107,10 @@ def test_a_verb_shows_the_fields_that_it_takes() -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ENDPOINTS if row.body], ids=lambda row: row.path)
-def test_every_example_is_a_body(row: Endpoint) -> None:
+def test_every_example_is_a_valid_body(row: Endpoint) -> None:
     assert row.body is not None
     if row.path.endswith("/random_command"):
-        return  # the state of a generator is too long for an example
+        return  # the method has no example, since the state of a generator is too long
     body = make_examples()[row.method, row.path].body
     read = protocol.read(json.dumps(body).encode(), row.body)
     if isinstance(read, CallBody):
@@ -118,9 +118,9 @@ def test_every_example_is_a_body(row: Endpoint) -> None:
         assert set(protocol.arguments_of(read, method)) | {"seq"} >= set(body)
 
 
-def test_every_example_is_what_the_server_replies(client: httpx.Client) -> None:
+def test_every_example_equals_the_servers_reply(client: httpx.Client) -> None:
     token = open_session(client)
-    # The batch steps after the last of the other examples, and closing comes last.
+    # The batch continues after the other examples, and closing comes last.
     rows = sorted(ENDPOINTS, key=lambda row: row.method == "delete")
     for row in rows:
         example = make_examples().get((row.method, row.path))
@@ -138,13 +138,13 @@ def test_every_example_is_what_the_server_replies(client: httpx.Client) -> None:
 
 
 def without_tokens(value: Any) -> Any:
-    """What differs from server to server is its name for a session, and how many there are."""
+    """The value without session tokens and the number of sessions, which differ between servers."""
     if isinstance(value, dict):
         return {name: without_tokens(item) for name, item in value.items() if name not in ("session", "sessions")}
     return [without_tokens(item) for item in value] if isinstance(value, list) else value
 
 
-def test_a_random_command(client: httpx.Client) -> None:
+def test_a_random_command_has_the_described_form(client: httpx.Client) -> None:
     token = open_session(client)
     client.post(f"/v2/sessions/{token}/reset", json={"seed": 0})
     reply = client.post(f"/v2/sessions/{token}/random_command", json={"rng": [3, [*range(624), 624], None]})
@@ -170,14 +170,14 @@ def test_a_random_command(client: httpx.Client) -> None:
         ("sample", b'{"split": "dev"}', "UnknownTask"),
     ],
 )
-def test_what_goes_wrong_is_described(client: httpx.Client, method: str, content: bytes, kind: str) -> None:
+def test_errors_are_described(client: httpx.Client, method: str, content: bytes, kind: str) -> None:
     reply = client.post(f"/v2/sessions/{open_session(client)}/{method}", content=content)
     assert reply.json()["error"]["type"] == kind
     responses = openapi()["paths"][f"/v2/sessions/{{session}}/{method}"]["post"]["responses"]
     assert kind in responses[str(reply.status_code)]["content"]["application/json"]["examples"]
 
 
-def test_a_session_that_is_not_there_is_described(client: httpx.Client) -> None:
+def test_the_error_of_an_unknown_session_is_described(client: httpx.Client) -> None:
     bodies = {name: example.body for (_, name), example in make_examples().items()}
     for row in ENDPOINTS:
         if "{session}" in row.path and row.method != "delete":
@@ -200,7 +200,7 @@ def test_errors_have_the_status_of_their_type() -> None:
 
 
 class Page(HTMLParser):
-    """Tags that are open, ids, and where links go."""
+    """Open tags, ids and link targets of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -225,7 +225,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_the_page_is_whole_and_needs_nothing_from_elsewhere(client: httpx.Client) -> None:
+def test_the_page_is_self_contained_html(client: httpx.Client) -> None:
     reply = client.get("/docs")
     assert reply.headers["content-type"] == "text/html; charset=utf-8"
     assert reply.text == docs_page()

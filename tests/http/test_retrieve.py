@@ -1,4 +1,4 @@
-"""`POST /retrieve` as Search-R1's clients, and older ones of SkyRL, speak to it."""
+"""`POST /retrieve` with requests of Search-R1's clients and of older clients of SkyRL."""
 
 import asyncio
 import json
@@ -55,28 +55,28 @@ def test_with_and_without_scores(api: httpx.Client, retriever: Retriever) -> Non
     scored = [[{"document": {"id": p.id, "contents": p.contents}, "score": s} for p, s in hits] for hits in found]
     assert ask(api, {"queries": queries, "topk": 2, "return_scores": True}) == {"result": scored}
     assert ask(api, {"queries": queries, "topk": 2}) == {"result": documents}
-    # which Search-R1's own server answers with an error, or, for two queries, with the wrong thing
+    # Search-R1's own server replies with an error or, for two queries, with a wrong result
     for count in (1, 2, 3):
         assert ask(api, {"queries": queries[:count], "topk": 2, "return_scores": False})["result"] == documents[:count]
 
 
-def test_an_old_client_of_skyrl(api: httpx.Client) -> None:
+def test_an_old_client_of_skyrl_is_supported(api: httpx.Client) -> None:
     wanted = ask(api, {"queries": ["city 7"], "topk": 3, "return_scores": True})
     assert ask(api, {"query": "city 7", "topk": 3, "return_scores": True}) == wanted
     assert "City 7 lies" in wanted["result"][0][0]["document"]["contents"]
 
 
 @pytest.mark.parametrize("more", [{}, {"topk": None}, {"topk": 0}, {"topk": 3}])
-def test_three_are_the_default(api: httpx.Client, more: dict[str, Any]) -> None:
+def test_three_passages_are_the_default(api: httpx.Client, more: dict[str, Any]) -> None:
     assert [len(hits) for hits in ask(api, {"queries": ["city", "river"], **more})["result"]] == [3, 3]
 
 
-def test_all_there_are_and_none_twice(api: httpx.Client) -> None:
+def test_a_large_topk_returns_each_passage_once(api: httpx.Client) -> None:
     found = [document["id"] for document in ask(api, {"queries": ["river"], "topk": 100})["result"][0]]
     assert sorted(found) == sorted(passage.id for passage in CITIES)
 
 
-def test_odd_queries(api: httpx.Client) -> None:
+def test_unusual_queries_are_searched(api: httpx.Client) -> None:
     assert ask(api, {"queries": []}) == {"result": []}
     assert ask(api, {"queries": ["", " \n", "?!"]}) == {"result": [[], [], []]}
     long, surrogate = "river " * 20_000, "city \ud800 7"
@@ -106,9 +106,9 @@ def test_odd_queries(api: httpx.Client) -> None:
         {"queries": ["x"] * (retrieve.MOST_PASSAGES // 100 + 1), "topk": 100},
     ],
 )
-def test_bad_input_is_told(api: httpx.Client, body: Any) -> None:
-    told = ask(api, body, 422)["error"]
-    assert told["type"] == "Malformed" and len(told["message"]) > 20
+def test_bad_input_is_refused_with_a_message(api: httpx.Client, body: Any) -> None:
+    failure = ask(api, body, 422)["error"]
+    assert failure["type"] == "Malformed" and len(failure["message"]) > 20
 
 
 def test_other_methods_and_sizes(api: httpx.Client) -> None:
@@ -139,7 +139,7 @@ def metric(api: httpx.Client) -> float:
     return float(line.split()[-1])
 
 
-def test_the_token_is_asked_for(retriever: Retriever) -> None:
+def test_retrieve_needs_the_token(retriever: Retriever) -> None:
     with background_server([], mounts=[retrieve_routes(retriever)], token="secret") as url:
         body = {"queries": ["city"]}
         assert error(httpx.post(f"{url}/retrieve", json=body, trust_env=False), 401) == "Unauthorized"
@@ -148,7 +148,7 @@ def test_the_token_is_asked_for(retriever: Retriever) -> None:
 
 
 class Moody(Retriever):
-    """Fails, or takes its time, on demand."""
+    """A retriever that fails or is slow on demand."""
 
     release = threading.Event()
     begun = threading.Event()
@@ -168,7 +168,7 @@ class Moody(Retriever):
         return {"engine": "moody", "passages": self.passages}
 
 
-def test_an_engine_that_fails_is_503_and_not_a_result() -> None:
+def test_a_failing_engine_is_503_and_not_a_result() -> None:
     with background_server([], mounts=[retrieve_routes(Moody())]) as url:
         reply = httpx.post(f"{url}/retrieve", json={"queries": ["fail"]}, trust_env=False)
         assert error(reply, 503) == "RetrieverError"
@@ -177,7 +177,7 @@ def test_an_engine_that_fails_is_503_and_not_a_result() -> None:
 
 
 @pytest.mark.parametrize(("passages", "queries"), [(10**6, ["wait"]), (1, ["wait"] * 100)])
-def test_a_long_search_leaves_the_server_free(passages: int, queries: list[str]) -> None:
+def test_a_long_search_does_not_block_the_server(passages: int, queries: list[str]) -> None:
     Moody.release.clear()
     Moody.begun.clear()
     app = create_app([], mounts=[retrieve_routes(Moody(passages))])
@@ -197,7 +197,7 @@ def test_a_long_search_leaves_the_server_free(passages: int, queries: list[str])
 
 
 class Encoding(Retriever):
-    """Stands for the dense engine: notes how many queries come at a time, and dawdles over them."""
+    """A slow substitute for the dense engine that records the number of queries of each search."""
 
     def __init__(self) -> None:
         self.batches: list[int] = []
@@ -211,7 +211,7 @@ class Encoding(Retriever):
         return {"engine": "dense"}
 
 
-def test_requests_that_come_together_are_searched_together() -> None:
+def test_concurrent_requests_are_searched_together() -> None:
     engine = Encoding()
     app = create_app([], mounts=[retrieve_routes(engine)])
 
@@ -226,7 +226,7 @@ def test_requests_that_come_together_are_searched_together() -> None:
     assert sum(engine.batches) == 40 and len(engine.batches) < 20
 
 
-def test_an_index_is_served_beside_environments(retriever: Retriever) -> None:
+def test_one_server_serves_an_index_and_environments(retriever: Retriever) -> None:
     with background_server(["AgentGym/TextCraft-v0"], mounts=[retrieve_routes(retriever)]) as url:
         assert httpx.get(f"{url}/envs", trust_env=False).json()["envs"][0]["id"] == "AgentGym/TextCraft-v0"
         assert httpx.get(f"{url}/health", trust_env=False).json()["engine"] == "tantivy"

@@ -1,4 +1,4 @@
-"""The server, spoken to by hand: what it answers, and what it does not let anybody do."""
+"""The server with raw requests: replies, errors and limits."""
 
 import json
 import logging
@@ -86,7 +86,7 @@ def test_batch(api, env):
 
 
 @pytest.mark.slow
-def test_a_stream_brings_what_is_ready_first(api, tmp_path):
+def test_a_stream_returns_finished_results_first(api, tmp_path):
     fast, slow, other = api.begin(SLOW), api.begin(SLOW), api.begin(COUNT)
     calls = [
         {"session": slow, "method": "step", "action": f"await {tmp_path}/go"},
@@ -98,7 +98,7 @@ def test_a_stream_brings_what_is_ready_first(api, tmp_path):
         for line in reply.iter_lines():
             came.append(json.loads(line)["index"])
             if len(came) == 2:
-                (tmp_path / "go").touch()  # so that the lines cannot have come together
+                (tmp_path / "go").touch()  # so that the lines cannot have arrived together
     assert came == [2, 1, 0]
 
 
@@ -125,7 +125,7 @@ def test_a_stream_brings_what_is_ready_first(api, tmp_path):
         (b'{"env": "Toy/Count-v0", "options": {"groups": ' + b"[" * 500 + b"]" * 500 + b"}}", 422, "Malformed"),
     ],
 )
-def test_what_cannot_be_created(api, body, status, kind):
+def test_invalid_creations_are_refused(api, body, status, kind):
     before = api.sessions()
     assert error(api.http.post("/v2/sessions", content=body), status) == kind
     assert api.sessions() == before
@@ -156,7 +156,7 @@ def test_what_cannot_be_created(api, body, status, kind):
         ("task", b'{"id": "nobody"}', 404, "UnknownTask"),
     ],
 )
-def test_what_cannot_be_asked(api, method, body, status, kind):
+def test_invalid_calls_are_refused(api, method, body, status, kind):
     session = api.begin()
     assert error(api.http.post(f"/v2/sessions/{session}/{method}", content=body), status) == kind
     assert api.step(session, seq=2).json()["observation"] == "1"
@@ -205,7 +205,7 @@ def test_too_large_bodies(api):
     assert api.step(session, seq=2).json()["observation"] == "1"
 
 
-def test_a_reply_that_is_not_json_spoils_nobody_elses(api, caplog):
+def test_a_reply_that_is_not_json_does_not_affect_others(api, caplog):
     odd, well = api.begin(TRICKY), api.begin(TRICKY)
     assert error(api.step(odd, "odd", seq=2), 500) == "EnvError"
     results = api.batch(
@@ -215,7 +215,7 @@ def test_a_reply_that_is_not_json_spoils_nobody_elses(api, caplog):
     assert results[0]["error"]["type"] == "EnvError" and results[1]["observation"] == "1"
 
 
-def test_a_bug_is_told_without_its_traceback(api, caplog):
+def test_a_bug_is_reported_without_its_traceback(api, caplog):
     session = api.begin(TRICKY)
     with caplog.at_level(logging.ERROR):
         assert error(api.step(session, "raise", seq=2), 500) == "EnvError"
@@ -246,7 +246,7 @@ def test_token():
         assert Api(url, headers={"Authorization": "Bearer sesame"}).create()
 
 
-def test_a_full_server_has_room_again():
+def test_a_full_server_accepts_sessions_after_one_is_closed():
     with background_server([COUNT], max_sessions=2) as url:
         api = Api(url)
         first, _ = api.create(), api.begin()
@@ -257,13 +257,13 @@ def test_a_full_server_has_room_again():
 
 
 @pytest.mark.parametrize("settings", [{"max_sessions": 0}, {"idle_seconds": 0}, {"call_seconds": -1}, {"workers": -1}])
-def test_settings_that_cannot_be(settings):
+def test_invalid_settings_are_refused(settings):
     with pytest.raises(UsageError):
         create_app([COUNT], **settings)
 
 
 @pytest.mark.parametrize("name", ["Toy/Missing-v0", "nowhere:Toy/Count-v0", "CartPole-v1"])
-def test_ids_that_cannot_be_served(name):
+def test_invalid_ids_are_refused(name):
     with pytest.raises(UsageError):
         create_app([name])
 
@@ -276,12 +276,12 @@ def connect(url: str) -> socket.socket:
 
 HEAD = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 TRICKLE = HEAD + b"X-Slow: " + b"x" * 1000
-"""A head that nothing is wrong with, but that takes its time."""
+"""A correct request header, sent slowly."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("second", [False, True], ids=["first request", "second request"])
-def test_slow_loris_is_cut_and_holds_up_nobody(url, api, second):
+def test_a_slow_header_is_cut_off_and_delays_no_other(url, api, second):
     with connect(url) as loris:
         if second:
             loris.sendall(HEAD + b"\r\n")
@@ -293,7 +293,7 @@ def test_slow_loris_is_cut_and_holds_up_nobody(url, api, second):
                 time.sleep(0.02)
 
 
-def test_an_endless_head_is_cut(url):
+def test_an_endless_header_is_cut_off(url):
     with connect(url) as endless, pytest.raises(OSError):
         endless.sendall(HEAD)
         for _ in range(200):
@@ -302,7 +302,7 @@ def test_an_endless_head_is_cut(url):
 
 
 @pytest.mark.slow
-def test_a_slow_body_is_cut_and_holds_up_nobody(url, api):
+def test_a_slow_body_is_cut_off_and_delays_no_other(url, api):
     with connect(url) as slow:
         slow.sendall(b"POST /v2/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
         slow.sendall(b'{"env"')
@@ -312,7 +312,7 @@ def test_a_slow_body_is_cut_and_holds_up_nobody(url, api):
 
 
 @pytest.mark.slow
-def test_the_client_goes_away_before_its_session_is_ready():
+def test_a_session_is_closed_if_its_client_disconnects_before_it_is_ready():
     with background_server(["tests.http.tools:Toy/Late-v0"], workers=1) as url:
         api = Api(url)
         with connect(url) as hasty:
@@ -345,7 +345,7 @@ def test_sigterm_lets_the_running_call_finish(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_call_that_outlasts_the_end_is_told_in_one_line(capfd, monkeypatch):
+def test_a_call_cancelled_by_shutdown_is_logged_in_one_line(capfd, monkeypatch):
     monkeypatch.setattr("agentgym_envs.hosting.worker.GRACE_SECONDS", 0.2)
     port = free_port()
     server = make_server(create_app([TRICKY], isolate=True), "127.0.0.1", port, timeout_graceful_shutdown=1)
@@ -360,8 +360,8 @@ def test_a_call_that_outlasts_the_end_is_told_in_one_line(capfd, monkeypatch):
         server.should_exit = True
         thread.join(SECONDS)
         assert reply.result().status_code == 500
-    told = capfd.readouterr().err
-    assert "Cancel 1 running task" in told and "Traceback" not in told
+    log = capfd.readouterr().err
+    assert "Cancel 1 running task" in log and "Traceback" not in log
 
 
 @pytest.mark.parametrize(
@@ -369,11 +369,11 @@ def test_a_call_that_outlasts_the_end_is_told_in_one_line(capfd, monkeypatch):
     [("127.0.0.1", True), ("127.8.9.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False),
      ("::1234", False), ("127.0.0.1.example.com", False), ("localhost.example.com", False), ("10.0.0.1", False)],
 )  # fmt: skip
-def test_what_only_this_machine_can_reach(host, own):
+def test_loopback_addresses_are_recognized(host, own):
     assert is_loopback(host) is own
 
 
-def test_a_port_that_is_taken():
+def test_a_port_in_use_raises_env_error():
     with background_server([COUNT]) as url:
         second = background_server([COUNT], port=int(url.rpartition(":")[2]))
         with pytest.raises(EnvError, match="cannot listen on"):

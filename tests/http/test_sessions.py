@@ -1,4 +1,4 @@
-"""Sequence numbers, idleness, workers: what a session promises whatever its client does."""
+"""Sessions: sequence numbers, expiry, workers and limits."""
 
 import asyncio
 import itertools
@@ -26,7 +26,7 @@ from tests.http.tools import COUNT, LATE, SLOW, TOYS, TRICKY, Api, error
 from tests.trying import examples
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow for the fast run
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def api(url):
 
 
 @pytest.mark.parametrize("env", [COUNT, SLOW])
-def test_a_step_sent_again_is_answered_from_memory(api, env):
+def test_a_repeated_step_returns_the_kept_reply(api, env):
     session = api.begin(env)
     first = api.step(session, seq=2)
     assert [api.step(session, seq=2).content for _ in range(5)] == [first.content] * 5
@@ -51,7 +51,7 @@ def test_a_step_sent_again_is_answered_from_memory(api, env):
 
 
 @pytest.mark.parametrize("env", [COUNT, SLOW])
-def test_numbers_out_of_order_are_refused_and_do_nothing(api, env):
+def test_sequence_numbers_out_of_order_are_refused_without_effect(api, env):
     session = api.begin(env)
     api.step(session, seq=2)
     for seq, action in ((1, "up"), (4, "up"), (2, "other"), (99, "up")):
@@ -62,7 +62,7 @@ def test_numbers_out_of_order_are_refused_and_do_nothing(api, env):
 
 
 @pytest.mark.parametrize("env", [TRICKY, SLOW])
-def test_an_error_is_remembered_too(api, env):
+def test_an_error_is_kept_for_a_repeated_call(api, env):
     session = api.begin(env)
     first = api.call(session, "reset", seq=2, options={"task": "nobody"})
     assert error(first, 404) == "UnknownTask"
@@ -71,7 +71,7 @@ def test_an_error_is_remembered_too(api, env):
     assert error(api.step(session, "raise", seq=3), 500) == "EnvError"
 
 
-def test_a_duplicate_that_comes_while_the_first_is_under_way(url, api):
+def test_a_duplicate_of_a_running_call_waits_for_its_reply(url, api):
     session = api.begin(SLOW)
     api.step(session, seq=2)
     call = {"session": session, "method": "step", "action": "sleep 0.4", "seq": 3}
@@ -82,20 +82,20 @@ def test_a_duplicate_that_comes_while_the_first_is_under_way(url, api):
     assert api.step(session, seq=4).json()["info"]["turn"] == 3
 
 
-def test_closing_while_a_call_is_under_way(url, api, tmp_path):
+def test_closing_a_session_during_a_call_drops_queued_calls(url, api, tmp_path):
     session = api.begin(SLOW)
     with ThreadPoolExecutor(2) as threads:
         running = threads.submit(lambda: Api(url).step(session, f"await {tmp_path}/go", seq=2))
         until((tmp_path / "go.begun").exists)
         queued = threads.submit(lambda: Api(url).step(session, "up", seq=3))
-        time.sleep(0.2)  # for it to wait its turn
+        time.sleep(0.2)  # until it waits for the running call
         assert api.http.delete(f"/v2/sessions/{session}").status_code == 204
         (tmp_path / "go").touch()
         assert running.result().json()["observation"] == "slept"
         assert error(queued.result(), 404) == "SessionLost"
 
 
-def test_idle_sessions_are_freed_and_busy_ones_are_not(tmp_path):
+def test_idle_sessions_expire_and_busy_ones_do_not(tmp_path):
     with background_server(TOYS, idle_seconds=1.0, workers=1) as url:
         api = Api(url)
         idle, idle_in_worker, busy = api.begin(COUNT), api.begin(SLOW), api.begin(SLOW)
@@ -113,7 +113,7 @@ def test_idle_sessions_are_freed_and_busy_ones_are_not(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["killed", "dies", "hangs"])
-def test_a_worker_that_is_lost_takes_only_its_own_sessions(how):
+def test_a_lost_worker_loses_only_its_own_sessions(how):
     servers: list[EnvServer] = []
 
     def keep(server: EnvServer) -> list[Any]:
@@ -143,7 +143,7 @@ def test_a_worker_that_is_lost_takes_only_its_own_sessions(how):
         assert api.step(other, seq=3).json()["observation"] == "2"
 
 
-def test_a_dead_workers_sessions_leave_room():
+def test_the_sessions_of_a_dead_worker_make_room():
     with background_server(TOYS, workers=1, max_sessions=2) as url:
         api = Api(url)
         one, _ = api.begin(SLOW), api.begin(SLOW)
@@ -152,8 +152,8 @@ def test_a_dead_workers_sessions_leave_room():
         assert api.begin(SLOW)
 
 
-def test_many_resets_of_one_session_leave_memory_flat():
-    """Without the network, so that there can be really many."""
+def test_memory_does_not_grow_over_many_resets():
+    """Reset sessions without the network, so that there can be many."""
 
     async def play() -> int:
         sessions, seq = Sessions(TOYS), itertools.count(1)
@@ -172,7 +172,7 @@ def test_many_resets_of_one_session_leave_memory_flat():
     assert asyncio.run(play()) < 2 * 2**20
 
 
-def test_many_resets_over_the_network_leave_memory_flat(api):
+def test_memory_does_not_grow_over_many_resets_over_http(api):
     sessions = [api.create() for _ in range(100)]
 
     def reset(count: int) -> None:
@@ -192,14 +192,14 @@ def test_many_clients_at_once(url):
         session = mine.begin(random.Random(number).choice([COUNT, SLOW]))
         return [mine.step(session, seq=seq).json()["observation"] for seq in range(2, 8)]
 
-    before = threading.active_count()  # other tests' servers may still have some
+    before = threading.active_count()  # servers of other tests may still have threads
     with ThreadPoolExecutor(16) as threads:
         assert list(threads.map(play, range(32))) == [["1", "2", "3", "4", "5", "6"]] * 32
     assert threading.active_count() < before + 100
 
 
 class OneSession(RuleBasedStateMachine):
-    """A session under duplicates, reorders and closes, against what it ought to be."""
+    """A session under duplicated, reordered and closing calls, compared with a model."""
 
     url = ""
     env = COUNT
@@ -259,20 +259,20 @@ class OneSession(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("env", [COUNT, SLOW])
-def test_nothing_steps_twice(url, env):
+def test_no_call_is_carried_out_twice(url, env):
     machine = type("Machine", (OneSession,), {"url": url, "env": env})
     run_state_machine_as_test(machine, settings=examples(20, stateful_step_count=20))
 
 
-def test_an_environment_that_is_not_ready_in_time():
+def test_an_environment_that_is_not_ready_in_time_raises_env_error():
     with background_server(["tests.http.tools:Toy/Late-v0"], workers=1, call_seconds=0.4) as url:
         api = Api(url)
         assert error(api.http.post("/v2/sessions", json={"env": "Toy/Late-v0"}), 500) == "EnvError"
         assert api.sessions() == 0
 
 
-def test_an_error_that_is_asked_for_again_and_again_grows_no_longer():
-    """It is kept for the next time, and its traceback would keep every request that it was raised for."""
+def test_the_traceback_of_a_kept_error_does_not_grow():
+    """The kept error must not keep the tracebacks of all requests for which it was raised."""
 
     async def play() -> int:
         sessions = Sessions([TOYS[0]])
@@ -286,7 +286,7 @@ def test_an_error_that_is_asked_for_again_and_again_grows_no_longer():
     assert asyncio.run(play()) < 10
 
 
-def test_what_cannot_be_described_leaves_nothing_in_the_server(api):
+def test_a_failed_description_leaves_no_session(api):
     host = SessionHost()
     for options in ({"grammar": ["react"]}, {"groups": 5}):
         with pytest.raises(UsageError):
@@ -295,7 +295,7 @@ def test_what_cannot_be_described_leaves_nothing_in_the_server(api):
     assert len(host) == 0
 
 
-def test_a_fork_is_bounded_as_a_restore_is():
+def test_a_fork_has_the_limit_of_a_restore():
     with background_server(TOYS, limits=ServerLimits(restore_actions=3)) as url:
         api = Api(url)
         session = api.begin()
@@ -308,7 +308,7 @@ def test_a_fork_is_bounded_as_a_restore_is():
 
 
 @pytest.mark.parametrize("env", [COUNT, SLOW])
-def test_an_episode_without_end_is_bounded_and_a_reset_goes_on(env):
+def test_an_endless_episode_is_bounded_until_the_next_reset(env):
     with background_server(TOYS, workers=1, limits=ServerLimits(episode_bytes=1_000)) as url:
         api = Api(url)
         session = api.begin(env)
@@ -320,14 +320,14 @@ def test_an_episode_without_end_is_bounded_and_a_reset_goes_on(env):
         assert api.step(session, "nonsense", seq=3 + allowed).status_code == 200
 
 
-def test_what_is_kept_of_a_call_is_small(url, api):
+def test_the_fingerprint_of_a_call_is_small(url, api):
     session = api.begin(COUNT)
     long = "x" * 1_000_000
     assert api.step(session, long, seq=2).content == api.step(session, long, seq=2).content
     assert error(api.step(session, long[1:], seq=2), 409) == "OutOfOrder"
 
 
-def test_an_opening_that_hangs_frees_its_worker():
+def test_a_hanging_creation_ends_its_worker():
     with background_server([LATE, *TOYS], workers=1, call_seconds=0.5) as url:
         api = Api(url)
         reply = api.http.post("/v2/sessions", json={"env": LATE})

@@ -1,4 +1,4 @@
-"""What the tests of server and client share: a raw client, servers in processes of their own, a bad network."""
+"""Shared tools of the server and client tests: a raw client, servers in their own processes, a bad network."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class LateEnv(SlowEnv):
-    """Takes a while to make."""
+    """An environment that is slow to make."""
 
     def __init__(self, **kwargs: Any) -> None:
         time.sleep(1.0)
@@ -40,7 +40,7 @@ register(LATE, "tests.http.tools:LateEnv")
 
 
 class Api:
-    """The native protocol by hand. Closed at the end of the test."""
+    """Raw requests of the native protocol. Closed at the end of the test."""
 
     made: ClassVar[list[Api]] = []
 
@@ -55,7 +55,7 @@ class Api:
         return token
 
     def begin(self, env: str = COUNT, task: str = "count/9", **options: Any) -> str:
-        """A session in an episode; its next sequence number is 2."""
+        """Open a session and start an episode; its next sequence number is 2."""
         session = self.create(env, **options)
         assert self.call(session, "reset", seq=1, seed=0, options={"task": task}).status_code == 200
         return session
@@ -77,7 +77,7 @@ class Api:
 
 
 def error(reply: httpx.Response, status: int) -> str:
-    """The type of the error that a reply must be."""
+    """The error type of a reply with the expected status."""
     assert reply.status_code == status, (reply.status_code, reply.text)
     assert set(reply.json()) == {"error"} and set(reply.json()["error"]) == {"type", "message"}
     assert "Traceback" not in reply.text and ".py" not in reply.text
@@ -103,7 +103,7 @@ make_server(create_app(ids, **settings), "127.0.0.1", port).run()
 
 @contextlib.contextmanager
 def server_process(port: int, ids: list[str] | None = None, **settings: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A server in a process of its own, which is killed at the end."""
+    """A server in a process of its own; the process is killed at the end."""
     arguments = json.dumps([port, ids or TOYS, settings])
     process = subprocess.Popen([sys.executable, "-c", _SERVE, arguments], cwd=ROOT)
     try:
@@ -122,10 +122,10 @@ def listens(port: int) -> bool:
 
 
 class Proxy:
-    """A way to a server that breaks."""
+    """A proxy before a server whose connections break."""
 
     def __init__(self, port: int, cut: Callable[[], int | None]) -> None:
-        """`cut` gives the bytes of replies after which a new connection ends, or None."""
+        """`cut` returns the number of reply bytes after which a new connection ends, or None."""
         self._to, self._cut = port, cut
         self.cuts = 0
         self._loop = asyncio.new_event_loop()

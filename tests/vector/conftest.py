@@ -1,4 +1,4 @@
-"""What the tests of the vector environment share."""
+"""Shared fixtures of the vector tests."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,16 +14,14 @@ Make = Callable[..., TextVectorEnv]
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    """Keeps what waits in worker processes: enough for each environment of a test to have its own, whatever an earlier
-    test's environments that are still closing keep busy.
-    """
+    """A server with enough workers for each environment of a test, even while those of an earlier test are closing."""
     with background_server([HERE + "Toy/Count-v0", HERE + "Toy/Slow-v0"], workers=8) as url:
         yield url
 
 
 @pytest.fixture
 def make(request: pytest.FixtureRequest) -> Iterator[Make]:
-    """Makes vector environments of toys and closes them; what hangs is let go at the end."""
+    """Make vector environments of toys and close them; calls that hang are released at the end."""
     made = []
 
     def make(name: str = "Toy/Count-v0", num_envs: int = 3, **options: Any) -> TextVectorEnv:

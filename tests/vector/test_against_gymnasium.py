@@ -1,4 +1,4 @@
-"""Step by step, `TextVectorEnv` returns what Gymnasium's `SyncVectorEnv` returns over the same environments."""
+"""`TextVectorEnv` returns the same values as Gymnasium's `SyncVectorEnv` over the same environments, step by step."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def both(env_id: str, size: int, mode: AutoresetMode, **options: Any) -> Iterato
 
 
 def assert_same(ours: Any, theirs: Any) -> None:
-    """Equal in types, dtypes, shapes, order of keys and values."""
+    """Check that types, dtypes, shapes, order of keys and values are equal."""
     assert type(ours) is type(theirs)
     if isinstance(ours, dict):
         assert list(ours) == list(theirs)
@@ -59,20 +59,20 @@ def assert_same(ours: Any, theirs: Any) -> None:
 
 
 def advance(envs: Both, actions: tuple[str, ...], seed: int) -> None:
-    """A step of both, and in the mode without autoreset a reset of those that are over."""
+    """Step both, and without autoreset also reset the environments whose episodes are over."""
     theirs, ours = envs
     expected = theirs.step(actions)
     assert_same(ours.step(actions), expected)
     over = expected[2] | expected[3]
     if ours.autoreset_mode is AutoresetMode.DISABLED and over.any():
-        seeds = [seed + place if place % 2 else None for place in range(ours.num_envs)]
+        seeds = [seed + index if index % 2 else None for index in range(ours.num_envs)]
         expected_reset = theirs.reset(seed=seeds, options={"reset_mask": over})
         assert_same(ours.reset(seed=seeds, options={"reset_mask": over}), expected_reset)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", [1, 3])
-def test_the_same_for_any_actions(mode: AutoresetMode, size: int) -> None:
+def test_results_equal_gymnasiums_for_any_actions(mode: AutoresetMode, size: int) -> None:
     step = st.lists(st.sampled_from(COMMANDS), min_size=size, max_size=size).map(tuple)
     with both(COUNT, size, mode) as envs:
 
@@ -87,7 +87,7 @@ def test_the_same_for_any_actions(mode: AutoresetMode, size: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("backend", ["thread", pytest.param("process", marks=pytest.mark.slow), "async", "remote"])
-def test_the_same_from_every_backend(mode: AutoresetMode, backend: str, server: str) -> None:
+def test_results_equal_gymnasiums_with_every_backend(mode: AutoresetMode, backend: str, server: str) -> None:
     rng = random.Random(4)
     where = {"base_url": server} if backend == "remote" else {}
     with both(HERE + "Toy/Async-v0" if backend == "async" else COUNT, 3, mode, backend=backend, **where) as envs:
@@ -99,7 +99,7 @@ def test_the_same_from_every_backend(mode: AutoresetMode, backend: str, server: 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("backend", ["inline", "thread"])
-def test_the_same_over_textcraft_with_a_limit_of_turns(mode: AutoresetMode, backend: str) -> None:
+def test_results_equal_gymnasiums_in_textcraft_with_a_turn_limit(mode: AutoresetMode, backend: str) -> None:
     rng = random.Random(1)
     with both(TEXTCRAFT, 4, mode, backend=backend, wrappers=[short]) as envs:
         for seed in range(3):
@@ -109,7 +109,7 @@ def test_the_same_over_textcraft_with_a_limit_of_turns(mode: AutoresetMode, back
                 advance(envs, tuple(actions), seed)
 
 
-def test_resets_take_the_same_seeds_and_options() -> None:
+def test_resets_with_seeds_and_options_equal_gymnasiums() -> None:
     mask = np.array([False, True, True])
     with both(COUNT, 3, AutoresetMode.NEXT_STEP) as (theirs, ours):
         seeds: tuple[int | list[int | None] | None, ...] = (5, None, 7, [1, None, 3], [0, 0, 0])
@@ -121,7 +121,7 @@ def test_resets_take_the_same_seeds_and_options() -> None:
             assert_same(ours.reset(), theirs.reset())
 
 
-def test_the_rest_of_the_interface_is_the_same() -> None:
+def test_the_rest_of_the_interface_equals_gymnasiums() -> None:
     with both(COUNT, 3, AutoresetMode.NEXT_STEP, render_mode="ansi") as (theirs, ours):
         theirs.close()
         theirs = SyncVectorEnv([lambda: gym.make(COUNT, render_mode="ansi")] * 3)
@@ -139,8 +139,8 @@ def test_the_rest_of_the_interface_is_the_same() -> None:
         theirs.close()
 
 
-def test_where_it_differs_on_purpose() -> None:
-    """A failed reset is handed over as a truncated step, and what the caller got wrong is a `UsageError` each time."""
+def test_intended_differences_from_gymnasium() -> None:
+    """A failed reset becomes a truncated step, and every caller error is a `UsageError`."""
     broken = {"task": "count/0"}
     with both(COUNT, 1, AutoresetMode.NEXT_STEP) as (theirs, ours):
         assert_same(ours.reset(seed=0, options=broken), theirs.reset(seed=0, options=broken))

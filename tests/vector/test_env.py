@@ -1,4 +1,4 @@
-"""`TextVectorEnv` and `make_vec`: what they are, what they refuse, and Gymnasium's own tools on top of them."""
+"""`TextVectorEnv` and `make_vec`: their interface, their errors, and Gymnasium's wrappers."""
 
 import pickle
 from typing import Any
@@ -23,7 +23,7 @@ UP = ("up", "up", "up")
 
 @pytest.mark.parametrize("mode", [None, "vector_entry_point"])
 @pytest.mark.parametrize("env_id", ["AgentGym/TextCraft-v0", HERE + "Toy/Count-v0"])
-def test_gymnasium_makes_it(mode: str | None, env_id: str) -> None:
+def test_gymnasium_makes_a_vector_environment(mode: str | None, env_id: str) -> None:
     envs = gym.make_vec(env_id, num_envs=8, vectorization_mode=mode, autoreset_mode="SameStep", split="test")
     assert isinstance(envs, TextVectorEnv)
     assert envs.spec is not None
@@ -37,7 +37,7 @@ def test_gymnasium_makes_it(mode: str | None, env_id: str) -> None:
     envs.close()
 
 
-def test_our_own_make_notes_the_spec(make: Make) -> None:
+def test_make_vec_sets_the_spec(make: Make) -> None:
     envs = make(split="test", grammar="tag")
     assert envs.spec is not None
     assert (envs.spec.id, envs.spec.kwargs) == ("Toy/Count-v0", {"split": "test", "grammar": "tag"})
@@ -45,7 +45,7 @@ def test_our_own_make_notes_the_spec(make: Make) -> None:
 
 
 @pytest.mark.parametrize("backend", ["inline", "thread", "process", "async"])
-def test_wrappers_of_gymnasium_work_on_it(make: Make, backend: Any) -> None:
+def test_wrappers_of_gymnasium_work(make: Make, backend: Any) -> None:
     name = "Toy/Async-v0" if backend == "async" else "Toy/Count-v0"
     envs = RecordEpisodeStatistics(TransformReward(make(name, backend=backend), lambda reward: 10 * reward))
     envs.reset(seed=0, options={"task": "count/2"})
@@ -57,7 +57,7 @@ def test_wrappers_of_gymnasium_work_on_it(make: Make, backend: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
-def test_a_list_of_infos_is_what_gymnasiums_wrapper_makes_of_the_arrays(make: Make, mode: str) -> None:
+def test_a_list_of_infos_equals_that_of_gymnasiums_wrapper(make: Make, mode: str) -> None:
     arrays, listed = DictInfoToList(make(autoreset_mode=mode)), make(autoreset_mode=mode, infos="list")
     assert _plain(arrays.reset(seed=1)[1]) == listed.reset(seed=1)[1]
     for actions in (UP, ("up", "crash", "cheat"), UP, ("down", "give up", "up"), UP):
@@ -120,7 +120,7 @@ def test_each_environment_has_its_own_seed_and_options(make: Make) -> None:
         ({"options": [None, None, {"task": "x"}]}, "environment 2: .*no task"),
     ],
 )
-def test_a_reset_that_cannot_be(make: Make, arguments: dict[str, Any], message: str) -> None:
+def test_invalid_resets_of_a_vector_are_refused(make: Make, arguments: dict[str, Any], message: str) -> None:
     envs = make()
     with pytest.raises(UsageError, match=message):
         envs.reset(**arguments)
@@ -128,7 +128,7 @@ def test_a_reset_that_cannot_be(make: Make, arguments: dict[str, Any], message: 
 
 
 @pytest.mark.parametrize("backend", ["inline", "thread", pytest.param("process", marks=pytest.mark.slow)])
-def test_an_unknown_task_names_the_environment_and_spoils_nothing(make: Make, backend: Any) -> None:
+def test_an_unknown_task_names_the_environment_and_has_no_effect(make: Make, backend: Any) -> None:
     envs = make(backend=backend)
     envs.reset(seed=0, options={"task": "count/9"})
     with pytest.raises(UnknownTask, match=r"environment 1: .*'no/such'"):
@@ -146,12 +146,12 @@ def test_an_unknown_task_names_the_environment_and_spoils_nothing(make: Make, ba
         (("up", None, "up"), "an action is a string, got NoneType"),
     ],
 )
-def test_actions_that_cannot_be(make: Make, actions: Any, message: str) -> None:
+def test_invalid_action_lists_are_refused(make: Make, actions: Any, message: str) -> None:
     envs = make()
     envs.reset(seed=0)
     with pytest.raises(UsageError, match=message):
         envs.step(actions)
-    assert envs.step(UP)[4]["turn"].tolist() == [1, 1, 1], "something was stepped by the call that was refused"
+    assert envs.step(UP)[4]["turn"].tolist() == [1, 1, 1], "the refused call has stepped an environment"
 
 
 def test_a_step_needs_an_episode(make: Make) -> None:
@@ -166,7 +166,7 @@ def test_a_step_needs_an_episode(make: Make) -> None:
     assert envs.step(UP)[4]["turn"].tolist() == [2, 1, 2]
 
 
-def test_a_closed_one_refuses_everything(make: Make) -> None:
+def test_a_closed_vector_environment_refuses_every_call(make: Make) -> None:
     envs = make()
     envs.reset(seed=0)
     inner = envs.envs
@@ -199,12 +199,12 @@ def test_a_closed_one_refuses_everything(make: Make) -> None:
         ({"backend": "process", "split": "dev"}, "no split"),
     ],
 )
-def test_make_vec_refuses_what_cannot_be(arguments: dict[str, Any], message: str) -> None:
+def test_make_vec_refuses_invalid_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_vec(HERE + "Toy/Count-v0", **arguments)
 
 
-def test_it_is_not_pickled(make: Make) -> None:
+def test_a_vector_environment_cannot_be_pickled(make: Make) -> None:
     with pytest.raises(TypeError, match="make_vec"):
         pickle.dumps(make())
 
@@ -214,7 +214,7 @@ def test_an_unknown_id_is_gymnasiums_error() -> None:
         make_vec("AgentGym/NoSuch-v0", 2)
 
 
-def test_environments_must_agree_in_their_spaces() -> None:
+def test_environments_with_different_spaces_are_refused() -> None:
     class Longer(CountEnv):
         def __init__(self) -> None:
             super().__init__()
@@ -227,7 +227,7 @@ def test_environments_must_agree_in_their_spaces() -> None:
         TextVectorEnv([])
 
 
-def test_one_that_cannot_be_made_leaves_none_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_creation_closes_the_other_environments(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[CountEnv] = []
 
     def make(*_: Any, **__: Any) -> CountEnv:

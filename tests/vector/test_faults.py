@@ -1,4 +1,4 @@
-"""What goes wrong in one environment ends that one's episode, touches no other, and leaves nothing behind."""
+"""A failure in one environment ends only its own episode and leaves no thread or process."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from tests.toy_envs import HERE, RELEASE
 from tests.vector.conftest import Make
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow for the fast run
 
 NINE = {"task": "count/9"}
 TRICKY = {
@@ -32,9 +32,9 @@ TRICKY = {
     "remote": "Toy/Slow-v0",
 }
 UP = ("up", "up", "up")
-Wrong = tuple[str, str, str]  # backend, action, what the error says
+Failure = tuple[str, str, str]  # backend, action, text in the error
 
-BUGS: list[Wrong] = [
+BUGS: list[Failure] = [
     *((backend, "raise", "ZeroDivisionError: a bug") for backend in TRICKY),
     ("inline", "crash", "EnvError: the abacus broke"),
     ("thread", "exit", "SystemExit: 3"),
@@ -42,15 +42,15 @@ BUGS: list[Wrong] = [
     ("process", "die", "exit status 9"),
     ("remote", "odd", "pickle"),
 ]
-MORE_BUGS: list[Wrong] = [
+MORE_BUGS: list[Failure] = [
     *((backend, "exit", "SystemExit: 3") for backend in ("process", "async", "remote")),
     *((backend, "crash", "EnvError: the abacus broke") for backend in ("thread", "process", "async", "remote")),
     *((backend, "cancelled", "CancelledError") for backend in ("thread", "process", "remote")),
     ("process", "odd", "pickle"),
     ("remote", "die", "exit status 9"),
 ]
-"""The same ways to fail elsewhere."""
-HANGS: list[Wrong] = [
+"""The same failures with other backends."""
+HANGS: list[Failure] = [
     ("thread", "hang", "TimeoutError"),
     ("process", "hang", "TimeoutError"),
     ("async", "sleep 60", "TimeoutError"),
@@ -59,14 +59,14 @@ HANGS: list[Wrong] = [
 
 
 def lives(envs: TextVectorEnv) -> None:
-    """Every environment plays an episode to its end."""
+    """Check that every environment plays an episode to its end."""
     envs.reset(seed=0, options={"task": "count/2"})
     envs.step(UP)
     assert envs.step(UP)[2].all()
 
 
-def test_an_order_to_end_the_program_is_obeyed_inline(make: Make) -> None:
-    """It may come from a signal's handler, which runs in the middle of whatever the main thread does."""
+def test_system_exit_propagates_from_inline_environments(make: Make) -> None:
+    """SystemExit may come from a signal handler, which runs in the main thread at any time."""
     envs = make(TRICKY["inline"], backend="inline")
     envs.reset(seed=0, options=NINE)
     with pytest.raises(SystemExit):
@@ -76,7 +76,7 @@ def test_an_order_to_end_the_program_is_obeyed_inline(make: Make) -> None:
 @pytest.mark.parametrize(
     ("backend", "action", "says"), BUGS + [pytest.param(*bug, marks=pytest.mark.rotating) for bug in MORE_BUGS]
 )
-def test_only_the_one_that_fails_ends(make: Make, backend: Any, action: str, says: str) -> None:
+def test_only_the_failing_environments_episode_ends(make: Make, backend: Any, action: str, says: str) -> None:
     envs = make(TRICKY[backend], backend=backend, infos="list", step_seconds=60)
     envs.reset(seed=0, options=NINE)
     envs.step(UP)
@@ -98,10 +98,12 @@ def test_only_the_one_that_fails_ends(make: Make, backend: Any, action: str, say
 
 
 @pytest.mark.parametrize(("backend", "action", "says"), HANGS)
-def test_only_the_one_that_hangs_ends_and_works_again(make: Make, backend: Any, action: str, says: str) -> None:
+def test_only_the_hanging_environments_episode_ends_and_it_works_again(
+    make: Make, backend: Any, action: str, says: str
+) -> None:
     envs = make(TRICKY[backend], backend=backend, infos="list", step_seconds=60)
     envs.reset(seed=0, options=NINE)
-    envs._seconds = 0.5  # for this one alone: the others may take longer on a busy machine
+    envs._seconds = 0.5  # only for this step: the others may be slow on a busy machine
     envs.send((action,), env_ids=[1])
     envs._seconds = 60
     envs.send(("up", "up"), env_ids=[0, 2])
@@ -114,8 +116,8 @@ def test_only_the_one_that_hangs_ends_and_works_again(make: Make, backend: Any, 
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
-def test_the_episodes_after_a_failure_are_those_of_any_other_end(make: Make, mode: str) -> None:
-    """An environment that is made anew goes on with the old one's generator, wherever it lives."""
+def test_the_episodes_after_a_failure_equal_those_after_any_other_end(make: Make, mode: str) -> None:
+    """A new environment continues the generator of the failed one, with every backend."""
     seen: list[Any] = []
     for backend, action in (("inline", "give up"), ("inline", "crash"), ("inline", "raise"), ("process", "raise")):
         envs = make("Toy/Tricky-v0", backend=backend, autoreset_mode=mode)
@@ -132,7 +134,7 @@ def test_the_episodes_after_a_failure_are_those_of_any_other_end(make: Make, mod
 
 @pytest.mark.parametrize("backend", ["inline", "thread", "process"])
 @pytest.mark.parametrize("action", ["crash", "raise"])
-def test_a_machine_that_failed_is_made_anew(make: Make, backend: Any, action: str) -> None:
+def test_a_failed_environment_is_replaced(make: Make, backend: Any, action: str) -> None:
     envs = make("Toy/Tricky-v0", 2, backend=backend)
     envs.reset(seed=0, options=NINE)
     before = envs.step(("who", "who"))[0]
@@ -142,7 +144,7 @@ def test_a_machine_that_failed_is_made_anew(make: Make, backend: Any, action: st
     assert after[0] != before[0] and after[1] == before[1]
 
 
-def test_a_worker_killed_between_steps(make: Make) -> None:
+def test_a_worker_killed_between_steps_ends_its_episode(make: Make) -> None:
     envs = make("Toy/Tricky-v0", backend="process")
     envs.reset(seed=0, options=NINE)
     pid = int(envs.step(("who", "up", "up"))[0][0].split()[0])
@@ -153,16 +155,16 @@ def test_a_worker_killed_between_steps(make: Make) -> None:
     lives(envs)
 
 
-def test_a_worker_killed_before_a_reset_costs_nothing(make: Make) -> None:
+def test_a_worker_killed_before_a_reset_has_no_effect(make: Make) -> None:
     envs = make("Toy/Tricky-v0", backend="process", infos="list")
     envs.reset(seed=0, options=NINE)
-    for place in (0, 2):
-        os.kill(int(envs.step(tuple("who" if k == place else "up" for k in range(3)))[0][place].split()[0]), 9)
+    for index in (0, 2):
+        os.kill(int(envs.step(tuple("who" if k == index else "up" for k in range(3)))[0][index].split()[0]), 9)
         infos = envs.reset(seed=0, options=NINE)[1]
         assert [info["stop_reason"] for info in infos] == [None] * 3
 
 
-def test_environments_that_share_a_worker_share_its_death_and_come_back(make: Make) -> None:
+def test_environments_of_a_dead_worker_fail_together_and_work_again(make: Make) -> None:
     envs = make("Toy/Tricky-v0", 4, backend="process", num_workers=2, infos="list")
     envs.reset(seed=0, options=NINE)
     pids = [text.split()[0] for text in envs.step(("who",) * 4)[0]]
@@ -173,7 +175,7 @@ def test_environments_that_share_a_worker_share_its_death_and_come_back(make: Ma
     assert len({text.split()[0] for text in envs.step(("who",) * 4)[0]}) == 2
 
 
-def test_what_an_environment_prints_or_reads_does_not_disturb_its_worker(make: Make) -> None:
+def test_prints_and_reads_do_not_disturb_a_worker(make: Make) -> None:
     envs = make("Toy/Tricky-v0", backend="process")
     envs.reset(seed=0, options=NINE)
     assert envs.step(("chat", "up", "chat"))[0] == ("''", "1", "''")
@@ -181,7 +183,7 @@ def test_what_an_environment_prints_or_reads_does_not_disturb_its_worker(make: M
 
 
 @pytest.mark.parametrize("backend", ["inline", "thread", "process", "async"])
-def test_nothing_is_left_after_close(backend: Any) -> None:
+def test_no_thread_or_process_is_left_after_close(backend: Any) -> None:
     threads, workers = _threads(), _workers()
     begun = make_vec(HERE + TRICKY[backend], 4, backend=backend)
     begun.reset(seed=0)
@@ -193,7 +195,7 @@ def test_nothing_is_left_after_close(backend: Any) -> None:
 
 
 def _threads() -> set[threading.Thread]:
-    """Without the one that keeps the event loop, which stays."""
+    """The running threads without that of the event loop, which is kept."""
     return {thread for thread in threading.enumerate() if thread.name != "agentgym-environments"}
 
 
@@ -208,7 +210,7 @@ def _is_worker(child: psutil.Process) -> bool:
         return False
 
 
-def test_one_that_is_forgotten_is_closed_when_it_is_collected() -> None:
+def test_a_garbage_collected_vector_environment_is_closed() -> None:
     envs = make_vec(HERE + "Toy/Tricky-v0", 2, backend="process")
     envs.reset(seed=0)
     pids = [int(text.split()[0]) for text in envs.step(("who", "who"))[0]]
@@ -217,7 +219,7 @@ def test_one_that_is_forgotten_is_closed_when_it_is_collected() -> None:
     until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
-def test_closing_waits_for_no_call_that_hangs(make: Make) -> None:
+def test_closing_does_not_wait_for_hanging_calls(make: Make) -> None:
     threads = _threads()
     envs = make("Toy/Tricky-v0", backend="thread")
     envs.reset(seed=0, options=NINE)
@@ -230,7 +232,7 @@ def test_closing_waits_for_no_call_that_hangs(make: Make) -> None:
 
 
 @pytest.mark.parametrize("given_up_by", ["deadline", "close"])
-def test_a_call_on_the_event_loop_is_cancelled_when_it_is_given_up(make: Make, given_up_by: str) -> None:
+def test_a_coroutine_is_cancelled_when_its_call_is_given_up(make: Make, given_up_by: str) -> None:
     envs = make("Toy/Async-v0", backend="async", step_seconds=1.0 if given_up_by == "deadline" else None)
     envs.reset(seed=0, options=NINE)
     envs.send(("sleep 300", "up", "up"))
@@ -241,32 +243,32 @@ def test_a_call_on_the_event_loop_is_cancelled_when_it_is_given_up(make: Make, g
     until(lambda: not asyncio.all_tasks(shared_loop()))
 
 
-def test_a_late_answer_is_never_taken_for_the_next_one(make: Make) -> None:
-    """Steps that take as long as they may: whichever comes first counts, and turns stay in order."""
+def test_a_late_result_is_never_used_for_the_next_call(make: Make) -> None:
+    """Steps that take about as long as their limit: either outcome may come first, and turns stay in order."""
     envs = make("Toy/Tricky-v0", 4, backend="thread", step_seconds=0.02, infos="list")
     envs.reset(seed=0, options=NINE)
     outcomes = set()
     turns = [0] * 4
     for number in range(60):
-        actions = [f"sleep {0.018 + number % 5 / 1000}" if (number + place) % 2 else "up" for place in range(4)]
+        actions = [f"sleep {0.018 + number % 5 / 1000}" if (number + index) % 2 else "up" for index in range(4)]
         *_, truncations, infos = envs.step(actions)
-        for place, info in enumerate(infos):
-            assert info["turn"] in (0, turns[place] + 1)
-            outcomes.add(bool(truncations[place]))
-            turns[place] = info["turn"]
+        for index, info in enumerate(infos):
+            assert info["turn"] in (0, turns[index] + 1)
+            outcomes.add(bool(truncations[index]))
+            turns[index] = info["turn"]
     assert outcomes == {True, False}
 
 
-def test_a_twin_names_its_environment(make: Make) -> None:
-    twin = make(backend="process").envs[0]
-    assert isinstance(twin, RemoteEnv)
-    assert twin.spec is not None and twin.spec.id == "Toy/Count-v0"
+def test_a_remote_environment_has_the_spec_of_its_id(make: Make) -> None:
+    remote = make(backend="process").envs[0]
+    assert isinstance(remote, RemoteEnv)
+    assert remote.spec is not None and remote.spec.id == "Toy/Count-v0"
 
 
 @pytest.mark.parametrize("backend", ["thread", "async"])
 @pytest.mark.parametrize("busy", [False, True])
-def test_one_that_is_forgotten_is_collected_whoever_held_it_last(backend: Any, busy: bool) -> None:
-    """Also a runner's own thread, which cannot wait for itself."""
+def test_a_vector_environment_is_collected_in_whichever_thread_drops_it_last(backend: Any, busy: bool) -> None:
+    """The last reference may be dropped in a runner's own thread, which cannot wait for itself."""
     envs = make_vec(TRICKY[backend], 2, backend=backend)
     held = weakref.ref(envs)
     for _ in range(5):
@@ -281,11 +283,11 @@ def test_one_that_is_forgotten_is_collected_whoever_held_it_last(backend: Any, b
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_after_a_fork_the_event_loop_is_another() -> None:
+def test_after_a_fork_there_is_a_new_event_loop() -> None:
     shared_loop()
     pid = os.fork()
     if pid == 0:
-        signal.alarm(30)  # a hang must end
+        signal.alarm(30)  # ends a hanging child
         with contextlib.suppress(Exception):
             lives(make_vec(TRICKY["async"], 3, backend="async"))
             os._exit(0)

@@ -1,4 +1,4 @@
-"""Infos as a dict of arrays, next to Gymnasium's own merging of them."""
+"""Infos as a dict of arrays, compared with Gymnasium's own merging."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentgym_envs.vector.infos import columns
 
 KEYS = ("a", "b", "c")
-# A key has values of one kind here, where the two agree; `kinds` below is where they do not.
+# Here the values of a key have one type, and the two agree; they differ for `kinds` below.
 LEAVES = (st.integers(-(2**63), 2**63 - 1), st.text(max_size=3) | st.none(), st.lists(st.integers(), max_size=2))
 INFOS = st.fixed_dictionaries(
     {},
@@ -26,40 +26,40 @@ INFOS = st.fixed_dictionaries(
 
 
 class Merger(VectorEnv):
-    """Gymnasium's merging alone."""
+    """Gymnasium's merging of infos, without environments."""
 
     def __init__(self, size: int) -> None:
         self.num_envs = size
 
 
 def plain(value: Any) -> Any:
-    """Arrays as dtype and values, so that two can be compared with everything in them."""
+    """Arrays as dtype and values, for a complete comparison."""
     if isinstance(value, dict):
         return [(key, plain(inner)) for key, inner in value.items()]
     return value.dtype, value.tolist()
 
 
 @given(st.lists(st.tuples(st.booleans(), INFOS), max_size=6))
-def test_it_is_what_gymnasium_makes_of_them(rows: list[tuple[bool, dict[str, Any]]]) -> None:
-    """Where an environment has no info, Gymnasium merges none."""
+def test_columns_equal_gymnasiums_infos(rows: list[tuple[bool, dict[str, Any]]]) -> None:
+    """Merge infos with Gymnasium, which skips environments without info."""
     merger, expected = Merger(len(rows)), dict[str, Any]()
-    for place, (there, info) in enumerate(rows):
+    for index, (there, info) in enumerate(rows):
         if there:
-            expected = merger._add_info(expected, info, place)
+            expected = merger._add_info(expected, info, index)
     assert plain(columns([info if there else {} for there, info in rows])) == plain(expected)
 
 
 @given(st.lists(INFOS, min_size=1, max_size=5))
-def test_every_value_is_found_again(infos: list[dict[str, Any]]) -> None:
+def test_every_value_is_in_its_column(infos: list[dict[str, Any]]) -> None:
     merged = columns(infos)
-    assert [_row(merged, place) for place in range(len(infos))] == infos
+    assert [_row(merged, index) for index in range(len(infos))] == infos
 
 
-def _row(merged: dict[str, Any], place: int) -> dict[str, Any]:
+def _row(merged: dict[str, Any], index: int) -> dict[str, Any]:
     row = {}
-    for key in [key for key in merged if not key.startswith("_") and merged[f"_{key}"][place]]:
+    for key in [key for key in merged if not key.startswith("_") and merged[f"_{key}"][index]]:
         value = merged[key]
-        row[key] = _row(value, place) if isinstance(value, dict) else json.loads(json.dumps(value.tolist()))[place]
+        row[key] = _row(value, index) if isinstance(value, dict) else json.loads(json.dumps(value.tolist()))[index]
     return row
 
 
@@ -80,14 +80,14 @@ def _row(merged: dict[str, Any], place: int) -> dict[str, Any]:
         ([np.float32(0.5), np.float32(1)], np.float32),
     ],
 )
-def test_an_array_has_a_number_type_only_if_nothing_is_lost(values: list[Any], dtype: Any) -> None:
+def test_an_array_has_a_number_type_only_if_no_value_changes(values: list[Any], dtype: Any) -> None:
     merged = columns([{"key": value} for value in values])
     assert merged["key"].dtype == dtype
     assert merged["key"].tolist() == values
     assert merged["_key"].tolist() == [True, True]
 
 
-def test_masks_can_be_changed_one_by_one() -> None:
+def test_masks_do_not_share_memory() -> None:
     merged = columns([{"a": 1, "b": 2}] * 3)
     merged["_a"][0] = merged["a"][1] = 0
     assert (merged["_b"].all(), merged["b"].tolist(), merged["_a"].tolist()) == (True, [2] * 3, [False, True, True])

@@ -1,4 +1,4 @@
-"""`make_vec(provider=...)`: a place that several vector environments share, and that none of them closes."""
+"""`make_vec(provider=...)`: several vector environments share a provider, and none of them closes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRICKY = HERE + "Toy/Tricky-v0"
 
 
 @pytest.mark.slow
-def test_two_vector_environments_share_a_pool_and_leave_it_open() -> None:
+def test_two_vector_environments_share_a_pool_without_closing_it() -> None:
     with closing(WorkerPool(1)) as pool:
         pids = set[str]()
         for _ in range(2):
@@ -27,6 +27,6 @@ def test_two_vector_environments_share_a_pool_and_leave_it_open() -> None:
 
 
 @pytest.mark.parametrize("beside", [{"backend": "inline"}, {"num_workers": 1}, {"base_url": "http://127.0.0.1:1"}])
-def test_nothing_else_says_where_they_run(beside: dict[str, Any]) -> None:
+def test_a_provider_excludes_other_backend_arguments(beside: dict[str, Any]) -> None:
     with closing(WorkerPool(1)) as pool, pytest.raises(UsageError, match="no backend"):
         make_vec(TRICKY, 2, provider=pool, **beside)

@@ -1,4 +1,4 @@
-"""`send` and `recv`: act where an answer is there already, and wait for nobody else."""
+"""`send` and `recv`: continue with the environments whose results are ready, without waiting for the others."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from tests.toy_envs import RELEASE
 from tests.vector.conftest import Make
 from tests.waiting import SECONDS, until
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow for the fast run
 
 NINE = {"task": "count/9"}
 NAMES = {
@@ -41,7 +41,7 @@ def test_send_and_recv_are_the_halves_of_step(make: Make, backend: Any, infos: A
 
 
 @pytest.mark.parametrize("backend", WAITING)
-def test_a_straggler_holds_up_nobody(make: Make, backend: Any, tmp_path: Path) -> None:
+def test_a_slow_environment_does_not_delay_others(make: Make, backend: Any, tmp_path: Path) -> None:
     envs = make(NAMES[backend], backend=backend)
     envs.reset(seed=0, options=NINE)
     envs.send((f"await {tmp_path}/go", "up", "up"))
@@ -59,18 +59,18 @@ def test_a_straggler_holds_up_nobody(make: Make, backend: Any, tmp_path: Path) -
 
 @pytest.mark.parametrize("backend", WAITING)
 def test_steps_of_different_environments_overlap(make: Make, backend: Any, tmp_path: Path) -> None:
-    """Each waits for a file that is there only when all have begun."""
+    """Each step waits for a file that exists only after all steps have started."""
     envs = make(NAMES[backend], 6, backend=backend)
     envs.reset(seed=0, options=NINE)
-    envs.send([f"await {tmp_path}/{place}" for place in range(6)])
-    until(lambda: all((tmp_path / f"{place}.begun").exists() for place in range(6)))
-    for place in range(6):
-        (tmp_path / str(place)).touch()
+    envs.send([f"await {tmp_path}/{index}" for index in range(6)])
+    until(lambda: all((tmp_path / f"{index}.begun").exists() for index in range(6)))
+    for index in range(6):
+        (tmp_path / str(index)).touch()
     assert envs.recv()[0] == ("slept",) * 6
 
 
 @pytest.mark.parametrize("backend", WAITING)
-def test_recv_gives_up_waiting_and_nothing_is_lost(make: Make, backend: Any, tmp_path: Path) -> None:
+def test_recv_returns_after_its_timeout_and_no_result_is_lost(make: Make, backend: Any, tmp_path: Path) -> None:
     envs = make(NAMES[backend], 2, backend=backend, infos="list")
     envs.reset(seed=0, options=NINE)
     envs.send((f"await {tmp_path}/go",), env_ids=[1])
@@ -84,7 +84,7 @@ def test_recv_gives_up_waiting_and_nothing_is_lost(make: Make, backend: Any, tmp
     assert envs.recv(timeout=SECONDS)[0] == ("slept",)
 
 
-def test_nothing_under_way_is_an_empty_batch(make: Make) -> None:
+def test_recv_without_running_steps_is_an_empty_batch(make: Make) -> None:
     envs = make()
     envs.reset(seed=0)
     observations, rewards, terminations, truncations, infos = envs.recv()
@@ -93,7 +93,7 @@ def test_nothing_under_way_is_an_empty_batch(make: Make) -> None:
 
 
 @pytest.mark.parametrize("backend", WAITING)
-def test_who_is_under_way_is_asked_nothing_else(make: Make, backend: Any, tmp_path: Path) -> None:
+def test_an_environment_with_a_running_step_refuses_other_calls(make: Make, backend: Any, tmp_path: Path) -> None:
     envs = make(NAMES[backend], backend=backend)
     envs.reset(seed=0, options=NINE)
     envs.send((f"await {tmp_path}/go",), env_ids=[1])
@@ -113,7 +113,7 @@ def test_who_is_under_way_is_asked_nothing_else(make: Make, backend: Any, tmp_pa
     assert envs.recv()[0] == ("1", "slept")
 
 
-def test_a_result_that_was_not_taken(make: Make) -> None:
+def test_a_result_must_be_received_before_the_next_step(make: Make) -> None:
     envs = make()
     envs.reset(seed=0, options=NINE)
     envs.send(("up",), env_ids=[2])
@@ -133,7 +133,7 @@ def test_env_ids_are_distinct_numbers_of_environments(make: Make, env_ids: list[
 
 
 @pytest.mark.parametrize("backend", NAMES)
-def test_resets_that_nobody_waits_for(make: Make, backend: Any) -> None:
+def test_async_reset_and_recv(make: Make, backend: Any) -> None:
     envs = make(NAMES[backend], backend=backend)
     with pytest.raises(EpisodeOver, match="no episode"):
         envs.send(("up",), env_ids=[0])
@@ -149,7 +149,7 @@ def test_resets_that_nobody_waits_for(make: Make, backend: Any) -> None:
         envs.async_reset(options={"reset_mask": mask}, env_ids=[0])
 
 
-def test_a_reset_that_was_refused_leaves_the_others_results(make: Make) -> None:
+def test_a_refused_reset_keeps_the_results_of_others(make: Make) -> None:
     envs = make(backend="thread")
     envs.async_reset(seed=0, options=[NINE, {"task": "x"}, NINE])
     with pytest.raises(UnknownTask, match="environment 1"):
@@ -158,7 +158,7 @@ def test_a_reset_that_was_refused_leaves_the_others_results(make: Make) -> None:
 
 
 @pytest.mark.parametrize("backend", WAITING)
-def test_autoreset_goes_on_while_a_straggler_is_awaited(make: Make, backend: Any, tmp_path: Path) -> None:
+def test_autoreset_continues_while_a_slow_environment_runs(make: Make, backend: Any, tmp_path: Path) -> None:
     for mode in ("NextStep", "SameStep"):
         envs = make(NAMES[backend], 2, backend=backend, autoreset_mode=mode)
         envs.reset(seed=0, options={"task": "count/2"})
@@ -175,7 +175,7 @@ def test_autoreset_goes_on_while_a_straggler_is_awaited(make: Make, backend: Any
 
 
 @pytest.mark.parametrize("backend", ["thread", "async"])
-def test_a_deadline_passes_while_others_are_awaited(make: Make, backend: Any) -> None:
+def test_a_deadline_passes_while_recv_waits_for_others(make: Make, backend: Any) -> None:
     envs = make(NAMES[backend], backend=backend, step_seconds=1.0)
     envs.reset(seed=0, options=NINE)
     envs.send(("sleep 30", "up", "up"))

@@ -1,4 +1,4 @@
-"""Servers that speak OpenEnv's protocol, and OpenEnv's client."""
+"""Servers with OpenEnv's protocol, and OpenEnv's client."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from tests.http.openenv_dialect.tools import COUNT, TEXTCRAFT, TRICKY, part
 
 @pytest.fixture(scope="module")
 def openenv() -> Any:
-    """OpenEnv's client. It loads gradio and fastmcp: some seconds, hence not at the top."""
+    """OpenEnv's client, imported late because it loads gradio and fastmcp for some seconds."""
     return part("core.generic_client").GenericEnvClient
 
 
@@ -25,13 +25,13 @@ def server() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def toys() -> Iterator[str]:
-    """Two environments, so that the root stands for none of them."""
+    """A server of two environments, so that the root belongs to neither."""
     with background_server([COUNT, TRICKY], mounts=[openenv_routes]) as url:
         yield url
 
 
 @pytest.fixture
 def isolated() -> Iterator[str]:
-    """TextCraft in a worker process."""
+    """A server of TextCraft in a worker process."""
     with background_server([TEXTCRAFT], isolate=True, mounts=[openenv_routes]) as url:
         yield url

@@ -1,4 +1,4 @@
-"""The server as OpenEnv's own client sees it, over real sockets, against the same environments here."""
+"""OpenEnv's own client on our server, over real sockets, compared with local environments."""
 
 import asyncio
 import subprocess
@@ -27,10 +27,10 @@ from tests.http.openenv_dialect.tools import (
     wait_until_held,
 )
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow for the fast run
 
 
-def test_episodes_are_those_of_the_local_environment(openenv: Any, server: str) -> None:
+def test_episodes_equal_those_of_a_local_environment(openenv: Any, server: str) -> None:
     with openenv(base_url=base(server, TEXTCRAFT)).sync() as client:
         for seed, task in enumerate(("textcraft/7", "textcraft/100", "textcraft/300")):
             check_episode(client, task, seed)
@@ -44,7 +44,7 @@ def test_the_root_serves_the_only_environment(openenv: Any, server: str, toys: s
         pass
 
 
-def test_first_observation_holds_the_system_prompt(openenv: Any, server: str) -> None:
+def test_the_first_observation_has_the_system_prompt(openenv: Any, server: str) -> None:
     with openenv(base_url=server).sync() as client:
         plain = client.reset(task="textcraft/3")
         react = client.reset(task="textcraft/3", grammar="react")
@@ -58,7 +58,7 @@ def test_first_observation_holds_the_system_prompt(openenv: Any, server: str) ->
         assert bare.observation["system_prompt"] == plain.observation["system_prompt"]
 
 
-def test_seeds_are_honoured(openenv: Any, toys: str) -> None:
+def test_equal_seeds_give_equal_episodes(openenv: Any, toys: str) -> None:
     async def first(seed: int) -> Any:
         async with openenv(base_url=base(toys, COUNT)) as client:
             return await client.reset(seed=seed)
@@ -83,7 +83,7 @@ def test_sixteen_sessions_at_once(openenv: Any, server: str) -> None:
             same(await client.reset(seed=seed, task=tasks[seed]), observation, None, False, False, info)
             for action, *outcome in turns:
                 same(await client.step({"message": action}), *outcome)
-            await gathered.wait()  # nobody leaves before the first has counted
+            await gathered.wait()  # no client leaves before the first has counted
             assert seed or held(server) == 16
             await gathered.wait()
 
@@ -95,7 +95,7 @@ def test_sixteen_sessions_at_once(openenv: Any, server: str) -> None:
     wait_until_held(server, 0)
 
 
-def test_new_session_is_another_episode(openenv: Any, toys: str) -> None:
+def test_each_new_session_has_its_own_episode(openenv: Any, toys: str) -> None:
     async def main() -> None:
         async with openenv(base_url=base(toys, COUNT)) as one:
             two = await one.new_session()
@@ -109,7 +109,7 @@ def test_new_session_is_another_episode(openenv: Any, toys: str) -> None:
     wait_until_held(toys, 0)
 
 
-def test_state(openenv: Any, toys: str) -> None:
+def test_the_state_follows_the_episode(openenv: Any, toys: str) -> None:
     with openenv(base_url=base(toys, COUNT)).sync() as client:
         assert client.state() == {"episode_id": None, "step_count": 0}
         client.reset(task=TASK, seed=4, episode_id="mine")
@@ -123,7 +123,7 @@ def test_state(openenv: Any, toys: str) -> None:
 @pytest.mark.parametrize(
     "action", [{"message": "up"}, {"action": "up"}, {"text": "up"}, {"message": "up", "metadata": {}}]
 )
-def test_forms_of_an_action(openenv: Any, toys: str, action: dict[str, Any]) -> None:
+def test_actions_have_three_accepted_keys(openenv: Any, toys: str, action: dict[str, Any]) -> None:
     with openenv(base_url=base(toys, COUNT)).sync() as client:
         client.reset(task=TASK)
         assert client.step(action).observation["text"] == "1"
@@ -132,7 +132,7 @@ def test_forms_of_an_action(openenv: Any, toys: str, action: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     "action", [{}, {"message": 3}, {"message": "up", "text": "up"}, {"move": "up"}, {"metadata": {}}]
 )
-def test_what_is_no_action(openenv: Any, toys: str, action: dict[str, Any]) -> None:
+def test_invalid_actions_are_refused(openenv: Any, toys: str, action: dict[str, Any]) -> None:
     with openenv(base_url=base(toys, COUNT)).sync() as client:
         client.reset(task=TASK)
         with pytest.raises(RuntimeError, match=r"an action is .*VALIDATION_ERROR"):
@@ -161,14 +161,14 @@ def test_what_is_no_action(openenv: Any, toys: str, action: dict[str, Any]) -> N
         {"base_url": "http://example.com"},
     ],
 )
-def test_what_is_no_reset(toys: str, data: dict[str, Any]) -> None:
+def test_invalid_resets_are_refused(toys: str, data: dict[str, Any]) -> None:
     with raw(base(toys, COUNT)) as websocket:
         reply = ask(websocket, "reset", **data)
         assert reply["type"] == "error" and reply["data"]["code"] == "VALIDATION_ERROR", reply
         assert ask(websocket, "reset", task=TASK)["data"]["observation"]["text"].startswith("Count to 3")
 
 
-def test_reset_without_values_is_a_reset(toys: str) -> None:
+def test_fields_that_are_null_are_ignored(toys: str) -> None:
     with raw(base(toys, COUNT)) as websocket:
         assert ask(websocket, "reset")["type"] == "observation"
         assert ask(websocket, "reset", seed=None, episode_id=None, task=None, grammar=None)["type"] == "observation"
@@ -176,7 +176,7 @@ def test_reset_without_values_is_a_reset(toys: str) -> None:
             assert ask(websocket, "reset", split="test", group="large")["data"]["metadata"]["task_id"] == "count/10"
 
 
-def test_an_episode_that_is_over_takes_no_step(openenv: Any, toys: str) -> None:
+def test_a_step_after_the_end_is_refused(openenv: Any, toys: str) -> None:
     with openenv(base_url=base(toys, COUNT)).sync() as client:
         with pytest.raises(RuntimeError, match=r"reset\(\) first.*EXECUTION_ERROR"):
             client.step({"message": "up"})
@@ -188,7 +188,7 @@ def test_an_episode_that_is_over_takes_no_step(openenv: Any, toys: str) -> None:
 
 
 @pytest.mark.parametrize("env_id, command", [(COUNT, "crash"), (TRICKY, "raise")])
-def test_a_machine_that_fails_ends_the_episode(openenv: Any, toys: str, env_id: str, command: str) -> None:
+def test_an_infrastructure_error_ends_the_episode(openenv: Any, toys: str, env_id: str, command: str) -> None:
     with openenv(base_url=base(toys, env_id)).sync() as client:
         client.reset(task=TASK, seed=1)
         client.step({"message": "up"})
@@ -222,16 +222,16 @@ def test_plain_http_keeps_no_episode(server: str) -> None:
     assert held(server) == 0
 
 
-def test_what_is_told_about_the_environment(server: str) -> None:
+def test_metadata_and_schema_describe_the_environment(server: str) -> None:
     about = httpx.get(f"{server}/metadata").json()
     env = text_env(gym.make(TEXTCRAFT))
     assert about["name"] == TEXTCRAFT and about["description"] == env.rules and about["version"] == "0"
     schema = httpx.get(f"{server}/schema").json()
-    # A client that takes a model's bare reply for an action needs exactly one field, and no title of an MCP action.
+    # A client that uses a model's plain reply as an action needs exactly one field, and no title of an MCP action.
     assert list(schema["action"]["properties"]) == ["message"] and schema["action"]["title"] == "TextAction"
 
 
-def test_the_replies_have_the_forms_of_openenv(openenv: Any, server: str) -> None:
+def test_replies_have_the_types_of_openenv(openenv: Any, server: str) -> None:
     types = part("core.env_server.types")
     with raw(server) as websocket:
         for reply in (ask(websocket, "reset", seed=1), ask(websocket, "step", message="inventory")):
@@ -245,7 +245,7 @@ def test_the_replies_have_the_forms_of_openenv(openenv: Any, server: str) -> Non
     types.EnvironmentMetadata.model_validate(httpx.get(f"{server}/metadata").json())
 
 
-def test_the_validator_of_openenv_is_content(openenv: Any, server: str) -> None:
+def test_the_validator_of_openenv_passes(openenv: Any, server: str) -> None:
     report = part("cli._validation").validate_running_environment(base(server, TEXTCRAFT))
     assert report["passed"] and not report["summary"]["failed_criteria"] and report["mode"] == "simulation"
 
@@ -274,9 +274,9 @@ def test_tasks_can_be_listed_and_reset_by_index(openenv: Any, toys: str) -> None
     wait_until_held(toys, 0)
 
 
-def test_an_index_counts_the_tasks_that_the_options_have(server: str) -> None:
+def test_an_index_is_a_position_among_the_tasks_of_the_options(server: str) -> None:
     with raw(server) as one, raw(server) as other:
-        # The tasks of these worlds have no end; whoever asked for them spoils the index of nobody, himself included.
+        # The tasks of these worlds are endless; asking for them does not change any index.
         for _ in range(2):
             refused = ask(one, "reset", worlds="fictional", index=0)
             assert refused["type"] == "error" and "at once" in refused["data"]["message"]
@@ -286,8 +286,8 @@ def test_an_index_counts_the_tasks_that_the_options_have(server: str) -> None:
         assert ask(one, "reset", index=0)["data"]["metadata"]["task_id"] == "textcraft/0"
 
 
-def test_openenvs_harness_plays_it_as_a_tool(openenv: Any, server: str) -> None:
-    """What TRL's `HarnessRolloutWorker` does with a session factory, without its model."""
+def test_openenvs_harness_plays_an_episode(openenv: Any, server: str) -> None:
+    """Play through a session factory as TRL's `HarnessRolloutWorker` does, without a model."""
     harness, llm = part("core.harness"), part("core.llm_client")
     _, *turns = play_here("textcraft/100", 3)
     commands = iter([turn[0] for turn in turns])

@@ -1,4 +1,4 @@
-"""Sockets that die, idle, ask for nonsense or come without a token: nothing is lost and nothing leaks."""
+"""Sockets that die, idle, send invalid messages or have no token: no session is lost or leaks."""
 
 import json
 import socket
@@ -20,12 +20,12 @@ from agentgym_envs.http.run import background_server
 from tests.http.openenv_dialect.tools import COUNT, TASK, ask, ask_text, base, check_episode, held, raw, wait_until_held
 from tests.waiting import SECONDS, until
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow for the fast run
 
 
 @pytest.fixture(autouse=True)
 def earlier() -> set[int]:
-    """The workers of this process that were there before the test's server; other tests' may still be ending."""
+    """The worker processes before the test's server started; those of other tests may still be ending."""
     return _workers()
 
 
@@ -34,7 +34,7 @@ Find = Callable[[], psutil.Process]
 
 @pytest.fixture
 def worker(earlier: set[int], isolated: str) -> Find:
-    """Finds the worker process of the only server of a test that has one."""
+    """Find the worker process of the test's server."""
 
     def find() -> psutil.Process:
         until(lambda: len(_workers() - earlier) == 1)
@@ -50,7 +50,7 @@ def _workers() -> set[int]:
 def _is_worker(child: psutil.Process) -> bool:
     try:
         return any("worker_main" in part for part in child.cmdline())
-    except psutil.Error:  # it has just ended
+    except psutil.Error:  # the process has just ended
         return False
 
 
@@ -63,13 +63,13 @@ def test_a_worker_that_dies_ends_the_episode(openenv: Any, isolated: str, worker
         dead = client.step({"message": "inventory"})
         assert dead.done and dead.reward is None and dead.metadata["stop_reason"] == "env_error"
         assert dead.metadata["turn"] == 2 and dead.metadata["task_id"] == "textcraft/7"
-        check_episode(client, "textcraft/7", 1)  # on a session of a new worker
+        check_episode(client, "textcraft/7", 1)  # in a session of a new worker
         worker().kill()
-        check_episode(client, "textcraft/7", 1)  # a reset needs nothing of the session that was lost
+        check_episode(client, "textcraft/7", 1)  # a reset does not need the lost session
     wait_until_held(isolated, 0)
 
 
-def test_a_client_that_is_killed_frees_its_session(toys: str) -> None:
+def test_the_session_of_a_killed_client_is_closed(toys: str) -> None:
     script = f"""
 import json, sys, time
 from websockets.sync.client import connect
@@ -86,7 +86,7 @@ time.sleep(60)
     wait_until_held(toys, 0)
 
 
-def test_a_client_that_leaves_under_a_long_step_frees_its_session_at_once(isolated: str, worker: Find) -> None:
+def test_a_session_is_closed_at_once_if_its_client_leaves_during_a_long_step(isolated: str, worker: Find) -> None:
     with raw(isolated) as websocket:
         ask(websocket, "reset", task="textcraft/7")
         worker().suspend()
@@ -100,7 +100,7 @@ def test_a_client_that_leaves_under_a_long_step_frees_its_session_at_once(isolat
         assert ask(websocket, "reset")["type"] == "observation"
 
 
-def test_messages_that_come_under_a_long_step_wait(isolated: str, worker: Find) -> None:
+def test_messages_during_a_long_step_wait(isolated: str, worker: Find) -> None:
     with raw(isolated) as websocket:
         ask(websocket, "reset", task="textcraft/7")
         worker().suspend()
@@ -111,7 +111,7 @@ def test_messages_that_come_under_a_long_step_wait(isolated: str, worker: Find) 
         assert [json.loads(websocket.recv(SECONDS))["data"]["metadata"]["turn"] for _ in range(3)] == [1, 2, 3]
 
 
-def test_a_full_server_says_so(openenv: Any) -> None:
+def test_a_full_server_refuses_with_capacity_reached(openenv: Any) -> None:
     with background_server([COUNT], max_sessions=1, mounts=[openenv_routes]) as url:
         with openenv(base_url=url).sync() as first:
             first.reset(task=TASK)
@@ -147,8 +147,8 @@ def test_an_idle_socket_is_closed_and_a_busy_one_is_not() -> None:
         assert 'agentgym_reaped_sessions_total{env="' + COUNT + '"} 1.0' in httpx.get(f"{url}/metrics").text
 
 
-def test_a_half_open_socket_does_not_leak() -> None:
-    """The peer neither speaks nor closes nor answers; the server lets go of the session and of the connection."""
+def test_a_half_open_socket_expires() -> None:
+    """The peer neither sends nor closes nor answers; the server closes the session and the connection."""
     with background_server([COUNT], idle_seconds=1.5, mounts=[openenv_routes]) as url:
         host, port = url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as peer:
@@ -160,7 +160,7 @@ def test_a_half_open_socket_does_not_leak() -> None:
             wait_until_held(url, 0)
 
 
-def test_a_client_that_was_idle_begins_anew(openenv: Any) -> None:
+def test_an_idle_client_must_reset_after_reconnecting(openenv: Any) -> None:
     server = background_server([COUNT], idle_seconds=1.0, mounts=[openenv_routes])
     with server as url, openenv(base_url=url).sync() as client:
         client.reset(task=TASK)
@@ -191,7 +191,7 @@ def test_a_client_that_was_idle_begins_anew(openenv: Any) -> None:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_messages_that_cannot_be_read(limited: str, message: str | bytes, code: str) -> None:
+def test_unreadable_messages_are_refused(limited: str, message: str | bytes, code: str) -> None:
     with raw(limited) as websocket:
         reply = ask_text(websocket, message)
         assert reply["type"] == "error" and reply["data"]["code"] == code, reply
@@ -205,12 +205,12 @@ def limited() -> Iterator[str]:
         yield url
 
 
-def test_text_that_is_none_ends_the_socket_and_frees_the_session(toys: str) -> None:
+def test_invalid_text_closes_the_socket_and_the_session(toys: str) -> None:
     with raw(base(toys, COUNT)) as websocket:
         websocket.send(b"\xff\xfe", text=True)
         with pytest.raises(ConnectionClosed):
             websocket.recv(10)
-    with raw(base(toys, COUNT)) as websocket:  # an escape can hold what is no Unicode text
+    with raw(base(toys, COUNT)) as websocket:  # an escape can encode invalid Unicode text
         ask(websocket, "reset", task=TASK)
         reply = ask_text(websocket, '{"type": "step", "data": {"message": "\\ud800"}}')
         assert reply["data"]["metadata"]["invalid_action"]
@@ -219,7 +219,7 @@ def test_text_that_is_none_ends_the_socket_and_frees_the_session(toys: str) -> N
     wait_until_held(toys, 0)
 
 
-def test_a_token_is_asked_for(openenv: Any) -> None:
+def test_openenv_needs_the_token(openenv: Any) -> None:
     with background_server([COUNT], token="s3cret", mounts=[openenv_routes]) as url:
         for options in ({}, {"headers": {"Authorization": "Bearer wrong"}}):
             with pytest.raises(ConnectionError), openenv(base_url=url, **options).sync():
@@ -239,8 +239,8 @@ def test_a_token_is_asked_for(openenv: Any) -> None:
             assert httpx.get(f"{url}/schema", headers={"Authorization": header}).status_code == 401
 
 
-def test_many_sockets_come_and_go(toys: str) -> None:
-    """Clients that close, vanish, or never speak, from several threads: nothing is left."""
+def test_no_session_is_left_after_many_sockets(toys: str) -> None:
+    """Clients that close, disconnect or never send, from several threads, leave no session."""
 
     def visit(number: int) -> None:
         for turn in range(10):

@@ -1,4 +1,4 @@
-"""What the tests of the OpenEnv dialect ask, and how they look at it."""
+"""Shared requests and checks of the tests of the OpenEnv dialect."""
 
 import contextlib
 import importlib
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def part(name: str) -> Any:
-    """A module of OpenEnv, which has no types."""
+    """Import a module of OpenEnv, which has no types."""
     return importlib.import_module(f"openenv.{name}")
 
 
@@ -48,7 +48,7 @@ def ask_text(websocket: ClientConnection, message: str | bytes) -> dict[str, Any
 
 
 def held(url: str) -> int:
-    """How many sessions the server holds."""
+    """The number of sessions of the server."""
     count: int = httpx.get(f"{url}/health").json()["sessions"]
     return count
 
@@ -58,7 +58,7 @@ def wait_until_held(url: str, count: int) -> None:
 
 
 def play_here(task: str, seed: int) -> list[tuple[Any, ...]]:
-    """Junk and then the solution in a local environment; what was done and what came back."""
+    """Play invalid actions and then the solution in a local environment. Returns the actions and the results."""
     env = gym.make(TEXTCRAFT)
     seen: list[tuple[Any, ...]] = [("", *env.reset(seed=seed, options={"task": task}))]
     for action in ("what?", *text_env(env).oracle()):
@@ -68,12 +68,12 @@ def play_here(task: str, seed: int) -> list[tuple[Any, ...]]:
 
 
 def same(result: Any, observation: str, reward: float | None, terminated: bool, truncated: bool, info: Any) -> None:
-    """One result of OpenEnv's client is that of a local environment."""
+    """Check that a result of OpenEnv's client equals that of a local environment."""
     metadata = {**json.loads(json.dumps(info)), "terminated": terminated, "truncated": truncated}
     assert result.observation["text"] == observation
     assert (result.reward, result.done) == (reward, terminated or truncated)
     assert result.metadata == metadata
-    # Some clients show a model all of the observation: no hint in it while the episode runs.
+    # Some clients show a model the whole observation, so it has no hint while the episode runs.
     assert set(result.observation) - {"system_prompt"} == ({"text", "metadata"} if result.done else {"text"})
     assert result.observation.get("metadata", metadata) == metadata
 
