@@ -1,6 +1,6 @@
-"""How do the algorithms compare at equal rollouts? The quick start's task, every algorithm, three seeds.
+"""Compare the algorithms at equal rollouts: the quick start's task, every algorithm, three seeds.
 
-    python benchmarks/algorithms.py --seeds 0 1 2 --out docs/algorithms.json --plot docs/algorithms.png
+    python benchmarks/algorithms.py --seeds 0 1 2 --out benchmarks/results/algorithms.json --plot docs/algorithms.png
 
 Each seed has its own untrained model, demonstrations and warm start, which all algorithms of that seed begin from
 (AgentEvol begins from the untrained model and the same demonstrations, as it does by its definition). Each may play
@@ -39,14 +39,14 @@ warnings.filterwarnings("ignore")
 
 ONLINE: dict[str, dict[str, Any]] = {
     "grpo": {},
-    "rloo": {"advantage_estimator": "rloo"},
+    "rloo": {"algorithm": "rloo"},
     # Without a group to compare with the gradient is noisier, and the steps must be smaller.
-    "reinforce++": {"advantage_estimator": "reinforce++", "learning_rate": 2e-4},
-    "reinforce++-baseline": {"advantage_estimator": "reinforce++-baseline"},
+    "reinforce++": {"algorithm": "reinforce++", "learning_rate": 2e-4},
+    "reinforce++-baseline": {"algorithm": "reinforce++-baseline"},
     "ppo": {
-        "advantage_estimator": "gae",
+        "algorithm": "ppo",
         "learning_rate": 2e-4,
-        "gamma": 0.8,  # lost games end by the limit of turns only: undiscounted, nothing tells what they are worth
+        "gamma": 0.8,  # lost games end only at the turn limit: without a discount their values are undefined
         "critic_learning_rate": 1e-3,
         "critic_warmup_steps": 3,
         "critic_lr_warmup_steps": 3,
@@ -141,7 +141,7 @@ def measure(model: Path, settings: Any, console: Console, split: str) -> dict[st
 
 
 def start(home: Path, out: Path, settings: Any, console: Console) -> tuple[Path, list[Any]]:
-    """What every algorithm of this seed begins from."""
+    """The starting model that all algorithms of a seed share."""
     from agentgym_trl.demo import stages
 
     model = stages.make_tiny_model(home, settings)
@@ -241,11 +241,11 @@ def make_env(settings: Any) -> Any:
 
 
 def how(settings: Any) -> Any:
-    """How AgentEvol explores: within the limits of evaluation; DPO shortens them."""
+    """AgentEvol's exploration settings: the limits of evaluation. DPO shortens them."""
     from agentgym_envs.rollout import Limits
-    from agentgym_trl.exploration import Play
+    from agentgym_trl.exploration import PlaySettings
 
-    return Play(Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens))
+    return PlaySettings(Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens))
 
 
 def success(runs: Iterable[dict[str, Any]], label: str) -> list[float]:

@@ -1,6 +1,6 @@
 """Which share of a training step passes outside of the model: what do the environments and the suite cost?
 
-    python -m benchmarks.overhead [--out docs/benchmark-overhead.json] [--only TextCraft ...] [--steps 8] [--repeats 3]
+    python -m benchmarks.overhead [--out FILE.json] [--only TextCraft ...] [--steps 8] [--repeats 3]
 
 Real training steps of `AgentTrainer` (GRPO) on the CPU, one thread, with the quick start's model of 0.6 million
 parameters after a short warm start. Wall time of a step, as the trainer logs it: "generate" is the model that answers,
@@ -60,7 +60,7 @@ class BabyAISettings(TextCraftSettings):
 
     @property
     def env_id(self) -> str:
-        """What is played."""
+        """The environment and its settings."""
         return "AgentGym/BabyAI-v0"
 
     @property
@@ -85,7 +85,7 @@ class SearchSettings(TextCraftSettings):
 
     @property
     def env_id(self) -> str:
-        """What is played."""
+        """The environment and its settings."""
         return "AgentGym/Search-v0"
 
     @property

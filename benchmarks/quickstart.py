@@ -1,6 +1,6 @@
 """Does reinforcement learning help in the quick start? Three seeds, and the control of more supervised training.
 
-    python benchmarks/quickstart.py --seeds 0 1 2 --control --out docs/quickstart.json
+    python benchmarks/quickstart.py --seeds 0 1 2 --control --out benchmarks/results/quickstart.json
 
 Runs `scripts/demo`'s own stages for each seed. The control spends the CPU time that GRPO took on more supervised epochs
 over the same demonstrations, from the same warm start, and is measured on the same tasks.

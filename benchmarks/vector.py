@@ -1,6 +1,6 @@
-"""What does a vector environment cost, next to Gymnasium's own in the same run?
+"""Measure a vector environment, with Gymnasium's own as the baseline in the same run.
 
-    python -m benchmarks.vector [--out docs/benchmark-vector.json] [--repeats 7]
+    python -m benchmarks.vector [--out benchmarks/results/vector.json] [--repeats 7]
 
 CPU time of this process and of its workers, the median of several repeats; everything takes its turn in each repeat,
 so that a busy machine is as unfair to one as to the other, and a ratio is the median of the ratios of the repeats.
@@ -36,7 +36,7 @@ TARGETS = {"overhead, arrays, us": 3.0, "overhead, list, us": 3.0, "x SyncVector
 COMMANDS = ("inventory", "get 1 oak log", "craft 4 oak planks using 1 oak log", "look")
 EPISODE = 30
 SECONDS = 0.3
-"""How long one sample is taken."""
+"""Seconds per sample."""
 Samples = dict[str, list[float]]
 Row = dict[str, Any]
 """`median` and `samples` of each figure."""
@@ -73,7 +73,7 @@ class BareEnv(gym.Env[str, str]):
 
 
 def measure(repeats: int) -> dict[str, Any]:
-    """Every figure. Rows are named by what is measured, figures by what is told of it."""
+    """All figures: rows by measurement, columns by figure."""
     rows = {}
     for staggered in (False, True):
         for size in SIZES:

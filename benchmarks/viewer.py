@@ -1,4 +1,4 @@
-"""How long does the viewer take to open ten thousand episodes, and to page, sort and search through them?
+"""Measure the viewer: opening ten thousand episodes, paging, sorting and searching.
 
     python -m benchmarks.viewer [--out FILE.json] [--repeats 3]
 
@@ -71,7 +71,7 @@ print(json.dumps(figures))
 
 def play() -> list[Trajectory]:
     env = gym.make(ENV_ID)
-    specs = [EpisodeSpec(task.id, seed=1) for task in text_env(env).tasks.take(PLAYED // 2, split="train", seed=0)]
+    specs = [EpisodeSpec(task.id, seed=1) for task in text_env(env).tasks.sample(PLAYED // 2, split="train", seed=0)]
     played: list[Trajectory] = []
     for policy in (OraclePolicy, RandomPolicy):
         played += run_sync(
@@ -81,7 +81,7 @@ def play() -> list[Trajectory]:
 
 
 def write(path: Path, episodes: list[Trajectory], count: int) -> float:
-    """Write so many down; their megabytes."""
+    """Write `count` episodes; return their megabytes."""
     with TrajectoryWriter(path) as writer:
         for seed, episode in enumerate(islice(cycle(episodes), count)):
             writer.write(replace(episode, seed=seed))

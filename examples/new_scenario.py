@@ -30,7 +30,7 @@ SHOWN = 64
 
 
 def make_tasks() -> list[Task]:
-    """Forty culprits a size, fewer if there are not so many commits; a culprit belongs to one split only."""
+    """Up to forty culprits per size; a culprit belongs to one split only."""
     tasks = []
     for size in SIZES:
         culprits = random.Random(size).sample(range(1, size), min(40, size - 1))
@@ -104,7 +104,7 @@ class BisectEnv(TextEnv):
         return Transition("Yes, that is the one.", needed / max(needed, self._builds), True, success=True)
 
     def _number(self, text: str) -> int:
-        """What the policy gets wrong is answered in text: that is what InvalidAction is for."""
+        """Mistakes of the policy are answered in text, by InvalidAction."""
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else -1
         if not 0 <= number < len(self._log):
             raise InvalidAction(f"Commits have the numbers 0 to {len(self._log) - 1}, and {text[:20]} is none.")
@@ -115,7 +115,7 @@ class BisectEnv(TextEnv):
         return f"{self._good} {self._bad} {self._builds}"
 
     def _plan(self) -> Sequence[str]:
-        """The plan of an honest search: it looks up what each build will tell, and nothing else."""
+        """A plan that uses only the results of its own builds."""
         return list(self._search(self._good, self._bad))
 
     def _search(self, good: int, bad: int) -> Iterator[str]:

@@ -34,7 +34,7 @@ def _any_of(texts: set[str]) -> re.Pattern[str]:
 
 
 class Markup:
-    """What the chat template of a tokenizer writes around messages, as text."""
+    """The text that a tokenizer's chat template writes around messages."""
 
     def __init__(self, tokenizer: Any) -> None:
         """Raises TemplateError for a template that rewrites earlier turns."""
@@ -53,12 +53,12 @@ class Markup:
         return self._text(self.codec.encode_prompt(messages))
 
     def between(self, answer: str, observation: str) -> str:
-        """What stands between an answer and the next: its end, where the model has not written it, and what it saw."""
+        """The text between an answer and the next: its end, if the model did not write it, and the observation."""
         end = "" if answer.endswith(self.codec.turn_end) else self.codec.turn_end
         return end + self._text(self.codec.encode_observation(self.plain(observation)))
 
     def command(self, answer: str) -> str:
-        """The answer without special tokens, of which OpenRLHF leaves the end token in it; a grammar's tags stay."""
+        """The answer without special tokens; OpenRLHF leaves the end token in it. A grammar's tags stay."""
         return self.special.sub("", answer)
 
     def _text(self, ids: list[int]) -> str:
@@ -102,14 +102,14 @@ class AgentInstance(AgentInstanceBase):
 
 
 class AgentExecutor(MultiTurnAgentExecutor):
-    """What OpenRLHF loads from this file."""
+    """The class that OpenRLHF loads from this file."""
 
     def __init__(self) -> None:
         """No arguments: OpenRLHF gives none."""
         super().__init__(AgentInstance)
 
     async def execute(self, *args: Any, hf_tokenizer: Any, **kwargs: Any) -> Any:
-        """Play one episode; the first one tells which tokenizer there is."""
+        """Play one episode; the first one provides the tokenizer."""
         if not hasattr(AgentInstance, "markup"):
             AgentInstance.markup = Markup(hf_tokenizer)
         return await super().execute(*args, hf_tokenizer=hf_tokenizer, **kwargs)

@@ -40,7 +40,7 @@ def step(model: Any, optimizer: Any, episodes: list[TokenTrajectory], advantages
     """One step up the policy gradient: answers that did better than the mean become likelier. All (B, T)."""
     rows = [torch.tensor(one.prompt_ids + one.ids) for one in episodes]
     masks = [torch.tensor([0] * len(one.prompt_ids) + one.assistant_mask) for one in episodes]
-    ids = pad_sequence(rows, batch_first=True)  # padding stands behind, where no token looks
+    ids = pad_sequence(rows, batch_first=True)  # padding is at the end, where no token attends to it
     mask = pad_sequence(masks, batch_first=True)[:, 1:]
     logits = model.train()(input_ids=ids).logits[:, :-1]
     logprobs = logits.log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0]

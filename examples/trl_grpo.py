@@ -1,8 +1,8 @@
 """TRL's own GRPOTrainer on an environment of this suite: what a script with TRL alone needs besides.
 
-    python examples/trl_grpo.py --model Qwen/Qwen2.5-0.5B-Instruct --output_dir runs/trl
+    python examples/trl_grpo.py --model Qwen/Qwen2.5-0.5B-Instruct --out runs/trl
 
-With `agentgym tiny-model runs/tiny`, `--model runs/tiny --steps 3 --max_tokens 256 --max_turn_tokens 6` runs on a CPU
+With `agentgym tiny-model runs/tiny`, `--model runs/tiny --steps 3 --max-tokens 256 --max-turn-tokens 6` runs on a CPU
 in well under a minute, and learns nothing.
 """
 
@@ -33,11 +33,11 @@ def make_trainer(args: argparse.Namespace) -> GRPOTrainer:
         schedule=StepRounds((2, 4, 6), every=max(args.steps // 3, 1)),  # ScalingInter-RL
         max_tokens=args.max_tokens,
         max_turn_tokens=args.max_turn_tokens,
-        trajectories=f"{args.output_dir}/trajectories",  # for `agentgym view`
+        trajectories=f"{args.out}/trajectories",  # for `agentgym view`
     )
     gpu = torch.cuda.is_available()
     config = GRPOConfig(
-        output_dir=args.output_dir,
+        output_dir=args.out,
         max_steps=args.steps,
         num_generations=args.group,
         per_device_train_batch_size=args.group,
@@ -62,13 +62,13 @@ def main() -> None:
     """Train."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="a directory, or a name on the hub")
-    parser.add_argument("--output_dir", required=True)
+    parser.add_argument("--out", required=True)
     parser.add_argument("--env", default="AgentGym/TextCraft-v0")
     parser.add_argument("--tasks", type=int, default=100)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--group", type=int, default=8)
-    parser.add_argument("--max_tokens", type=int, default=2048)
-    parser.add_argument("--max_turn_tokens", type=int, default=256)
+    parser.add_argument("--max-tokens", type=int, default=2048)
+    parser.add_argument("--max-turn-tokens", type=int, default=256)
     make_trainer(parser.parse_args()).train()
 
 

@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def all_goals(interface, name: str) -> list[str]:
-    """What the simulator says of each variation."""
+    """The simulator's output for each variation."""
     goals = []
     for variation in range(interface.getTaskMaxVariations(name)):
         interface.load(name, variation, "", False)
@@ -73,7 +73,7 @@ def factor(texts: list[str]) -> tuple[str, list[list[str]]]:
 
 
 def gaps_of(common: list[str], text: list[str]) -> list[str]:
-    """What stands in a text before each of the common tokens, and after the last."""
+    """The parts of a text before each common token and after the last."""
     ends = [-1, *(j for _, j in shared(common, text)), len(text)]
     return ["".join(text[a + 1 : b]) for a, b in itertools.pairwise(ends)]
 

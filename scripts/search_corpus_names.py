@@ -1,4 +1,4 @@
-"""How names are compared and spelled, for scripts/make_search_corpus.py."""
+"""Comparison and spelling of names, for scripts/make_search_corpus.py."""
 
 import unicodedata
 

@@ -1,8 +1,10 @@
-"""Token records: beside `NAME.jsonl` of trajectories a file `NAME.tokens.jsonl` with the tokens of its episodes.
+"""Token records: the file `NAME.tokens.jsonl` next to `NAME.jsonl` holds the tokens of its episodes.
 
-A line is an episode: `{"schema": 1, "of": MARK, "segments": [...]}`, where the mark is `line_mark` of the trajectory's
-line. A segment is one sequence that a model was given and went on with; an episode has several if its conversation was
-begun anew (a summary took the place of old turns, say).
+A line is an episode: `{"schema": 2, "of": MARK, "segments": [...]}`, where the mark is `line_mark` of the trajectory's
+line. A segment is one token sequence that a model read and continued. An episode has several segments if its
+conversation was started again, for example after a summary replaced old turns.
+
+Schema 1 had no `turn_spans`. Such files are still read, with the spans taken from the mask.
 """
 
 from __future__ import annotations
@@ -19,10 +21,11 @@ from typing import Any, BinaryIO, Self
 
 from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.rollout.chat import ChatCodec
-from agentgym_envs.rollout.tokens import TokenTrajectory
+from agentgym_envs.rollout.tokens import TokenTrajectory, mask_of_spans, spans_of_mask
 from agentgym_envs.trajectory import LineWriter
 
-TOKEN_SCHEMA_VERSION = 1
+TOKEN_SCHEMA_VERSION = 2
+_READABLE = (1, TOKEN_SCHEMA_VERSION)
 _ENDING = ".tokens.jsonl"
 _HEAD = re.compile(rb'\{"schema": (\d+), "of": "([0-9a-f]{16})"')
 _HEAD_BYTES = 64
@@ -31,10 +34,11 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """One segment as recorded: P prompt tokens, T tokens after them.
+    """One segment as recorded: P prompt tokens, then T tokens.
 
-    `prompt_ids` and `prompt_pieces` have length P; `ids`, `pieces` (what each token says), `mask` (1: sampled by the
-    policy), `rewards` and `logprobs` (of the engine that sampled, None where there is none) have length T.
+    `prompt_ids` and `prompt_pieces` have length P. Length T have `ids`, `pieces` (the text of each token), `mask` (1:
+    sampled by the policy), `rewards` and `logprobs` (None where the engine gave none). `turn_spans` has the begin and
+    end (exclusive) of each answer, as indices into `ids`.
     """
 
     prompt_ids: list[int]
@@ -43,6 +47,7 @@ class TokenRecord:
     pieces: list[str]
     mask: list[int]
     rewards: list[float]
+    turn_spans: list[tuple[int, int]]
     logprobs: list[float | None] | None
 
     def __post_init__(self) -> None:
@@ -50,22 +55,31 @@ class TokenRecord:
         lengths |= {len(self.logprobs)} if self.logprobs is not None else set()
         if len(lengths) != 1 or len(self.prompt_ids) != len(self.prompt_pieces):
             raise ValueError(f"ids, pieces, mask, rewards and logprobs differ in length: {sorted(lengths)}")
+        if mask_of_spans(self.turn_spans, len(self.ids)) != self.mask:
+            raise ValueError(f"the mask must be 1 exactly inside the spans of the turns, got {self.turn_spans}")
 
     @classmethod
     def of(cls, tokens: TokenTrajectory, codec: ChatCodec) -> Self:
-        """The record of a segment; log-probabilities to six digits after the point."""
+        """The record of a segment, with log-probabilities rounded to six decimals."""
         pieces = codec.pieces([*tokens.prompt_ids, *tokens.ids])
         prompt, rest = pieces[: len(tokens.prompt_ids)], pieces[len(tokens.prompt_ids) :]
         logprobs = None if tokens.logprobs is None else [_number(value) for value in tokens.logprobs]
         rewards = [reward or 0 for reward in tokens.rewards]  # most are 0, which is shorter than 0.0
-        return cls(tokens.prompt_ids, prompt, tokens.ids, rest, tokens.assistant_mask, rewards, logprobs)
+        spans = list(tokens.turn_spans)
+        return cls(tokens.prompt_ids, prompt, tokens.ids, rest, tokens.assistant_mask, rewards, spans, logprobs)
+
+    @classmethod
+    def from_json(cls, segment: dict[str, Any], schema: int) -> Self:
+        """Read a segment of a parsed line. Raises ValueError, TypeError or KeyError if it is malformed."""
+        spans = spans_of_mask(segment["mask"]) if schema == 1 else map(tuple, segment["turn_spans"])
+        return cls(**{**segment, "turn_spans": list(spans)})
 
 
 class TokenWriter(LineWriter):
-    """Appends the tokens of episodes to the file that lies beside their trajectories."""
+    """Appends the tokens of episodes to the file next to their trajectories."""
 
     def __init__(self, trajectories: str | Path) -> None:
-        """`trajectories` is the path of the trajectories; the tokens go to `tokens_path` of it."""
+        """`trajectories` is the path of the trajectories; the tokens go to `tokens_path(trajectories)`."""
         super().__init__(tokens_path(trajectories))
 
     def write(self, mark: str, segments: Sequence[TokenTrajectory], codec: ChatCodec) -> None:
@@ -79,43 +93,43 @@ class TokenWriter(LineWriter):
 
 
 class TokenFile:
-    """Reads the tokens of single episodes; the file may be large, and may still be written.
+    """Reads the tokens of single episodes from a file that may be large and may still grow.
 
-    What is kept in memory is where each line begins. It is brought up to date when an episode is asked for.
+    It keeps the offset of each line in memory and updates these offsets at every read.
     """
 
     def __init__(self, trajectories: str | Path) -> None:
-        """`trajectories` is the path of the trajectories; their tokens need not be there (yet)."""
+        """`trajectories` is the path of the trajectories. The file of their tokens may be missing."""
         self.path = tokens_path(trajectories)
-        self._places: dict[str, list[int]] = {}
+        self._offsets: dict[str, list[int]] = {}
         self._indexed, self._inode = 0, -1
-        self._last = (0, b"")  # where the last line of the index begins, and how
+        self._last = (0, b"")  # offset and first bytes of the last indexed line
         self._lock = threading.Lock()
 
     def read(self, mark: str) -> list[TokenRecord] | None:
-        """The segments of an episode, None if there are none of it; of the first, if several have this line.
+        """The segments of the first episode with this mark; None if the file has no such episode.
 
         Raises:
             TrajectoryError: the record does not read.
         """
-        if not self.path.is_file():  # not there, or a pipe, at which to open it would wait
+        if not self.path.is_file():  # missing, or a pipe, on which open() would block
             return None
         with self._lock, open(self.path, "rb") as file:
             line = self._line(file, mark)
         return None if line is None else _segments(line, self.path.name)
 
     def count(self, mark: str) -> int:
-        """How many episodes with this line have tokens."""
+        """The number of episodes with this mark that have tokens."""
         with self._lock:
-            return len(self._places.get(mark, ()))
+            return len(self._offsets.get(mark, ()))
 
     def _line(self, file: BinaryIO, mark: str) -> bytes | None:
-        """The line of that mark. If another one is where it was, the file was written anew, and is read once more."""
+        """The line with that mark. If its offset holds another line, the file was rewritten: index it once more."""
         for _ in range(2):
             self._update(file)
-            if not (places := self._places.get(mark)):
+            if not (offsets := self._offsets.get(mark)):
                 return None
-            file.seek(places[0])
+            file.seek(offsets[0])
             line = file.readline()
             if _mark_of(line) == mark:
                 return line
@@ -123,22 +137,22 @@ class TokenFile:
         return None
 
     def _update(self, file: BinaryIO) -> None:
-        """Look at the lines that are new; at all of them if the file is another one than before."""
+        """Index the new lines, or all lines if the file was replaced."""
         now = os.fstat(file.fileno())
-        if now.st_ino != self._inode or not self._goes_on(file):
+        if now.st_ino != self._inode or not self._only_grew(file):
             self._forget()
             self._inode = now.st_ino
         file.seek(self._indexed)
         while line := file.readline():
-            if not line.endswith(b"\n"):  # torn, or still being written
+            if not line.endswith(b"\n"):  # incomplete: a crash, or still being written
                 return
             if mark := _mark_of(line):
-                self._places.setdefault(mark, []).append(self._indexed)
+                self._offsets.setdefault(mark, []).append(self._indexed)
             self._last = self._indexed, line[:_HEAD_BYTES]
             self._indexed += len(line)
 
-    def _goes_on(self, file: BinaryIO) -> bool:
-        """Whether the last line of the index still begins and ends where it did, as it must if the file only grew."""
+    def _only_grew(self, file: BinaryIO) -> bool:
+        """True if the last indexed line is still at its offset, as in a file that only grew."""
         start, head = self._last
         file.seek(start)
         begins = file.read(len(head)) == head
@@ -146,22 +160,22 @@ class TokenFile:
         return begins and file.read(1) == b"\n" if self._indexed else True
 
     def _forget(self) -> None:
-        self._places, self._indexed, self._last = {}, 0, (0, b"")
+        self._offsets, self._indexed, self._last = {}, 0, (0, b"")
 
 
 def tokens_path(trajectories: str | Path) -> Path:
-    """Where the tokens of a file of trajectories lie."""
+    """The path of the token file that belongs to a trajectory file."""
     path = Path(trajectories)
     return path.with_name(path.name.removesuffix(".jsonl") + _ENDING)
 
 
 def is_token_file(path: str | Path) -> bool:
-    """Whether a file holds tokens, by its name."""
+    """True if the name of a file is that of a token file."""
     return Path(path).name.endswith(_ENDING)
 
 
 def _fields(record: TokenRecord) -> dict[str, Any]:
-    """As `asdict`, which would copy every list."""
+    """The fields as a dict. `asdict` would copy every list."""
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
@@ -173,13 +187,14 @@ def _mark_of(line: bytes) -> str | None:
 def _segments(line: bytes, name: str) -> list[TokenRecord]:
     try:
         row = json.loads(line.decode("utf-8", "surrogatepass"))
-        if row["schema"] != TOKEN_SCHEMA_VERSION:
-            raise TrajectoryError(f"{name}: token schema {row['schema']} is not the one known here")
-        return [TokenRecord(**segment) for segment in row["segments"]]
+        if row["schema"] not in _READABLE:
+            known = " or ".join(map(str, _READABLE))
+            raise TrajectoryError(f"{name}: this version reads token schema {known}, not {row['schema']}")
+        return [TokenRecord.from_json(segment, row["schema"]) for segment in row["segments"]]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise TrajectoryError(f"{name}: not a token record: {type(error).__name__}: {error}") from None
 
 
 def _number(value: float) -> float | None:
-    """Rounded; what is no number is none."""
+    """The rounded value; None for infinity and NaN."""
     return round(value, _DIGITS) if math.isfinite(value) else None

@@ -1,8 +1,8 @@
-"""`TokenTrajectory`: an episode as token ids, with the mask written down while the tokens were appended."""
+"""`TokenTrajectory`: an episode as token ids, with the mask recorded while the tokens are appended."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agentgym_envs.rollout.chat import ChatCodec
@@ -12,13 +12,14 @@ from agentgym_envs.trajectory import Trajectory, Turn, prompt_messages
 
 @dataclass(frozen=True, slots=True)
 class TokenTrajectory:
-    """What a trainer trains on. P prompt tokens, T tokens after the prompt (answers and observations).
+    """An episode as a trainer reads it: P prompt tokens, then T tokens of answers and observations.
 
-    `assistant_mask` is 1 exactly on the tokens that the policy sampled. `rewards` holds the reward of a turn on the
-    last token of its answer and 0 elsewhere. `logprobs` are those of the engine, 0.0 where the mask is 0, or None if
-    the engine gives none. The last token belongs to an answer. T is 0 only if the episode failed before its first
-    answer. `bootstrap_ids` are what the policy would have read next if a limit truncated the episode, else empty; they
-    give the value of the state after the truncation.
+    `assistant_mask` is 1 exactly on the tokens that the policy sampled. `turn_spans` has the begin and end (exclusive)
+    of each turn's answer, as indices into `ids`; the mask is 1 inside the spans and 0 outside. `rewards` holds the
+    reward of a turn on the last token of its answer and 0 elsewhere. `logprobs` come from the engine: 0.0 where the
+    mask is 0, or None if the engine gives none. The last token belongs to an answer. T is 0 only if the episode failed
+    before its first answer. `bootstrap_ids` are the tokens that the policy would have read next if a limit truncated
+    the episode, else empty; a critic values the state after the truncation with them.
     """
 
     trajectory: Trajectory
@@ -26,6 +27,7 @@ class TokenTrajectory:
     ids: list[int]
     assistant_mask: list[int]
     rewards: list[float]
+    turn_spans: tuple[tuple[int, int], ...]
     logprobs: list[float] | None = None
     bootstrap_ids: list[int] = field(default_factory=list)
 
@@ -36,15 +38,17 @@ class TokenTrajectory:
             raise ValueError(f"ids, mask, rewards and logprobs differ in length: {sorted(lengths)}")
         if self.ids and not self.assistant_mask[-1]:
             raise ValueError("the last token of a trajectory must belong to an answer")
+        if mask_of_spans(self.turn_spans, len(self.ids)) != self.assistant_mask:
+            raise ValueError(f"the mask must be 1 exactly inside the spans of the turns, got {self.turn_spans}")
         if any(r and not m for r, m in zip(self.rewards, self.assistant_mask, strict=True)):
             raise ValueError("a reward may only lie on a token of an answer")
 
 
 @dataclass(slots=True)
 class TokenBuilder:
-    """Appends answers and observations, and the mask with them.
+    """Collects the tokens of answers and observations, with mask and turn spans.
 
-    An observation is appended only when an answer follows, so that a trajectory always ends on an answer.
+    An observation is appended only when an answer follows, so that a trajectory always ends with an answer.
     """
 
     codec: ChatCodec
@@ -52,39 +56,43 @@ class TokenBuilder:
     ids: list[int] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
+    turn_spans: list[tuple[int, int]] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     has_logprobs: bool = True
 
     def add_answer(self, generation: Generation) -> None:
-        """Append what was sampled, as sampled."""
+        """Append the sampled tokens unchanged, as one turn."""
+        begin = len(self.ids)
         self._append(generation.ids, 1)
+        self.turn_spans.append((begin, len(self.ids)))
         if generation.logprobs is None:
             self.has_logprobs = False
         else:
             self.logprobs[-len(generation.ids) :] = generation.logprobs
 
     def add_reward(self, reward: float) -> None:
-        """Lay the reward of the turn on the last token of its answer."""
+        """Add the reward of the turn to the last token of its answer."""
         self.rewards[-1] += reward
 
     def between(self, observation: str) -> list[int]:
         """The ids between the last answer and the next: the end token if the answer lacks it, then the observation.
 
-        An answer lacks it if it was cut, and if the model stopped with another token, such as `<|endoftext|>`.
+        An answer lacks it if it was truncated, or if the model stopped with another token such as `<|endoftext|>`.
         """
         end = [] if self.ids and self.ids[-1] == self.codec.turn_end_id else [self.codec.turn_end_id]
         return end + self.codec.encode_observation(observation)
 
     def add_between(self, ids: Sequence[int]) -> None:
-        """Append what `between` gave, outside the mask."""
+        """Append the ids that `between` returned, with mask 0."""
         self._append(ids, 0)
 
     def build(self, trajectory: Trajectory) -> TokenTrajectory:
         """The finished record."""
         logprobs = self.logprobs if self.has_logprobs and self.ids else None
-        cut = trajectory.truncated and trajectory.usable
-        after = self.between(trajectory.final_observation) if cut else []
-        return TokenTrajectory(trajectory, self.prompt_ids, self.ids, self.mask, self.rewards, logprobs, after)
+        continues = trajectory.truncated and trajectory.usable
+        after = self.between(trajectory.final_observation) if continues else []
+        spans = tuple(self.turn_spans)
+        return TokenTrajectory(trajectory, self.prompt_ids, self.ids, self.mask, self.rewards, spans, logprobs, after)
 
     def _append(self, ids: Sequence[int], mask: int) -> None:
         self.ids += ids
@@ -93,11 +101,32 @@ class TokenBuilder:
         self.logprobs += [0.0] * len(ids)
 
 
-def encode_trajectory(trajectory: Trajectory, codec: ChatCodec) -> TokenTrajectory:
-    """A recorded trajectory (a demonstration, say) as tokens, by the very rule that rollouts follow.
+def spans_of_mask(mask: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield begin and end (exclusive) of each run of 1s. Only for masks recorded without their spans."""
+    begin = None
+    for index, sampled in enumerate([*mask, 0]):
+        if sampled and begin is None:
+            begin = index
+        elif not sampled and begin is not None:
+            yield begin, index
+            begin = None
 
-    The answers are encoded from text, since nobody sampled them here. One that was cut (`finish` is "length" in its
-    turn's info) has no end token of its own, so none is trained on.
+
+def mask_of_spans(spans: Sequence[tuple[int, int]], length: int) -> list[int]:
+    """The mask of `length` tokens that is 1 inside the spans. Raises ValueError for spans out of order or range."""
+    mask: list[int] = []
+    for begin, end in spans:
+        if not len(mask) <= begin < end <= length:
+            raise ValueError(f"turn spans must be in order, not empty, and within {length} tokens; got {spans}")
+        mask += [0] * (begin - len(mask)) + [1] * (end - begin)
+    return mask + [0] * (length - len(mask))
+
+
+def encode_trajectory(trajectory: Trajectory, codec: ChatCodec) -> TokenTrajectory:
+    """Encode a recorded trajectory, such as a demonstration, by the same rules as a rollout.
+
+    The answers are encoded from text, as their sampled ids are unknown. A truncated answer (`finish` is "length" in the
+    info of its turn) had no end token, so none is trained on.
     """
     first = trajectory.turns[0].observation if trajectory.turns else trajectory.final_observation
     builder = TokenBuilder(codec, codec.encode_prompt(prompt_messages(trajectory.instructions, first)))

@@ -152,13 +152,13 @@ class SciTasks(TaskTable):
         rest, place = divmod(scramble(key), len(candidates))
         return candidates[place][rest % len(candidates[place])]
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """`count` variations, as evenly from the tasks as their numbers allow, in table order."""
         candidates = self._select(split, groups)
         if count is None or count >= len(candidates):
-            return super().take(count, split=split, groups=groups, seed=seed)
+            return super().sample(count, split=split, groups=groups, seed=seed)
         if count < 0:
             raise UsageError(f"a number of tasks is at least 0, got {count}")
         rng = random.Random(seed)

@@ -1,1 +1,1 @@
-"""Search: questions that are answered by searching a corpus, in Search-R1's manner."""
+"""Search: answer questions by searching a corpus, as in Search-R1."""

@@ -1,6 +1,6 @@
-"""How a turn is read: what is thought does not act, and the first complete `<search>` or `<answer>` does.
+"""Parsing a message: the first complete `<search>` or `<answer>` tag outside of thoughts is the action.
 
-`read` is the environment's own rule; `read_search_r1` is Search-R1's, for comparison.
+`read_action` implements the environment's own rule; `read_search_r1` implements Search-R1's, for comparison.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _TAG = re.compile(r"</?(?:think|search|answer)>")
 _FIRST = re.compile(r"<(search|answer)>(.*?)</\1>", re.DOTALL)
 
 
-class Action(NamedTuple):
-    """A query or an answer, without white space around it."""
+class SearchAction(NamedTuple):
+    """A query or an answer, stripped of white space."""
 
     kind: Literal["search", "answer"]
     text: str
@@ -34,36 +34,36 @@ class Action(NamedTuple):
         return f"<{self.kind}>{self.text}</{self.kind}>"
 
 
-class Split(NamedTuple):
-    """A message in its thoughts and the rest. `open` is whether it ends within a thought."""
+class SplitMessage(NamedTuple):
+    """A message split into its thoughts and the rest. `open` is true if it ends within a thought."""
 
     thought: str
     rest: str
     open: bool
 
 
-def split_thought(message: str) -> Split:
-    """Take the thoughts out.
+def split_thought(message: str) -> SplitMessage:
+    """Separate the thoughts from the rest of a message.
 
-    A `</think>` without its beginning ends a thought that began before the message: chat templates of reasoning models
+    A `</think>` without a `<think>` ends a thought that began before the message: chat templates of reasoning models
     write the `<think>` themselves.
     """
     thoughts, rest, begin, thinking = list[str](), list[str](), 0, False
     for mark in _THINK.finditer(message):
-        piece, begin, begins = message[begin : mark.start()], mark.end(), not mark[1]
+        piece, begin, opens = message[begin : mark.start()], mark.end(), not mark[1]
         if thinking:
             thoughts.append(piece)
-        elif begins:
+        elif opens:
             rest.append(piece)
         else:
             thoughts, rest = [*thoughts, *rest, piece], []
-        thinking = begins
+        thinking = opens
     (thoughts if thinking else rest).append(message[begin:])
-    return Split("".join(thoughts).strip(), "".join(rest), thinking)
+    return SplitMessage("".join(thoughts).strip(), "".join(rest), thinking)
 
 
-def read(message: str) -> Action:
-    """The first complete tag outside of thoughts. Raises InvalidAction."""
+def read_action(message: str) -> SearchAction:
+    """Return the first complete tag outside of thoughts. Raises InvalidAction."""
     split = split_thought(message)
     found = [pair for kind in _KINDS if (pair := _first_pair(split.rest, kind))]
     if not found:
@@ -74,16 +74,16 @@ def read(message: str) -> Action:
     return action
 
 
-def _first_pair(text: str, kind: Literal["search", "answer"]) -> tuple[int, Action] | None:
-    """Where the first tag of a kind that is closed begins, and what it holds; in linear time, as no regex would be."""
+def _first_pair(text: str, kind: Literal["search", "answer"]) -> tuple[int, SearchAction] | None:
+    """Return the start and content of the first closed tag of a kind, in linear time (a regex would be quadratic)."""
     opening, closing = f"<{kind}>", f"</{kind}>"
     begin = text.find(opening)
     end = text.find(closing, begin + len(opening)) if begin >= 0 else -1
-    return None if end < 0 else (begin, Action(kind, text[begin + len(opening) : end].strip()))
+    return None if end < 0 else (begin, SearchAction(kind, text[begin + len(opening) : end].strip()))
 
 
-def cut_search_r1(message: str) -> str:
-    """A response as Search-R1 keeps it: up to its first `</search>`, else up to its first `</answer>`.
+def truncate_search_r1(message: str) -> str:
+    """Truncate a response as Search-R1 does: after its first `</search>`, else after its first `</answer>`.
 
     Source: https://github.com/PeterGriffinJin/Search-R1, search_r1/llm_agent/generation.py.
     """
@@ -94,17 +94,17 @@ def cut_search_r1(message: str) -> str:
     return message
 
 
-def read_search_r1(message: str) -> Action:
-    """The first complete tag anywhere, in a thought or not, as in Search-R1; it may be empty. Raises InvalidAction."""
-    found = _FIRST.search(cut_search_r1(message))
+def read_search_r1(message: str) -> SearchAction:
+    """Return the first complete tag, in a thought or not, as Search-R1 does. It may be empty. Raises InvalidAction."""
+    found = _FIRST.search(truncate_search_r1(message))
     if not found:
         raise InvalidAction(INVALID)
-    return Action("search" if found[1] == "search" else "answer", found[2].strip())
+    return SearchAction("search" if found[1] == "search" else "answer", found[2].strip())
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTags:
-    """The tags as they are, after a thought if there is one: the form in which Search-R1 is trained."""
+    """The action as a tag, optionally after a thought: the form in which Search-R1 is trained."""
 
     name: str = "bare"
     instructions: str = (
@@ -113,17 +113,17 @@ class SearchTags:
     )
 
     def parse(self, text: str) -> Parsed:
-        """The thought, and the message as it is: the environment reads tags itself."""
+        """Return the thought and the whole message: the environment reads tags itself."""
         return Parsed(split_thought(text).thought, text.strip())
 
     def format(self, command: str, thought: str = "") -> str:
-        """The thought, if any, in its tags, and the command."""
+        """Write the thought, if any, in its tags, and the command."""
         return f"<think>{thought}</think>\n{command}" if thought else command
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTools:
-    """Tool calls: `search(query)` and `answer(answer)`, in the form of Hermes and Qwen.
+    """Tool calls: `search(query)` and `answer(answer)`, in the format of Hermes and Qwen.
 
     Source: the Hermes function-calling format, https://github.com/NousResearch/Hermes-Function-Calling
     """
@@ -136,21 +136,21 @@ class SearchTools:
     )
 
     def parse(self, text: str) -> Parsed:
-        """The last tool call, as the tag it stands for. Raises InvalidAction."""
+        """Return the thought and the last tool call as a tag. Raises InvalidAction."""
         if not (found := last_pair(text, "tool_call")):
             raise InvalidAction("No tool call found. Call `search` or `answer` between <tool_call> and </tool_call>.")
         thought, body = found
         return Parsed(split_thought(thought).thought or thought, str(_tool_action(body)))
 
     def format(self, command: str, thought: str = "") -> str:
-        """The thought, if any, and the call."""
-        action = read(command)
+        """Write the thought, if any, and the call."""
+        action = read_action(command)
         argument = "query" if action.kind == "search" else "answer"
         call = json.dumps({"name": action.kind, "arguments": {argument: action.text}}, ensure_ascii=False)
         return f"{thought}\n<tool_call>\n{call}\n</tool_call>".lstrip("\n")
 
 
-def _tool_action(body: str) -> Action:
+def _tool_action(body: str) -> SearchAction:
     try:
         call = json.loads(body)
         name, arguments = call["name"], call["arguments"]
@@ -164,4 +164,4 @@ def _tool_action(body: str) -> Action:
             'The tool call is not valid. Write {"name": "search", "arguments": {"query": "..."}} or '
             '{"name": "answer", "arguments": {"answer": "..."}}, the argument as a text.'
         )
-    return Action(name, _TAG.sub(" ", text).strip())
+    return SearchAction(name, _TAG.sub(" ", text).strip())

@@ -1,4 +1,4 @@
-"""`SearchEnv`: questions that are answered by searching a corpus, in several turns."""
+"""`SearchEnv`: multi-turn question answering with a search engine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ from agentgym_envs.core import TextEnv, Transition, describe
 from agentgym_envs.errors import EnvError, InvalidAction, RetrieverError, UsageError
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.search import scoring
-from agentgym_envs.search.actions import Action, SearchTags, SearchTools, cut_search_r1, read, read_search_r1
+from agentgym_envs.search.actions import (
+    SearchAction,
+    SearchTags,
+    SearchTools,
+    read_action,
+    read_search_r1,
+    truncate_search_r1,
+)
 from agentgym_envs.search.formats import find_format
 from agentgym_envs.search.questions.sets import open_questions
 from agentgym_envs.search.retrieval.base import Hit, Retriever
-from agentgym_envs.search.retrieval.factory import check_retriever, is_url, open_retriever
+from agentgym_envs.search.retrieval.factory import check_retriever, is_url, open_retriever, uses_encoder
 from agentgym_envs.task import Task, TaskSet
 
 METRICS: dict[str, Callable[[str, Sequence[str]], float]] = {
@@ -27,11 +34,11 @@ METRICS: dict[str, Callable[[str, Sequence[str]], float]] = {
     "subem": scoring.subem,
     "f1": scoring.f1,
 }
-"""What an answer can be worth, from 0 to 1."""
+"""Scores of an answer, from 0 to 1."""
 MOST_PASSAGES = 50
 """The largest `top_k`."""
 _EXAMPLE = "For example, <answer> Beijing </answer>."
-"""Search-R1's prompt holds a tag, and its scorer counts on that: the first one is never taken for an answer."""
+"""From Search-R1's prompt. Its scorer relies on this tag: it never counts the first tag of a transcript."""
 _RIGHT, _WRONG, _AGAIN = "That answer is right.", "That answer is wrong.", "You can search on and answer again."
 _RULES = """\
 You are asked a question. Answer it with the help of a search engine over a collection of short passages, most of them \
@@ -47,69 +54,70 @@ class SearchEnv(TextEnv):
     """Find the answer to a question in a corpus, with a search engine.
 
     ## Description
-    Deep search in Search-R1's manner: think, search, read, search for what that told, answer. By default the corpus and
-    the questions are the embedded ones: 53,000 passages of true statements about countries, cities, airports and
-    elements (as of 2015), and questions of one to three hops, of comparing, ordering and counting, whose answers stand
-    in passages that no single search finds. A task is `search/<kind>/<number>`; its group is the kind. Test questions
-    are about entities that no training question names. With `questions=DIR` they are the published sets that AgentGym
-    and Search-R1 use, with AgentGym's numbers as ids (`searchqa/51713`). `task.data` holds `answers` (all that are
-    accepted), `passages` (ids of those that hold the answer and what leads to it) and `queries` (an oracle's).
+    Deep search as in Search-R1: think, search, read, search again, answer. By default the corpus and the questions are
+    the embedded ones. The corpus holds 53,000 passages of true statements about countries, cities, airports and
+    elements (as of 2015). The questions take one to three hops, or ask to compare, order, count or calculate; for most
+    of them, no single search finds all passages that are needed. A task is `search/<kind>/<number>`; its group is the
+    kind. Test questions are about entities that no training question names. With `questions=DIR`, the tasks are the
+    published sets that AgentGym and Search-R1 use, with AgentGym's numbers as ids (`searchqa/51713`). `task.data` holds
+    `answers` (all accepted ones), `passages` (ids of the passages with the answer and the steps to it) and `queries`
+    (those of the oracle).
 
-    A seed decides nothing but which task is drawn.
+    The seed only decides which task is drawn.
 
     ## Action Space
-    Text, in the form that the grammar asks for; by default a message that holds one of these:
+    Text, in the format of the grammar; by default a message with one of these tags:
 
     | command | |
     |---|---|
     | `<search>query</search>` | the best passages for the query |
     | `<answer>answer</answer>` | the final answer |
 
-    The first complete tag outside of `<think>...</think>` counts. A `</think>` that no `<think>` began ends a thought
-    that began before the message, and a thought without an end hides what follows. With `grammar="tool_call"` the tools
-    are `search(query)` and `answer(answer)`. What is no action is answered in text and sets `info["invalid_action"]`.
+    The first complete tag outside of `<think>...</think>` counts. A `</think>` without a `<think>` ends a thought that
+    began before the message, and an unclosed thought hides what follows. With `grammar="tool_call"` the tools are
+    `search(query)` and `answer(answer)`. Other messages get an explanation and set `info["invalid_action"]`.
 
     ## Observation
-    First `Question: ...`, then after a search the passages between `<information>` and `</information>`, in the form
-    that `format` names. Tags in a passage that could be taken for an episode's own are made harmless, and a cut never
-    takes the wrapper's end away. `info` also holds `recall` (the share of the gold passages found so far, None if none
-    are known), after a valid action `query`, `answer` (None, or what was asked or answered) and `hits` (ids), and with
-    the answer `answers` (those accepted), `em`, `em_plus`, `subem` and `f1`.
+    First `Question: ...`; after a search, the passages between `<information>` and `</information>`, in the format
+    `format`. Tags in a passage that look like tags of the episode are escaped, and truncation never removes the end of
+    the wrapper. `info` also holds `recall`, the share of the gold passages found so far (None if they are unknown).
+    After a valid action it holds `query`, `answer` (None, or the text) and `hits` (ids). With the answer it holds
+    `answers` (the accepted ones), `em`, `em_plus`, `subem` and `f1`.
 
     ## Rewards
-    What the answer is worth by `metric`: "em" is Search-R1's exact match bit for bit, "em_plus" also forgives accents,
-    quotes, dashes and hyphens, "subem" looks for an accepted answer within what was answered (so a list
-    of guesses is right, too), "f1" is that of words.
-    With `format_reward=w` a right answer is worth 1 - w, and w is added for turns that are each one thought and one
-    action: Search-R1's structural reward (0.2 there).
+    The score of the answer by `metric`. "em" is exactly Search-R1's exact match. "em_plus" also ignores accents,
+    quotes, dashes and hyphens. "subem" looks for an accepted answer within the given one, so a list of guesses may be
+    right. "f1" is the word F1. With `format_reward=w`, the score is multiplied by 1 - w, and w is added if each turn is
+    one thought and one action: Search-R1's structural reward (0.2 there).
 
     ## Termination
-    The first answer ends the episode. There is no limit of turns; wrap it in `ScheduledTimeLimit`. A search engine that
-    fails ends the episode as `env_error`; no text of the failure ever reaches the agent.
+    The first answer ends the episode. There is no turn limit; wrap the environment in `ScheduledTimeLimit`. An error of
+    the search engine ends the episode as `env_error`; its text never reaches the agent.
 
     ## Arguments
-    - `grammar`: how an action is written; see `agentgym_envs.grammar`.
-    - `split`, `groups`: what a reset without a task draws from.
+    - `grammar`: the format of actions; see `agentgym_envs.grammar`.
+    - `split`, `groups`: the tasks that a reset without a task draws from.
     - `questions`: "embedded", a folder with the published sets, a JSONL file of tasks, or a `TaskSet`.
     - `retriever`: the search engine: "tantivy", "bm25s", "dense", "hybrid", the URL of a Search-R1 server
       (`http://host:8000/retrieve`), or a `Retriever`.
-    - `index`: the folder of an index that `agentgym search index` made; by default the embedded corpus.
-    - `top_k`: passages for a query, from 1 to 50.
+    - `index`: the folder of an index built by `agentgym search index`; by default the embedded corpus.
+    - `top_k`: the number of passages per query, from 1 to 50.
     - `format`: "agentgym" (Search-R1's lines in a bare wrapper), "search-r1", "skyrl", "verl" or "plain".
-    - `max_chars`: how many characters of passages an observation may hold; later passages are cut first.
+    - `max_chars`: the most characters of passages in an observation; later passages are truncated first.
     - `metric`, `format_reward`: see above.
-    - `compat`: "search-r1" routes and scores as Search-R1 does, for comparison with its figures: the first tag anywhere
-      acts, also in a thought; the last `<answer>` of the whole transcript is scored, also if a passage wrote it.
-    - `instructions`: replaces the text meant for the system prompt; "" is none at all.
+    - `compat`: "search-r1" parses and scores as Search-R1 does, for comparison with its results: the first tag acts,
+      even in a thought, and the last `<answer>` of the whole transcript is scored, even if a passage contains it.
+    - `instructions`: replaces the text meant for the system prompt; "" removes it.
     - `render_mode`: "ansi" (the question, the actions and the last observation) or None.
 
     ## Differences from Search-R1 and AgentGym
-    - The answer that ends the episode is the answer that is scored, and only the agent's turns are read: there, an
+    - The answer that ends the episode is the one that is scored, and only the agent's turns are parsed. There, an
       `<answer>` in a passage was scored as the agent's.
     - Actions in thoughts are not carried out.
-    - A failure of the search engine was told to the agent in other suites, or crashed the run.
-    - Search-R1 writes everything into one message and cuts an observation at 500 tokens, its closing tag included.
-    - AgentGym goes on after a wrong answer; `SearchRetryEnv` does so.
+    - In other suites, an error of the search engine was shown to the agent or crashed the run.
+    - Search-R1 writes everything into one message and truncates an observation to 500 tokens, including its closing
+      tag.
+    - In AgentGym, the episode continues after a wrong answer; use `SearchRetryEnv` for this.
 
     Source: Search-R1 (arXiv 2503.09516, commit a14dc3a); AgentGym (arXiv 2406.04151, commit 3ef9235).
 
@@ -119,7 +127,7 @@ class SearchEnv(TextEnv):
 
     native_async = True
     retry: ClassVar[bool] = False
-    """Whether a wrong answer lets the episode go on."""
+    """True if the episode continues after a wrong answer."""
     remote_options = TextEnv.remote_options | {"top_k", "format", "max_chars", "metric", "format_reward", "compat"}
     grammars: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS | {"bare": SearchTags, "tool_call": SearchTools}
 
@@ -141,9 +149,10 @@ class SearchEnv(TextEnv):
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """See the class for the arguments. Raises UsageError for one that cannot be, MissingExtra without the packages.
+        """Create the environment; the class documents the arguments.
 
-        A local index is opened, and the embedded one made if this is the first time, at the first search.
+        A local index is opened at the first search, and the embedded one is built then if it does not exist. Raises
+        UsageError for an invalid argument, and MissingExtra if a package is not installed.
         """
         self.tasks = open_questions(questions)
         self._questions, self._index = questions, index
@@ -153,7 +162,7 @@ class SearchEnv(TextEnv):
         self.format, self.max_chars = format, _whole("max_chars", max_chars, 1, find_format(format).most_chars)
         if not isinstance(metric, str) or metric not in METRICS:
             raise UsageError(f"there is no metric {metric!r}; choose one of {', '.join(METRICS)}")
-        self.metric, self.format_reward = metric, _part("format_reward", format_reward)
+        self.metric, self.format_reward = metric, _fraction("format_reward", format_reward)
         self.compat = _check_compat(
             compat, grammar=grammar, metric=metric, format_reward=self.format_reward, retry=self.retry
         )
@@ -163,21 +172,21 @@ class SearchEnv(TextEnv):
         )
         end = ", and if it is wrong, you go on" if self.retry else " and ends the episode"
         self.rules = _RULES.format(**(_TOOLS if self.grammar.name == "tool_call" else _TAGS), end=end)
-        self._found: dict[str, None] = {}
-        self._done: list[Action] = []
+        self._found: dict[str, None] = {}  # ids in order, as a set
+        self._done: list[SearchAction] = []
         self._transcript: list[str] = []
 
     @classmethod
     def needs_worker(cls, options: Mapping[str, Any]) -> bool:
-        """Whether the search engine is a server, which a step waits for, or an encoder, which burns CPU."""
+        """Return true if a step waits for a server, or runs an encoder, which takes CPU time."""
         retriever = options.get("retriever", "")
         if isinstance(retriever, Retriever):
             return retriever.waits
-        return retriever in ("dense", "hybrid") or is_url(retriever)
+        return uses_encoder(retriever) or is_url(retriever)
 
     @property
     def retriever(self) -> Retriever:
-        """The search engine, which all environments of this process with the same arguments share."""
+        """The search engine, shared by all environments of this process with the same arguments."""
         if self._retriever is None:
             self._retriever = open_retriever(self._retriever_spec, self._index)
         return self._retriever
@@ -188,10 +197,10 @@ class SearchEnv(TextEnv):
             _ = self.retriever
 
     def random_command(self, rng: random.Random) -> str:
-        """Words of the question as a query, now and then as an answer."""
+        """Return some words of the question as a query, or sometimes as an answer."""
         words = "" if self.task is None else self.task.goal.strip("?. ").split()
         some = " ".join(rng.sample(list(words), min(3, len(words)))) or "?"
-        return str(Action("answer" if rng.random() < 0.1 else "search", some))
+        return str(SearchAction("answer" if rng.random() < 0.1 else "search", some))
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
         self._found, self._done, self._transcript = {}, [], [_EXAMPLE]
@@ -203,7 +212,7 @@ class SearchEnv(TextEnv):
             return self._answer(action.text)
         with _failures():
             [hits] = self.retriever.search([action.text], self.top_k)
-        return self._tell(action.text, hits[: self.top_k])
+        return self._show(action.text, hits[: self.top_k])
 
     async def _act_async(self, command: str) -> Transition:
         action = self._read(command)
@@ -211,34 +220,34 @@ class SearchEnv(TextEnv):
             return self._answer(action.text)
         with _failures():
             [hits] = await self.retriever.asearch([action.text], self.top_k)
-        return self._tell(action.text, hits[: self.top_k])
+        return self._show(action.text, hits[: self.top_k])
 
-    def _read(self, command: str) -> Action:
-        if self.compat:  # nothing else reads it, and an episode may be long
-            self._transcript.append(cut_search_r1(command))
-        action = read_search_r1(command) if self.compat else read(command)
+    def _read(self, command: str) -> SearchAction:
+        if self.compat:  # only this mode needs the transcript, which may become long
+            self._transcript.append(truncate_search_r1(command))
+        action = read_search_r1(command) if self.compat else read_action(command)
         self._done.append(action)
         return action
 
-    def _tell(self, query: str, hits: Sequence[Hit]) -> Transition:
-        told, count = find_format(self.format).tell(hits, self.max_chars, neutral=not self.compat)
+    def _show(self, query: str, hits: Sequence[Hit]) -> Transition:
+        text, count = find_format(self.format).render(hits, self.max_chars, neutral=not self.compat)
         if self.compat:
-            self._transcript.append(told)
+            self._transcript.append(text)
         ids = [hit.passage.id for hit in hits[:count]]
         self._found.update(dict.fromkeys(ids))
-        return Transition(told, info={**self._details(), "query": query, "answer": None, "hits": ids})
+        return Transition(text, info={**self._details(), "query": query, "answer": None, "hits": ids})
 
     def _answer(self, answer: str) -> Transition:
-        worth = self._worth(answer)
+        score = self._score_answer(answer)
         info = {**self._details(), "query": None, "answer": answer, "hits": []}
-        if worth < 1.0 and self.retry:
+        if score < 1.0 and self.retry:
             return Transition(f"{_WRONG} {_AGAIN}", info=info)
         info |= {"answers": list(self._golds), **{name: float(of(answer, self._golds)) for name, of in METRICS.items()}}
-        reward = scoring.with_form(worth, scoring.well_formed(self._turns()), self.format_reward)
-        return Transition(_RIGHT if worth >= 1.0 else _WRONG, reward, True, worth >= 1.0, info)
+        reward = scoring.add_format_reward(score, scoring.well_formed(self._turns()), self.format_reward)
+        return Transition(_RIGHT if score >= 1.0 else _WRONG, reward, True, score >= 1.0, info)
 
-    def _worth(self, answer: str) -> float:
-        """What an answer is worth by itself, from 0 to 1."""
+    def _score_answer(self, answer: str) -> float:
+        """Score an answer without the format reward, from 0 to 1."""
         if self.compat:
             return scoring.search_r1_score("".join(self._transcript), self._golds)
         return float(METRICS[self.metric](answer, self._golds))
@@ -250,7 +259,7 @@ class SearchEnv(TextEnv):
         return golds
 
     def _turns(self) -> list[str]:
-        """The turns so far in the form of tags, whatever the grammar."""
+        """Turns so far, written as tags for every grammar."""
         turns = []
         for action in self._actions:
             try:
@@ -269,9 +278,11 @@ class SearchEnv(TextEnv):
 
     def _plan(self) -> Sequence[str]:
         assert self.task is not None
-        queries = [query for query in self.task.data.get("queries", ()) if Action("search", query) not in self._done]
+        queries = [
+            query for query in self.task.data.get("queries", ()) if SearchAction("search", query) not in self._done
+        ]
         answer = next((gold for gold in self._golds if gold.strip()), "")
-        return [*(str(Action("search", query)) for query in queries), str(Action("answer", answer))]
+        return [*(str(SearchAction("search", query)) for query in queries), str(SearchAction("answer", answer))]
 
     def _save(self) -> Any:
         return self._settings(), tuple(self._found), tuple(self._done), tuple(self._transcript)
@@ -283,7 +294,7 @@ class SearchEnv(TextEnv):
         self._found, self._done, self._transcript = dict.fromkeys(found), list(done), list(transcript)
 
     def _settings(self) -> tuple[Any, ...]:
-        """What decides what an action leads to."""
+        """Options that affect the outcome of an action."""
         engine = self._retriever_spec, str(self._index)
         return *engine, self.top_k, self.format, self.max_chars, self.metric, self.format_reward, self.compat
 
@@ -292,21 +303,21 @@ class SearchEnv(TextEnv):
         return f"{goal}{''.join(f'{action}{chr(10)}' for action in self._done)}{self._observation}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what another process opens by name."""
+        """Leave out the retriever and the tasks if they can be opened again by name."""
         named = {"_retriever": isinstance(self._retriever_spec, str), "tasks": not isinstance(self._questions, TaskSet)}
         return {name: None if named.get(name) else value for name, value in self.__dict__.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Open again what was left out."""
+        """Open the tasks again; the retriever opens at its first use."""
         self.__dict__.update(state)
         self.tasks = open_questions(self._questions)
 
 
 class SearchRetryEnv(SearchEnv):
-    """`SearchEnv` whose wrong answers say so and do not end the episode: AgentGym's rule.
+    """`SearchEnv` with AgentGym's rule: a wrong answer is reported to the agent and does not end the episode.
 
-    An agent may guess until its turns are used up, so success rates are not those of `SearchEnv`. There is no limit of
-    turns; wrap it in `ScheduledTimeLimit` (AgentGym evaluates with 30).
+    An agent may guess until its turns are used up, so success rates are not comparable with those of `SearchEnv`. There
+    is no turn limit; wrap the environment in `ScheduledTimeLimit` (AgentGym evaluates with 30 turns).
 
     ## Version History
     - v0: first version.
@@ -317,7 +328,7 @@ class SearchRetryEnv(SearchEnv):
 
 @contextlib.contextmanager
 def _failures() -> Iterator[None]:
-    """Whatever a search engine raises is the machine's fault."""
+    """Convert any exception of a search engine to an infrastructure error."""
     try:
         yield
     except EnvError:
@@ -328,21 +339,21 @@ def _failures() -> Iterator[None]:
 
 def _check_compat(compat: str | None, **others: Any) -> str | None:
     if compat not in (None, "search-r1"):
-        raise UsageError(f"compat is 'search-r1' or None, got {compat!r}")
-    usual = {"grammar": "bare", "metric": "em", "format_reward": 0.0, "retry": False}
-    if compat and others != usual:
-        wrong = [f"{name}={value!r}" for name, value in others.items() if value != usual[name]]
-        raise UsageError(f"compat={compat!r} fixes how turns are read and answers scored; {', '.join(wrong)} cannot be")
+        raise UsageError(f"compat must be 'search-r1' or None, got {compat!r}")
+    required = {"grammar": "bare", "metric": "em", "format_reward": 0.0, "retry": False}
+    if compat and others != required:
+        wrong = [f"{name}={value!r}" for name, value in others.items() if value != required[name]]
+        raise UsageError(f"compat={compat!r} fixes how turns are parsed and answers scored; remove {', '.join(wrong)}")
     return compat
 
 
 def _whole(name: str, value: object, least: int, most: int) -> int:
     if type(value) is not int or not least <= value <= most:
-        raise UsageError(f"{name} is a whole number from {least} to {most}, got {value!r}")
+        raise UsageError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
     return value
 
 
-def _part(name: str, value: object) -> float:
+def _fraction(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < 1.0:
-        raise UsageError(f"{name} is a number from 0 to below 1, got {value!r}")
+        raise UsageError(f"{name} must be a number from 0 to below 1, got {value!r}")
     return float(value)

@@ -1,7 +1,7 @@
-"""How the passages that were found are told.
+"""Formats of search results in observations.
 
-The named forms are those on which published checkpoints were trained. A passage is data: what looks like one of the
-tags that mean something in an episode is made harmless in it, and a cut never takes the end of the wrapper away.
+Published checkpoints were trained on the named formats. A passage is data: text in it that looks like one of the tags
+of an episode is escaped, and truncation never removes the end of the wrapper.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Hit, Passage
 
 NOTHING = "Nothing was found."
-_CUT = " ..."
-_MOST_JSON = 20_000  # a character may become twelve
+_ELLIPSIS = " ..."
+_MOST_JSON = 20_000  # JSON may write a character as twelve
 _MARKUP = re.compile(
     r"<(?=\s*(?:/\s*)?(?:think|search|information|answer|action|tool_call|tool_response)\b)", re.IGNORECASE
 )
 
 
-class Told(NamedTuple):
-    """An observation, and how many passages it holds."""
+class RenderedHits(NamedTuple):
+    """An observation, and the number of passages in it."""
 
     text: str
     passages: int
@@ -32,33 +32,33 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`one` words a passage by its rank from 1; `wrap` puts all of them into what is told."""
+    """A format: `one` renders a passage by its rank from 1, and `wrap` puts all of them into an observation."""
 
     one: Callable[[int, Passage], str]
     wrap: Callable[[str], str]
     nothing: str = NOTHING
     most_chars: int = 200_000
-    """The largest `max_chars`, so that what is told fits into an observation."""
+    """The largest `max_chars`, so that the result fits into an observation."""
 
-    def tell(self, hits: Sequence[Hit], max_chars: int, *, neutral: bool = True) -> Told:
-        """Word hits, with at most `max_chars` characters of their passages.
+    def render(self, hits: Sequence[Hit], max_chars: int, *, neutral: bool = True) -> RenderedHits:
+        """Render hits, with at most `max_chars` characters of their passages.
 
-        `neutral=False` leaves tags in passages as they are.
+        `neutral=False` leaves tags in passages unescaped.
         """
-        told, left = list[str](), max_chars
+        rendered, left = list[str](), max_chars
         for rank, hit in enumerate(hits, 1):
             name, contents = (_MARKUP.sub("&lt;", text) if neutral else text for text in hit.passage)
             if len(contents) > left:
-                contents = contents[:left] + _CUT
-            told.append(self.one(rank, Passage(name, contents)))
+                contents = contents[:left] + _ELLIPSIS
+            rendered.append(self.one(rank, Passage(name, contents)))
             left -= len(contents)
             if left <= 0:
                 break
-        return Told(self.wrap("".join(told) if told else self.nothing), len(told))
+        return RenderedHits(self.wrap("".join(rendered) if rendered else self.nothing), len(rendered))
 
 
 def _search_r1(rank: int, passage: Passage) -> str:
-    title, _, text = passage.contents.partition("\n")  # the title with its quotes, as it stands in the corpus
+    title, _, text = passage.contents.partition("\n")  # the title with its quotes, as in the corpus
     return f"Doc {rank}(Title: {title}) {text}\n"
 
 
@@ -88,11 +88,11 @@ FORMATS: dict[str, Format] = {
     "verl": Format(_verl, lambda text: _result(text.strip(), False), most_chars=_MOST_JSON),
     "plain": Format(_plain, lambda text: f"<information>\n{text.strip()}\n</information>"),
 }
-"""Forms by name. Sources: AgentGym's searchqa, Search-R1's generation.py, SkyRL's and verl's search tools."""
+"""Formats by name. Sources: AgentGym's searchqa, Search-R1's generation.py, SkyRL's and verl's search tools."""
 
 
 def find_format(name: str) -> Format:
-    """The form of that name. Raises UsageError."""
+    """Return the format of that name. Raises UsageError."""
     if not isinstance(name, str) or name not in FORMATS:
         raise UsageError(f"there is no format {name!r}; choose one of {', '.join(FORMATS)}")
     return FORMATS[name]

@@ -1,7 +1,7 @@
-"""How an answer is scored, and how what was found and written is: pure functions, everything in [0, 1].
+"""Scores of answers, of retrieval and of the format of turns: pure functions with values in [0, 1].
 
-`em` is Search-R1's exact match bit for bit, `em_plus` what it should have been, `search_r1_score` its whole scoring of
-a transcript, oddities included.
+`em` is exactly Search-R1's exact match. `em_plus` is a more lenient variant. `search_r1_score` is Search-R1's score of
+a whole transcript, including its quirks.
 
 Source: https://github.com/PeterGriffinJin/Search-R1 (qa_em.py, qa_em_format.py; arXiv 2503.09516), whose normalisation
 and F1 are SQuAD's (arXiv 1606.05250).
@@ -18,32 +18,35 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _TAG = re.compile(r"(</?(?:think|search|information|answer)>)")
-_ACCENTS = dict.fromkeys(range(0x300, 0x370))  # of Latin, Greek and Cyrillic; other scripts write vowels as marks
+_ACCENTS = dict.fromkeys(range(0x300, 0x370))  # of Latin, Greek and Cyrillic; in other scripts, marks are vowels
 _QUOTES = dict.fromkeys(map(ord, "\u00b4\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u2018\u2019\u201b\u2032"), "'")
 _MINUS = {0x2212: "-", 0x2043: "-"}
 _LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
-)  # those that Unicode does not take apart
+)  # letters that Unicode does not decompose
 
 
 def normalise(text: str) -> str:
-    """Lower case, without ASCII punctuation (which leaves no space), the articles and superfluous white space."""
+    """Normalise as SQuAD does: lower case; no ASCII punctuation, articles or extra white space.
+
+    Punctuation is removed without leaving a space.
+    """
     words = _ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION))
     return " ".join(words.split())
 
 
 def em(prediction: str, answers: str | Sequence[str]) -> bool:
-    """Whether the prediction is one of the answers, as Search-R1 sees it.
+    """Return true if the prediction equals one of the answers after Search-R1's normalisation.
 
-    Accents, curly quotes and dashes count, "Guinea-Bissau" is "guineabissau" and not "guinea bissau", and an answer of
-    which nothing is left ("The") equals a prediction of which nothing is left.
+    Accents, curly quotes and dashes matter. "Guinea-Bissau" becomes "guineabissau" and not "guinea bissau". An answer
+    that is empty after normalisation ("The") equals any prediction that is empty after normalisation.
     """
     wanted = normalise(prediction)
     return any(normalise(answer) == wanted for answer in _listed(answers))
 
 
 def em_plus(prediction: str, answers: str | Sequence[str]) -> bool:
-    """`em`, or equal but for accents, ligatures and widths, punctuation of any script, and hyphens for spaces."""
+    """Return true if `em` is, or if only accents, ligatures, widths, punctuation, or hyphens and spaces differ."""
     if em(prediction, answers):
         return True
     wanted = _foldings(prediction)
@@ -51,41 +54,42 @@ def em_plus(prediction: str, answers: str | Sequence[str]) -> bool:
 
 
 def subem(prediction: str, answers: str | Sequence[str]) -> bool:
-    """Whether one of the answers stands in the prediction; one of which nothing is left ("The") does not count."""
+    """Return true if the prediction contains one of the answers; answers that normalise to nothing do not count."""
     text = normalise(prediction)
     return any(wanted in text for wanted in map(normalise, _listed(answers)) if wanted)
 
 
 def f1(prediction: str, answers: str | Sequence[str]) -> float:
-    """The F1 of words with the answer that is nearest; 0 without answers.
+    """Return the word F1 with the closest answer; 0 without answers.
 
-    Where nothing is left of either, it is 1 if nothing is left of both.
+    If the prediction or an answer normalises to nothing, their F1 is 1 if both do, else 0.
     """
     words = normalise(prediction).split()
     return max((_overlap(words, normalise(answer).split()) for answer in _listed(answers)), default=0.0)
 
 
 def recall(found: Iterable[str], gold: Collection[str]) -> float | None:
-    """The share of the gold passages (ids) among those found; None if no gold passages are known."""
+    """Return the share of the gold passages (ids) that were found; None if no gold passages are known."""
     wanted = set(gold)
     return len(wanted.intersection(found)) / len(wanted) if wanted else None
 
 
 def search_r1_score(transcript: str, answers: str | Sequence[str]) -> float:
-    """Search-R1's score of a whole transcript, prompt and retrieved text included: 1 or 0.
+    """Return Search-R1's score of a whole transcript, including the prompt and retrieved text: 1 or 0.
 
-    The last `<answer>` counts, whoever wrote it; since its prompt shows one as an example, a single one is no answer.
+    The last `<answer>` counts, even if it is in a retrieved text. Search-R1's prompt contains an example `<answer>`, so
+    a transcript with only one has no answer.
     """
     written = list(_answers_in(transcript))
     return float(len(written) > 1 and em(written[-1], answers))
 
 
 def well_formed(turns: Sequence[str]) -> bool:
-    """Whether the model wrote each turn as it should: a thought and a search, and last a thought and an answer.
+    """Return true if each turn is a thought and a search, and the last one is a thought and an answer.
 
     Args:
-        turns: what the model wrote, turn by turn; nothing that was retrieved. Between and around the tags there may be
-            white space only, and in them no further tag of ours.
+        turns: the text of the model, turn by turn, without retrieved text. Only white space may be between and around
+            the tags, and they must not contain further tags.
     """
     return bool(turns) and all(
         _is_thought_and(action, turn)
@@ -93,18 +97,18 @@ def well_formed(turns: Sequence[str]) -> bool:
     )
 
 
-def with_form(worth: float, formed: bool, weight: float) -> float:
-    """What an answer is worth, from 0 to 1, when the form of the turns is worth `weight` of it.
+def add_format_reward(score: float, formed: bool, weight: float) -> float:
+    """Combine the score of an answer, from 0 to 1, with the format of the turns, which has the weight `weight`.
 
-    For exact match this is the table of Search-R1 v0.3, whose weight is 0.2, without its 0.1 for what is wrong and ill
-    formed, which rewards a guess of any shape:
+    For exact match this is the table of Search-R1 v0.3 (with weight 0.2), except that Search-R1 gives 0.1 to an answer
+    that is wrong and ill formed, which rewards any guess:
 
     | answer | well formed | ill formed |
     |---|---|---|
     | right | 1 | 1 - weight |
     | wrong | weight | 0 |
     """
-    return (1.0 - weight) * worth + weight * formed
+    return (1.0 - weight) * score + weight * formed
 
 
 def _listed(answers: str | Sequence[str]) -> Sequence[str]:
@@ -112,7 +116,7 @@ def _listed(answers: str | Sequence[str]) -> Sequence[str]:
 
 
 def _foldings(text: str) -> set[str]:
-    """The text in plain letters, with a space and with nothing for each hyphen; without what is empty then."""
+    """Forms of the text in plain letters, with each hyphen as a space and removed; empty forms are left out."""
     plain = unicodedata.normalize("NFKD", text.translate(_QUOTES)).translate(_ACCENTS)
     plain = plain.casefold().translate(_LETTERS).translate(_MINUS)
     spaced = "".join(map(_plain_sign, plain))
@@ -120,7 +124,7 @@ def _foldings(text: str) -> set[str]:
 
 
 def _plain_sign(character: str) -> str:
-    """A hyphen for any dash, nothing for any other punctuation that is not ASCII."""
+    """Replace any dash by a hyphen, and remove other non-ASCII punctuation."""
     if character.isascii():
         return character
     kind = unicodedata.category(character)
@@ -135,7 +139,7 @@ def _overlap(words: list[str], wanted: list[str]) -> float:
 
 
 def _answers_in(transcript: str) -> Iterator[str]:
-    """What stands in each `<answer>...</answer>`, stripped; in linear time, as a regex would not be."""
+    """Yield the stripped content of each `<answer>...</answer>`, in linear time (a regex would be quadratic)."""
     end = 0
     while (start := transcript.find("<answer>", end)) >= 0:
         close = transcript.find("</answer>", start)

@@ -1,4 +1,4 @@
-"""The pictures of the book, in one style, from the figures alone."""
+"""The pictures of the report, in one style, from the figures alone."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks.report.figures import Figure
-from benchmarks.report.sections import CHAPTERS, Chapter
+from benchmarks.report.sections import SECTIONS, Section
 from benchmarks.report.text import number
 from benchmarks.scale_plan import costs
 
 if TYPE_CHECKING:
-    from benchmarks.report.render import Book
+    from benchmarks.report.render import Report
 
 OURS, THEIRS, ACCENT = "#1f6feb", "#9aa5b1", "#d97706"
 COLOURS = ("#1f6feb", "#0d9488", "#d97706", "#b91c1c", "#7c3aed", "#64748b", "#be185d")
@@ -34,7 +34,7 @@ STYLE: Mapping[str, Any] = {
     "figure.constrained_layout.use": True,
     "savefig.dpi": 130,
 }
-Draw = Callable[[Path, "Book"], None]
+Draw = Callable[[Path, "Report"], None]
 
 
 class Plot(NamedTuple):
@@ -59,23 +59,24 @@ def plain(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def headline(path: Path, book: Book) -> None:
-    """How many times better, for the figures in short that have somebody's beside them."""
+def headline(path: Path, report: Report) -> None:
+    """Speedups of the headline figures that have a baseline."""
     pairs = [
-        (name, told) for name, chapter in CHAPTERS.items() for told in book.figures(name) if _is_short(chapter, told)
+        (name, figure)
+        for name, section in SECTIONS.items()
+        for figure in report.figures(name)
+        if _is_short(section, figure)
     ]
 
     def paint(axes: Any) -> None:
         colours = dict(zip(dict.fromkeys(name for name, _ in pairs), COLOURS * 3, strict=False))
-        for place, (name, told) in enumerate(reversed(pairs)):
-            _ratio(axes, place, told, colours[name])
-        labels = [f"{CHAPTERS[name].title}: {told.row.name} | {told.row.by}" for name, told in reversed(pairs)]
+        for place, (name, figure) in enumerate(reversed(pairs)):
+            _ratio(axes, place, figure, colours[name])
+        labels = [f"{SECTIONS[name].title}: {figure.row.name} | {figure.row.by}" for name, figure in reversed(pairs)]
         axes.set_yticks(range(len(pairs)), labels, fontsize=8)
         axes.axvline(1, color="#111", linewidth=1)
-        axes.set(
-            xscale="log", xlabel="times better than what stands beside it (log scale)", ylim=(-0.6, len(pairs) - 0.4)
-        )
-        title = "Right of the line ours is better; whiskers: least and most of the repeats; ▲ target"
+        axes.set(xscale="log", xlabel="speedup over the baseline (log scale)", ylim=(-0.6, len(pairs) - 0.4))
+        title = "Right of the line ours is better; whiskers: range over repeats; ▲ target"
         axes.set_title(title, loc="right")
         plain(axes.xaxis)
         axes.grid(axis="y", visible=False)
@@ -84,22 +85,24 @@ def headline(path: Path, book: Book) -> None:
     save(path, 1, paint, (12, 1 + 0.27 * len(pairs)))
 
 
-def _is_short(chapter: Chapter, told: Figure) -> bool:
-    return bool(told.times) and told.row in [chapter.rows[place] for place in (*chapter.headline, *chapter.readme)]
+def _is_short(section: Section, figure: Figure) -> bool:
+    return bool(figure.speedup) and figure.row in [
+        section.rows[place] for place in (*section.headline, *section.readme)
+    ]
 
 
-def _ratio(axes: Any, place: int, told: Figure, colour: str) -> None:
-    assert told.times is not None
-    axes.barh(place, told.times - 1, left=1, height=0.62, color=colour, alpha=0.85 if told.times >= 1 else 0.4)
-    if len(told.times_samples) > 1:
-        low, high = min(told.times_samples), max(told.times_samples)
+def _ratio(axes: Any, place: int, figure: Figure, colour: str) -> None:
+    assert figure.speedup is not None
+    axes.barh(place, figure.speedup - 1, left=1, height=0.62, color=colour, alpha=0.85 if figure.speedup >= 1 else 0.4)
+    if len(figure.speedup_samples) > 1:
+        low, high = min(figure.speedup_samples), max(figure.speedup_samples)
         axes.plot([low, high], [place, place], color="#111", linewidth=1.2, solid_capstyle="butt")
-    if told.row.of_ratio and told.row.target:
-        axes.plot(told.row.target, place, "^", color="#111", markersize=5)
-    at, side = (told.times, "left") if told.times >= 1 else (1, "left")
-    shown = max([at, *told.times_samples])
+    if figure.row.of_ratio and figure.row.target:
+        axes.plot(figure.row.target, place, "^", color="#111", markersize=5)
+    at, side = (figure.speedup, "left") if figure.speedup >= 1 else (1, "left")
+    shown = max([at, *figure.speedup_samples])
     axes.annotate(
-        f"{number(told.times)}×",
+        f"{number(figure.speedup)}×",
         (shown, place),
         xytext=(5, 0),
         textcoords="offset points",
@@ -109,9 +112,9 @@ def _ratio(axes: Any, place: int, told: Figure, colour: str) -> None:
     )
 
 
-def scale(path: Path, book: Book) -> None:
+def scale(path: Path, report: Report) -> None:
     """Memory by episodes, measured and by the line; and episodes a second of a core."""
-    rows = [row for row in book.results["scale"]["rows"] if row["cost"]["place"] == "here"]
+    rows = [row for row in report.results["scale"]["rows"] if row["cost"]["place"] == "here"]
     colours = dict(zip([row["cost"]["scenario"] for row in rows], COLOURS, strict=False))
 
     def paint(axes: Any) -> None:
@@ -123,24 +126,24 @@ def scale(path: Path, book: Book) -> None:
         axes[0].legend(fontsize=8)
         plain(axes[0].xaxis)
         plain(axes[0].yaxis)
-        _rates(axes[1], book, colours)
+        _rates(axes[1], report, colours)
 
     save(path, 2, paint)
 
 
 def _line(axes: Any, memory: Mapping[int, float], cost: Mapping[str, Any], colour: str, most: int) -> None:
-    """Where one process has no room for more, others are begun."""
+    """Mark the counts at which another process starts."""
     counts, edge = sorted(memory), max(memory)
     axes.plot(counts, [memory[count] for count in counts], "o", color=colour, markersize=5, label=cost["scenario"])
-    told = [cost["fixed"] + count * cost["episode"] for count in counts]
-    axes.plot(counts, told, color=colour, linewidth=1.6)
+    predicted = [cost["fixed"] + count * cost["episode"] for count in counts]
+    axes.plot(counts, predicted, color=colour, linewidth=1.6)
     beyond = [edge, *(edge * factor for factor in (2, 4, 8, 16, 32, 64, 128, 256) if edge * factor < most), most]
     mib = [-(-count // cost["together"]) * cost["fixed"] + count * cost["episode"] for count in beyond]
     axes.plot(beyond, mib, "--", color=colour, linewidth=1.2)
 
 
-def _rates(axes: Any, book: Book, colours: Mapping[str, str]) -> None:
-    here = [cost for cost in costs(book.results["scale"]) if cost.place == "here"]
+def _rates(axes: Any, report: Report, colours: Mapping[str, str]) -> None:
+    here = [cost for cost in costs(report.results["scale"]) if cost.place == "here"]
     values = [1 / cost.cpu(cost.turns.get("oracle", cost.turns["limit"])) for cost in here]
     bars = axes.bar([cost.scenario for cost in here], values, color=[colours[cost.scenario] for cost in here])
     axes.bar_label(bars, [number(value) for value in values], fontsize=9, padding=2)
@@ -151,9 +154,9 @@ def _rates(axes: Any, book: Book, colours: Mapping[str, str]) -> None:
     axes.margins(y=0.15)
 
 
-def lockstep(path: Path, book: Book) -> None:
-    """Times sooner, by the number of episodes; and for one batch and a stream, by the tail."""
-    result = book.results["lockstep"]
+def lockstep(path: Path, report: Report) -> None:
+    """Speedups by number of episodes, and by tail for one batch and a stream."""
+    result = report.results["lockstep"]
     tails = list(dict.fromkeys(row["tail"] for row in result["tails"]))
 
     def paint(axes: Any) -> None:
@@ -195,9 +198,9 @@ def _streams(axes: Any, result: Mapping[str, Any], tails: Sequence[str]) -> None
     axes.margins(y=0.2)
 
 
-def overhead(path: Path, book: Book) -> None:
+def overhead(path: Path, report: Report) -> None:
     """Shares of a step."""
-    scenarios = book.results["overhead"]["scenarios"]
+    scenarios = report.results["overhead"]["scenarios"]
     colours = {"generate": THEIRS, "train": "#cbd5e1", "environment": OURS, "other": ACCENT}
 
     def paint(axes: Any) -> None:
@@ -215,10 +218,10 @@ def overhead(path: Path, book: Book) -> None:
     save(path, 1, paint, (10, 1.6 + 0.55 * len(scenarios)))
 
 
-def peers(path: Path, book: Book) -> None:
+def peers(path: Path, report: Report) -> None:
     """Microseconds a step in every library."""
     rows = []
-    for name, side in book.results["peers"]["sides"].items():
+    for name, side in report.results["peers"]["sides"].items():
         for figure, value in side["median"].items():
             if figure.endswith(", cpu us"):
                 rows.append((f"{name}: {figure.removesuffix(', cpu us')}", value, name == "agentgym-envs"))
@@ -236,9 +239,9 @@ def peers(path: Path, book: Book) -> None:
     save(path, 1, paint, (10, 1.2 + 0.33 * len(rows)))
 
 
-def serving(path: Path, book: Book) -> None:
+def serving(path: Path, report: Report) -> None:
     """CPU a step by how many environments share a request."""
-    median = book.results["serving"]["median"]
+    median = report.results["serving"]["median"]
     both = "client + server us per env-step"
     sizes = sorted(int(name.split()[1].rstrip(":")) for name in median if name.startswith("batch ") and both in name)
 
@@ -258,9 +261,9 @@ def serving(path: Path, book: Book) -> None:
     save(path, 1, paint, (8, 3.6))
 
 
-def cores(path: Path, book: Book) -> None:
+def cores(path: Path, report: Report) -> None:
     """One core and two; and memory up to 10,000 episodes, with the line through fewer."""
-    result = book.results["cores"]
+    result = report.results["cores"]
     rows = result["rows"]
     names = [name.removesuffix(", 1") for name in rows if name.endswith(", 1")]
 
@@ -298,11 +301,11 @@ def _grown(axes: Any, name: str, row: Mapping[str, Any], colour: str) -> None:
     axes.plot(counts, [first + slope * (count - 1) for count in counts], color=colour, linewidth=1.4)
 
 
-def soak(path: Path, book: Book) -> None:
+def soak(path: Path, report: Report) -> None:
     """Memory of the servers while they are treated badly."""
 
     def paint(axes: Any) -> None:
-        for colour, part in zip((OURS, ACCENT), book.results["soak"]["parts"], strict=False):
+        for colour, part in zip((OURS, ACCENT), report.results["soak"]["parts"], strict=False):
             share, mib = zip(*part["memory"]["curve"], strict=True)
             axes.plot(
                 [100 * value for value in share], mib, color=colour, label=f"{part['name']}, {', '.join(part['envs'])}"
@@ -323,4 +326,4 @@ PLOTS: Mapping[str, Plot] = {
     "lockstep": Plot("How many times sooner than in rounds", lockstep),
     "overhead": Plot("Shares of the wall time of a training step", overhead),
 }
-"""By the chapter's name; the first is of all."""
+"""By the section's name; the first is of all."""

@@ -1,4 +1,4 @@
-"""Readers of those scripts whose JSON has another form than paths can say. Each returns a mapping to read rows from."""
+"""Readers for scripts whose JSON paths alone cannot address. Each returns a mapping from which rows are read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def sites(result: Json) -> Json:
 
 
 def soak(result: Json) -> Json:
-    """What went wrong in all parts, and how memory grew in each."""
+    """Failures over all parts, and the memory growth of each."""
     wrong = sum(len(part["wrong"]) for part in result["parts"])
     left = sum(part["sessions_left"] for part in result["parts"])
     episodes = sum(part["counts"]["episodes"] for part in result["parts"])
@@ -55,7 +55,7 @@ def soak(result: Json) -> Json:
 
 
 def scale(result: Json) -> Json:
-    """Costs by scenario and place, and how far the model was off."""
+    """Costs by scenario and location, and the error of the cost model."""
     rows = {f"{cost.scenario}, {cost.place}": cost_row(cost) for cost in costs(result)}
     for check in result["check"]:
         off = check["CPU seconds, all measured"] / check["CPU seconds, all predicted"] - 1
@@ -64,7 +64,7 @@ def scale(result: Json) -> Json:
 
 
 def cost_row(cost: Cost) -> dict[str, float]:
-    """Of a scenario in a place: episodes a second of a busy core, and what many at a time need."""
+    """Costs of a scenario at a location, and the resources that many concurrent episodes need."""
     turns = cost.turns.get("oracle", cost.turns["limit"])
     cpu = cost.cpu(turns)
     thousand, ten = (at_a_time(cost, count, turns) for count in (1_000, 10_000))
@@ -80,7 +80,7 @@ def cost_row(cost: Cost) -> dict[str, float]:
 
 
 def at_a_time(cost: Cost, count: int, turns: float, turn_seconds: float = 2.0) -> Need:
-    """What so many episodes need that are open at a time, each with a turn every two seconds, all included."""
+    """Resources of `count` concurrent episodes, each with a turn every two seconds."""
     answer_seconds = max(0.0, turn_seconds - cost.wait_step)
     return need(cost, count / cost.seconds(turns, answer_seconds), turns, answer_seconds)
 
@@ -103,18 +103,18 @@ def algorithms(result: Json) -> Json:
 
 
 def coop(result: Json) -> Json:
-    """The same for a team."""
+    """Means over seeds of a team's success on held-out worlds, in per cent."""
     samples = {when: [100 * run[when]["sampled"]["success"]["mean"] for run in result] for when in ("before", "after")}
     return {"median": {when: statistics.mean(values) for when, values in samples.items()}, "samples": samples}
 
 
 def footprint(result: Json) -> Json:
-    """The core, with the names that others' rows have."""
+    """The core package, under the names that the other rows use."""
     return {**result, "core": result["extras"].get("core", {})}
 
 
 def lockstep(result: Json) -> Json:
-    """Rows by "TAIL, SIZE", so that they have names."""
+    """Rows keyed by "TAIL, SIZE"."""
     named = {f"{row['tail']}, {row['together']}": row for row in result["tails"]}
     stream = {f"stream, {row['tail']}": row for row in result["stream"]}
     env = {f"environment, {row['env seconds']:g}": row for row in result["environment"]}

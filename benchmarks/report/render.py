@@ -1,7 +1,7 @@
-"""The page of the book, made from the JSON files only.
+"""Render the report page from the JSON files.
 
-`docs/benchmarks.md` is written by hand but for its blocks, which stand between `<!-- book:NAME -->` and
-`<!-- /book -->`. A block is a chapter, by its name, or one of `TABLES`.
+`docs/benchmarks.md` is written by hand except for its blocks between `<!-- report:NAME -->` and `<!-- /report -->`.
+A block is a section, by name, or one of `TABLES`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.report import text
 from benchmarks.report.figures import Figure, figures
 from benchmarks.report.plots import PLOTS
 from benchmarks.report.runner import records
-from benchmarks.report.sections import CHAPTERS, Chapter
+from benchmarks.report.sections import SECTIONS, Section
 from benchmarks.report.tables import (
     cores_table,
     extras_table,
@@ -30,109 +30,112 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "benchmarks.md"
 README = ROOT / "README.md"
 PICTURES = "benchmarks"
-_BLOCK = re.compile(r"(<!-- book:([a-z-]+) -->\n).*?(<!-- /book -->)", re.DOTALL)
+RESULTS = ROOT / "benchmarks" / "results"
+"""The folder of the published figures."""
+_BLOCK = re.compile(r"(<!-- report:([a-z-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
 
 
-class Book:
+class Report:
     """The figures in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.records = folder, records(folder)
-        self.results = {name: self._read(chapter) for name, chapter in CHAPTERS.items()}
+        self.results = {name: self._read(section) for name, section in SECTIONS.items()}
 
     def figures(self, name: str) -> list[Figure]:
-        """Those of a chapter that there are."""
-        return [] if self.results[name] is None else figures(self.results[name], CHAPTERS[name].rows)
+        """The figures of a section that have values."""
+        return [] if self.results[name] is None else figures(self.results[name], SECTIONS[name].rows)
 
-    def _read(self, chapter: Chapter) -> Any:
-        path = self.folder / chapter.file
-        return chapter.read(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
-
-
-def render(page: str, book: Book) -> str:
-    """The page with its blocks written anew. Raises KeyError for a block that nobody knows."""
-    return _BLOCK.sub(lambda found: f"{found[1]}{block(found[2], book)}\n{found[3]}", page)
+    def _read(self, section: Section) -> Any:
+        path = self.folder / section.file
+        return section.read(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
-def block(name: str, book: Book) -> str:
-    """The inside of a block."""
-    return TABLES[name](book) if name in TABLES else chapter_block(CHAPTERS[name], book)
+def render(page: str, report: Report) -> str:
+    """Return the page with its blocks regenerated. Raises KeyError for an unknown block."""
+    return _BLOCK.sub(lambda match: f"{match[1]}{block(match[2], report)}\n{match[3]}", page)
 
 
-def chapter_block(chapter: Chapter, book: Book) -> str:
-    """Question, table, picture, and how it was measured."""
-    result, told = book.results[chapter.name], book.figures(chapter.name)
-    parts = [f"**{chapter.question}**"]
-    parts.append(text.chapter_table(told) if told else text.NOT_RUN)
-    if chapter.name in PLOTS and result is not None:
-        parts.append(f"![{PLOTS[chapter.name].title}]({PICTURES}/{chapter.name}.png)")
-    parts.append(text.how(chapter, result, book.records.get(chapter.name, {})))
+def block(name: str, report: Report) -> str:
+    """The contents of a block."""
+    return TABLES[name](report) if name in TABLES else section_block(SECTIONS[name], report)
+
+
+def section_block(section: Section, report: Report) -> str:
+    """A section: question, table, picture, and how it was measured."""
+    result, found = report.results[section.name], report.figures(section.name)
+    parts = [f"**{section.question}**"]
+    parts.append(text.section_table(found) if found else text.NOT_RUN)
+    if section.name in PLOTS and result is not None:
+        parts.append(f"![{PLOTS[section.name].title}]({PICTURES}/{section.name}.png)")
+    parts.append(text.how(section, result, report.records.get(section.name, {})))
     return "\n\n".join(parts)
 
 
-def headline(book: Book) -> str:
-    """The most telling figures of all chapters."""
+def headline(report: Report) -> str:
+    """The headline figures of all sections."""
     lines = []
-    for name, chapter in CHAPTERS.items():
-        by_row = {told.row: told for told in book.figures(name)}
-        for told in (by_row[chapter.rows[place]] for place in chapter.headline if chapter.rows[place] in by_row):
-            what, ours, _, theirs, whose, times, target, met = text.cells(told)
+    for name, section in SECTIONS.items():
+        by_row = {figure.row: figure for figure in report.figures(name)}
+        rows = (section.rows[index] for index in section.headline)
+        for figure in (by_row[row] for row in rows if row in by_row):
+            what, ours, _, theirs, whose, speedup, target, met = text.cells(figure)
             lines.append(
-                (f"[{chapter.title}](#{anchor(chapter.title)})", what, ours, theirs, whose, times, target, met)
+                (f"[{section.title}](#{anchor(section.title)})", what, ours, theirs, whose, speedup, target, met)
             )
-    return text.table(("chapter", "figure", "ours", "beside it", "whose", "times better", "target", "met"), lines)
+    return text.table(("section", "figure", "ours", "baseline", "baseline is", "speedup", "target", "met"), lines)
 
 
-def readme(book: Book) -> str:
-    """Some figures that have something beside them, for those who only look."""
+def readme(report: Report) -> str:
+    """A short table for the README: figures with a baseline."""
     lines = []
-    for name, chapter in CHAPTERS.items():
-        rows = [chapter.rows[place] for place in chapter.readme]
-        for told in (told for told in book.figures(name) if told.row in rows):
-            what, ours, _, theirs, whose, times, *_ = text.cells(told)
-            link = f"[{chapter.title}](docs/{PAGE.name}#{anchor(chapter.title)})"
-            lines.append((f"{link}: {what}", ours, theirs, whose, times))
-    return text.table(("", "ours", "beside it", "whose", "times better"), lines)
+    for name, section in SECTIONS.items():
+        rows = [section.rows[index] for index in section.readme]
+        for figure in (figure for figure in report.figures(name) if figure.row in rows):
+            what, ours, _, theirs, whose, speedup, *_ = text.cells(figure)
+            link = f"[{section.title}](docs/{PAGE.name}#{anchor(section.title)})"
+            lines.append((f"{link}: {what}", ours, theirs, whose, speedup))
+    return text.table(("", "ours", "baseline", "baseline is", "speedup"), lines)
 
 
 def anchor(title: str) -> str:
-    """The address of a heading, as Markdown pages have it."""
+    """The anchor of a heading, as Markdown renderers make it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-def missed(book: Book) -> str:
-    """Every target that was not reached."""
-    told = [(CHAPTERS[name], figure) for name in CHAPTERS for figure in book.figures(name)]
-    aims = [pair for pair in told if pair[1].met is not None]
-    lines = [_miss(chapter, figure) for chapter, figure in aims if figure.met is False]
+def missed(report: Report) -> str:
+    """The targets that were missed."""
+    pairs = [(SECTIONS[name], figure) for name in SECTIONS for figure in report.figures(name)]
+    aims = [pair for pair in pairs if pair[1].met is not None]
+    lines = [_miss(section, figure) for section, figure in aims if figure.met is False]
     count = f"{len(aims) - len(lines)} of {len(aims)} targets are met."
     return "\n".join([count, "", *lines]) if lines else count
 
 
-def _miss(chapter: Chapter, figure: Figure) -> str:
-    aim = figure.times if figure.row.of_ratio else figure.ours
+def _miss(section: Section, figure: Figure) -> str:
+    aim = figure.speedup if figure.row.of_ratio else figure.ours
     shown = text.number(aim or 0.0) + " times" if figure.row.of_ratio else text.with_unit(aim or 0.0, figure.row.unit)
-    return f"- {chapter.title}, {figure.row.name}: {shown}, target {text.target(figure)}"
+    return f"- {section.title}, {figure.row.name}: {shown}, target {text.target(figure)}"
 
 
-def contents(book: Book) -> str:
-    """Every chapter, with what it takes to run it."""
-    heads = ("chapter", "question", "command", "minutes")
-    lines = [_line(chapter) for chapter in CHAPTERS.values()]
+def contents(report: Report) -> str:
+    """Every section with its command and running time."""
+    heads = ("section", "question", "command", "minutes")
+    lines = [_line(section) for section in SECTIONS.values()]
     return text.table(heads, lines)
 
 
-def _line(chapter: Chapter) -> tuple[str, ...]:
-    command = f"`python -m benchmarks.report --only {chapter.name}`"
-    return f"[{chapter.title}](#{anchor(chapter.title)})", chapter.question, command, f"{chapter.minutes:g}"
+def _line(section: Section) -> tuple[str, ...]:
+    command = f"`python -m benchmarks.report --only {section.name}`"
+    return f"[{section.title}](#{anchor(section.title)})", section.question, command, f"{section.minutes:g}"
 
 
-def with_result(name: str, make: Callable[[Any], str]) -> Callable[[Book], str]:
-    """A table that needs the figures of a chapter."""
-    return lambda book: text.NOT_RUN if book.results[name] is None else make(book.results[name])
+def with_result(name: str, make: Callable[[Any], str]) -> Callable[[Report], str]:
+    """A table made from the figures of one section."""
+    return lambda report: text.NOT_RUN if report.results[name] is None else make(report.results[name])
 
 
-TABLES: Mapping[str, Callable[[Book], str]] = {
+TABLES: Mapping[str, Callable[[Report], str]] = {
     "headline": headline,
     "readme": readme,
     "missed": missed,
@@ -147,15 +150,19 @@ TABLES: Mapping[str, Callable[[Book], str]] = {
 
 
 def write(folder: Path, pictures: bool = True) -> Path:
-    """Write the page, and its pictures, into a folder of figures; where it lies. With docs/, the README's table too."""
-    book, page = Book(folder), folder / PAGE.name
+    """Write the page and its pictures from a folder of figures, and return the path of the page.
+
+    The published figures make docs/benchmarks.md and the README's table; those of any other folder, a page there.
+    """
+    published = folder.resolve() == RESULTS
+    report, page = Report(folder), PAGE if published else folder / PAGE.name
     source = page if page.exists() else PAGE
-    page.write_text(render(source.read_text(encoding="utf-8"), book), encoding="utf-8")
-    if folder.resolve() == PAGE.parent:
-        README.write_text(render(README.read_text(encoding="utf-8"), book), encoding="utf-8")
+    page.write_text(render(source.read_text(encoding="utf-8"), report), encoding="utf-8")
+    if published:
+        README.write_text(render(README.read_text(encoding="utf-8"), report), encoding="utf-8")
     if pictures:
-        (folder / PICTURES).mkdir(exist_ok=True)
+        (page.parent / PICTURES).mkdir(exist_ok=True)
         for name, plot in PLOTS.items():
-            if name == "headline" or book.results[name] is not None:
-                plot.draw(folder / PICTURES / f"{name}.png", book)
+            if name == "headline" or report.results[name] is not None:
+                plot.draw(page.parent / PICTURES / f"{name}.png", report)
     return page

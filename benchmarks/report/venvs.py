@@ -1,4 +1,4 @@
-"""Virtual environments for the libraries that stand beside ours, made once and kept."""
+"""Virtual environments for baseline libraries, made once and kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA
 
 
 def cache_folder() -> Path:
-    """Where environments and logs are kept: the variable `CACHE`, or a folder in the user's cache."""
+    """The folder of environments and logs: from the variable `CACHE`, or in the user's cache."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentgym-benchmarks"
     return Path(os.environ.get(CACHE) or default)
 
@@ -32,7 +32,7 @@ def thread_limits() -> dict[str, str]:
 
 
 class Venv:
-    """One environment. `ensure` makes it, or makes it anew if other packages are wanted by now."""
+    """A virtual environment. `ensure` creates it, or recreates it if the wanted packages changed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._stamp = folder, folder / ".installed"
@@ -79,9 +79,9 @@ def installed(names: Iterable[str]) -> dict[str, str]:
 
 def required(extras: Iterable[str]) -> list[str]:
     """The names of what these extras of ours ask for, whatever their versions and markers."""
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     names: list[str] = []
-    for requirement in (one for extra in extras for one in told[extra]):
+    for requirement in (one for extra in extras for one in declared[extra]):
         nested, name = re.findall(r"^agentgym-envs\[(.+)\]|^([\w.-]+)", requirement)[0]
         names += required(nested.split(",")) if nested else [name]
     return names

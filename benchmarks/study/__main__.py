@@ -23,7 +23,8 @@ from benchmarks.study import figures, gpu, page, pieces, plots  # noqa: E402
 from benchmarks.study.budget import Deadline  # noqa: E402
 from benchmarks.study.settings import GPU, HORIZONS, SCENARIOS, choose  # noqa: E402
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS, RESULTS = ROOT / "docs", ROOT / "benchmarks" / "results"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -44,16 +45,17 @@ def piece(options: argparse.Namespace) -> int:
 
 
 def render(options: argparse.Namespace) -> int:
-    """Figures, picture and tables, from what is finished. Without --work the page is made anew from the figures.
+    """Write figures, picture and tables from the finished runs; without --work, only the page from the figures.
 
-    A scenario of which --work has nothing keeps the figures that it has.
+    Scenarios without runs in --work keep their figures.
     """
     out: Path = options.docs
+    results: Path = options.results
     if options.work is not None:
         found = figures.collect(options.work, list(SCENARIOS.values()))
-        known = (read(out / "study.json") or {"scenarios": {}})["scenarios"]
-        write(out / "study.json", {"machine": machine(), "scenarios": {**known, **found}})
-    kept, of_gpu = (read(out / name) for name in ("study.json", "study-gpu.json"))
+        known = (read(results / "study.json") or {"scenarios": {}})["scenarios"]
+        write(results / "study.json", {"machine": machine(), "scenarios": {**known, **found}})
+    kept, of_gpu = (read(results / name) for name in ("study.json", "study-gpu.json"))
     if kept and kept["scenarios"]:
         plots.plot(out / "study.png", kept["scenarios"])
     text = (out / "study.md").read_text(encoding="utf-8")
@@ -99,7 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--deadline", type=float)
     one.set_defaults(command=piece)
     tables = commands.add_parser("render", help="figures, picture and tables of docs/study.md")
-    tables.add_argument("--work", type=Path, help="the runs; without it the page is made anew from docs/study.json")
+    tables.add_argument("--work", type=Path, help="the runs; without it only the page is written")
+    tables.add_argument("--results", type=Path, default=RESULTS, help="the directory of study.json")
     tables.add_argument("--docs", type=Path, default=DOCS, help="the directory of study.md")
     tables.set_defaults(command=render)
     _add_gpu(commands.add_parser("gpu", help="a chat model, by agentgym train and eval"))
@@ -128,7 +131,7 @@ def _add_gpu(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--algorithms", nargs="+", choices=gpu.ALGORITHMS, default=list(gpu.ALGORITHMS))
     parser.add_argument("--horizons", nargs="+", choices=HORIZONS, default=["scalinginter", "long"])
     parser.add_argument("--minutes", type=float, help="stop then; the same command goes on")
-    parser.add_argument("--out", type=Path, default=DOCS / "study-gpu.json", help="JSON file for the figures")
+    parser.add_argument("--out", type=Path, default=RESULTS / "study-gpu.json", help="JSON file for the figures")
     parser.set_defaults(command=on_gpu)
 
 

@@ -33,7 +33,7 @@ _MARGIN, _GRACE = 20.0, 120.0
 
 @dataclass(frozen=True, slots=True)
 class GpuPlan:
-    """What is run. `tasks` are those of a step, with `group_size` episodes each."""
+    """Settings of the GPU runs. `tasks` is per step, with `group_size` episodes each."""
 
     model: str
     work: Path
@@ -60,7 +60,7 @@ class Command:
 
     @property
     def done(self) -> Path:
-        """What is there once it is done. A function makes `out` whole or not at all."""
+        """The result of a finished piece. The function writes `out` completely or not at all."""
         return self.out.with_name(f"{self.out.name}.done") if isinstance(self.words, Sequence) else self.out
 
 
@@ -138,7 +138,7 @@ def _online(plan: GpuPlan, settings: GpuSettings, start: Path, out: Path, algori
 def _train(plan: GpuPlan, settings: GpuSettings, algorithm: str, model: str, out: Path) -> list[str]:
     lora = _options(use_peft="true", lora_r=plan.lora, lora_alpha=2 * plan.lora, lora_target_modules="all-linear")
     return [
-        *("train", algorithm, "--env", settings.env_id, "--env_kwargs", json.dumps(dict(settings.env_kwargs))),
+        *("train", algorithm, "--env", settings.env_id, "--env-kwargs", json.dumps(dict(settings.env_kwargs))),
         *("--groups", *settings.groups),
         *_options(model=model, output_dir=out, seed=plan.seed, save_steps=10, save_total_limit=1, report_to="none"),
         *(lora if plan.lora else []),
@@ -174,7 +174,7 @@ def merge(base: str, adapter: Path, out: Path) -> None:
 
 
 def _run(command: Command, deadline: Deadline) -> bool:
-    """Whether it came to its end. Raises CalledProcessError if it failed."""
+    """True if it finished. Raises CalledProcessError if it failed."""
     if not isinstance(command.words, Sequence):
         command.words()
         return True

@@ -1,4 +1,4 @@
-"""What the three horizons of a seed share: tasks, an untrained model, a warm start, and how good that is."""
+"""The shared start of a seed's horizons: tasks, an untrained model, a warm start and its success."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def draw(settings: StudySettings, count: int, split: str, seed: int) -> list[lis
 
     tasks, found = text_env(settings.make()).tasks, []
     for kind in settings.kinds:
-        chosen = tasks.take(kind.draws * count, split=split, groups=[kind.group], seed=seed)
+        chosen = tasks.sample(kind.draws * count, split=split, groups=[kind.group], seed=seed)
         specs = [EpisodeSpec(task.id, seed + number) for number, task in enumerate(chosen)]
         played = run_sync(play_many_text(specs, settings.make, OraclePolicy, limits=Limits(settings.long)))
         fits = [one for one in played if one.success and _is_of(kind, one, settings.max_prompt_chars)]
@@ -82,7 +82,7 @@ def _is_of(kind: Kind, episode: Any, chars: int) -> bool:
 
 def _tasks(settings: StudySettings, home: Path, part: Path) -> None:
     """Training and held-out tasks, the kinds by turns, so that every step has as many of each."""
-    from agentgym_envs.rollout.mixture import Drawn
+    from agentgym_envs.rollout.mixture import DrawnTask
     from agentgym_trl.dataset import as_dataset
 
     rows = {}
@@ -91,7 +91,7 @@ def _tasks(settings: StudySettings, home: Path, part: Path) -> None:
         ("test", settings.eval_tasks, 1),  # the same for all seeds
     ):
         mixed = chain.from_iterable(zip(*draw(settings, count, _SPLITS[name], seed), strict=True))
-        drawn = as_dataset([Drawn("", one.task, one.seed) for one in mixed]).to_list()
+        drawn = as_dataset([DrawnTask("", one.task, one.seed) for one in mixed]).to_list()
         rows[name] = [{**row, "group": kind.name} for row, kind in zip(drawn, cycle(settings.kinds), strict=False)]
     part.write_text(json.dumps(rows) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The reference: which modules have a page, and what stands on it before mkdocstrings fills it in."""
+"""The reference: the modules with a page, and the page's source for mkdocstrings."""
 
 from __future__ import annotations
 

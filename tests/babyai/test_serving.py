@@ -1,4 +1,4 @@
-"""What a stranger may ask of a server with BabyAI: a world takes milliseconds, and many of them must hold nobody up."""
+"""Requests of strangers to a server with BabyAI: generating many worlds must not block other clients."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,25 +24,25 @@ def api() -> Iterator[Api]:
 def test_many_tasks_at_once_do_not_stop_the_server(api: Api) -> None:
     session, answers = api.create(BABYAI, levels="Unlock"), 0
     with ThreadPoolExecutor(1) as threads:
-        taking = threads.submit(api.call, session, "take", count=200, seed=4, seq=1)
+        taking = threads.submit(api.call, session, "sample", count=200, seed=4, seq=1)
         while not taking.done():
             answers += api.http.get("/health").status_code == 200
     assert answers >= 3, "it answered nobody meanwhile"
-    tasks = BabyTasks(("Unlock",)).take(3, seed=4)
+    tasks = BabyTasks(("Unlock",)).sample(3, seed=4)
     assert [row["id"] for row in taking.result().json()[:3]] == [task.id for task in tasks]
 
 
 @pytest.mark.slow
 def test_taking_tasks_keeps_to_sequence_numbers(api: Api) -> None:
     session = api.create(BABYAI, levels="GoToObj")
-    taken = api.call(session, "take", count=3, seq=1)
+    taken = api.call(session, "sample", count=3, seq=1)
     assert len(taken.json()) == 3
-    assert api.call(session, "take", count=3, seq=1).content == taken.content
-    assert error(api.call(session, "take", count=4, seq=1), 409) == "OutOfOrder"
+    assert api.call(session, "sample", count=3, seq=1).content == taken.content
+    assert error(api.call(session, "sample", count=4, seq=1), 409) == "OutOfOrder"
     for _ in range(2):
-        assert error(api.call(session, "take", count=10_000, split="test", seq=2), 422) == "UsageError"
+        assert error(api.call(session, "sample", count=10_000, split="test", seq=2), 422) == "UsageError"
     assert api.call(session, "reset", seed=0, seq=3).status_code == 200
-    assert error(api.call("nobody", "take", count=1), 404) == "SessionLost"
+    assert error(api.call("nobody", "sample", count=1), 404) == "SessionLost"
 
 
 @pytest.mark.slow
@@ -52,4 +52,4 @@ def test_a_stranger_chooses_levels_actions_and_numbering(api: Api) -> None:
     assert begun["task"]["data"]["level"] == "GoToObj" and "done" in begun["info"]["available_actions"]
     refused = {"levels": "Nowhere"}, {"levels": ["GoToObj"] * 10_000}, {"levels": [["GoToObj"]]}, {"actions": 1}
     for options in refused:
-        assert error(api.http.post("/v1/sessions", json={"env": BABYAI, "options": options}), 422) == "UsageError"
+        assert error(api.http.post("/v2/sessions", json={"env": BABYAI, "options": options}), 422) == "UsageError"

@@ -36,7 +36,7 @@ from agentgym_envs.babyai.levels import choose_levels
 from agentgym_envs.babyai.tasks import BabyTasks
 tasks = BabyTasks()
 drawn = [tasks.draw(key, groups=("Sequence", "Synth")) for key in range(20)]
-drawn += tasks.take(30, split="test", seed=1)
+drawn += tasks.sample(30, split="test", seed=1)
 print(json.dumps([tasks.digest, BabyTasks(choose_levels("agentgym")).digest, [asdict(task) for task in drawn]]))
 """
 
@@ -66,7 +66,7 @@ def test_digests_are_frozen(levels: str) -> None:
 
 
 def test_a_digest_is_worked_out_once() -> None:
-    """A server tells it of every environment that it makes."""
+    """A server reports the digest of every environment that it makes."""
     digest = BabyTasks(CHEAP).digest
     assert digest != BabyTasks(CHEAP[1:]).digest
     before = generated_world.cache_info()
@@ -81,7 +81,7 @@ def test_another_process_has_the_same_tasks(tasks: BabyTasks, hash_seed: str) ->
         [sys.executable, "-c", ELSEWHERE], capture_output=True, text=True, env=environment, check=True
     )
     drawn = [tasks.draw(key, groups=("Sequence", "Synth")) for key in range(20)]
-    drawn += tasks.take(30, split="test", seed=1)
+    drawn += tasks.sample(30, split="test", seed=1)
     assert json.loads(done.stdout) == [*DIGESTS.values(), [asdict(task) for task in drawn]]
 
 
@@ -135,13 +135,13 @@ def test_seeds_of_splits_are_disjoint_and_cover_all(tasks: BabyTasks) -> None:
         *("textcraft/1", "textcraft/GoToObj/1", "", "babyai/all/1", "babyai/GoToObj/x" * 100),
     ],
 )
-def test_ids_that_are_none(tasks: BabyTasks, task_id: str) -> None:
+def test_ids_of_missing_tasks(tasks: BabyTasks, task_id: str) -> None:
     with pytest.raises(UnknownTask, match="a seed below 1020000, for example 'babyai/GoToRedBall/0'"):
         tasks.get(task_id)
 
 
 @pytest.mark.parametrize("task_id", [None, 3, ["babyai/GoToObj/1"], b"babyai/GoToObj/1"])
-def test_what_is_no_id_at_all(tasks: BabyTasks, task_id: str) -> None:
+def test_malformed_ids(tasks: BabyTasks, task_id: str) -> None:
     with pytest.raises(UnknownTask, match="there is no task"):
         tasks.get(task_id)
 
@@ -190,12 +190,12 @@ def test_draws_spread_over_levels_seeds_and_splits(cheap: BabyTasks) -> None:
     assert cheap.draw(0, split="train") != cheap.draw(0, split="test")
 
 
-def test_what_cannot_be_solved_is_never_drawn_or_taken() -> None:
+def test_unsolvable_tasks_are_never_drawn_or_sampled() -> None:
     tasks = BabyTasks(SOMETIMES_UNSOLVABLE)
     there = [tasks.get(f"babyai/{level}/{seed}") for level in SOMETIMES_UNSOLVABLE for seed in range(12)]
     assert Counter(task.data["solvable"] for task in there).keys() == {True, False}
     assert all((", then " in task.goal or " after you " in task.goal) != task.data["solvable"] for task in there)
-    chosen = [tasks.draw(key) for key in range(30)] + tasks.take(30, split="test")
+    chosen = [tasks.draw(key) for key in range(30)] + tasks.sample(30, split="test")
     assert all(task.data["solvable"] for task in chosen)
     assert len({task.id for task in chosen}) > 50
 
@@ -217,7 +217,7 @@ def test_a_strict_second_door_cannot_be_opened() -> None:
         *(pytest.param(level, marks=pytest.mark.rotating) for level in ("PutNextLocalS5N3", "MoveTwoAcrossS5N2")),
     ],
 )
-def test_what_is_proven_unsolvable_has_no_plan(level: str) -> None:
+def test_proven_unsolvable_tasks_have_no_plan(level: str) -> None:
     """Nor is one found by trying, in the middle of random play, where things that are asked for may be gone."""
     proven = 0
     for seed in range(60):
@@ -231,32 +231,32 @@ def test_what_is_proven_unsolvable_has_no_plan(level: str) -> None:
 
 
 def test_taking(tasks: BabyTasks) -> None:
-    taken = tasks.take(100, split="test", seed=5)
+    taken = tasks.sample(100, split="test", seed=5)
     assert len({seed_of(task) for task in taken}) == 100
     assert {task.split for task in taken} == {"test"}
     counts = Counter(map(level_of, taken))
     assert len(counts) == 96 and set(counts.values()) == {1, 2}
-    assert tasks.take(20, split="test", seed=5) == taken[:20]
-    assert tasks.take(20, split="test", seed=6) != taken[:20]
-    assert tasks.take(0) == []
-    assert len({task.id for task in BabyTasks(("GoToObj",)).take(400, split="test")}) == 400
+    assert tasks.sample(20, split="test", seed=5) == taken[:20]
+    assert tasks.sample(20, split="test", seed=6) != taken[:20]
+    assert tasks.sample(0) == []
+    assert len({task.id for task in BabyTasks(("GoToObj",)).sample(400, split="test")}) == 400
 
 
 def test_taking_from_groups(cheap: BabyTasks) -> None:
-    taken = cheap.take(41, split="validation", groups=["Unlock", "GoTo"], seed=2)
+    taken = cheap.sample(41, split="validation", groups=["Unlock", "GoTo"], seed=2)
     assert Counter(map(level_of, taken)).most_common() in (
         [("GoToObj", 21), ("UnlockLocal", 20)],
         [("UnlockLocal", 21), ("GoToObj", 20)],
     )
     assert len({seed_of(task) for task in taken}) == 41
-    assert {task.split for task in cheap.take(80)} >= {"train"}
+    assert {task.split for task in cheap.sample(80)} >= {"train"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["GoToObjS4", pytest.param("OpenDoorsOrderN4Debug", marks=pytest.mark.rotating)])
 def test_as_many_as_can_be_taken_at_once(level: str) -> None:
     """Also where half of the worlds cannot be solved."""
-    taken = BabyTasks((level,)).take(2_500, split="test")
+    taken = BabyTasks((level,)).sample(2_500, split="test")
     assert len({task.id for task in taken}) == 2_500
     assert all(task.data["solvable"] for task in taken)
 
@@ -265,14 +265,14 @@ def test_as_many_as_can_be_taken_at_once(level: str) -> None:
 def test_more_than_can_be_taken(cheap: BabyTasks, count: int | None) -> None:
     asked = "all" if count is None else count
     with pytest.raises(UsageError, match=f"{asked} tasks were asked for; 'babyai' gives a count of at most 2500"):
-        cheap.take(count, split="test")
+        cheap.sample(count, split="test")
 
 
 def test_selections_that_cannot_be(cheap: BabyTasks) -> None:
     with pytest.raises(UnknownTask, match="no split 'dev'"):
         cheap.draw(0, split="dev")
     with pytest.raises(UnknownTask, match="no group 'Boss'; choose from GoTo, Open, PickUp, PutNext, Unlock"):
-        cheap.take(1, groups=("Boss",))
+        cheap.sample(1, groups=("Boss",))
     with pytest.raises(UnknownTask, match="no group of 'babyai' was named; choose from"):
         cheap.draw(0, groups=())
 
@@ -290,7 +290,7 @@ def test_groups_are_those_of_the_levels(tasks: BabyTasks) -> None:
 
 
 def test_sets_are_pickled_small(tasks: BabyTasks) -> None:
-    tasks.take(3)
+    tasks.sample(3)
     copied = pickle.loads(pickle.dumps(tasks))
     assert copied.levels == tasks.levels and copied.digest == tasks.digest
     assert len(pickle.dumps(tasks)) < 4_000

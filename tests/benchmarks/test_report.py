@@ -1,4 +1,4 @@
-"""The book of benchmarks: its chapters, the readers of their figures, and the page that is made of them."""
+"""The report of benchmarks: its sections, the readers of their figures, and the page that is made of them."""
 
 import importlib.util
 import json
@@ -14,11 +14,11 @@ from benchmarks.report import runner, text
 from benchmarks.report.__main__ import main
 from benchmarks.report.figures import Row, figure, find
 from benchmarks.report.readers import scale
-from benchmarks.report.render import PAGE, README, TABLES, Book, anchor, block, missed, render
+from benchmarks.report.render import PAGE, README, TABLES, Report, anchor, block, missed, render
 from benchmarks.report.rows import RAY
 from benchmarks.report.runner import (
     RECORD,
-    Wish,
+    RunOptions,
     arguments,
     finished,
     processor,
@@ -27,22 +27,23 @@ from benchmarks.report.runner import (
     run,
     this_machine,
 )
-from benchmarks.report.sections import CHAPTERS, Chapter
+from benchmarks.report.sections import SECTIONS, Section
 from benchmarks.report.venvs import ROOT, Venv, installed, lacking, required, thread_limits
 from tests.waiting import until
 
 DOCS = ROOT / "docs"
+RESULTS = ROOT / "benchmarks" / "results"
 RESULT = {
     "median": {"ours": 2.0, "theirs": 6.0, "rate": 100.0, "their rate": 50.0},
     "samples": {"ours": [1.0, 2.0, 3.0], "theirs": [4.0, 6.0, 6.0]},
 }
 
 
-def small(path: str = "measure.py", **rest: object) -> Chapter:
-    """A chapter whose script is a file of the test's own."""
+def small(path: str = "measure.py", **rest: object) -> Section:
+    """A section whose script is a file of the test's own."""
     row = Row("a step", "ms", ("median", "ours"), peer=("median", "theirs"), by="theirs", target=3)
-    fields = {"script": path, "rows": (row,), "file": "benchmark-small.json", "repeats": False, "quick": (), **rest}
-    return Chapter("small", "Small", "How small?", **fields)  # type: ignore[arg-type]
+    fields = {"script": path, "rows": (row,), "file": "small.json", "repeats": False, "quick": (), **rest}
+    return Section("small", "Small", "How small?", **fields)  # type: ignore[arg-type]
 
 
 # -- Rows ----------------------------------------------------------------------------------------------------------
@@ -52,8 +53,8 @@ def test_a_ratio_is_formed_repeat_by_repeat() -> None:
     found = figure(RESULT, Row("a step", "ms", ("median", "ours"), peer=("median", "theirs"), by="theirs", target=3))
     assert found is not None
     assert (found.ours, found.peer, found.samples) == (2.0, 6.0, (1.0, 2.0, 3.0))
-    assert found.times_samples == (4.0, 3.0, 2.0)
-    assert (found.times, found.met) == (3.0, True)
+    assert found.speedup_samples == (4.0, 3.0, 2.0)
+    assert (found.speedup, found.met) == (3.0, True)
 
 
 @pytest.mark.parametrize(
@@ -63,28 +64,28 @@ def test_targets_are_of_the_value_or_of_the_ratio(target: float, of_ratio: bool,
     row = Row("", "ms", ("median", "ours"), peer=("median", "theirs"), target=target, of_ratio=of_ratio)
     found = figure(RESULT, row)
     assert found is not None
-    assert (found.times, found.met) == (3.0, met)
+    assert (found.speedup, found.met) == (3.0, met)
 
 
 def test_more_is_better_where_it_is_said() -> None:
     found = figure(RESULT, Row("", "/s", ("median", "rate"), "more", ("median", "their rate"), "theirs", target=101))
     assert found is not None
-    assert (found.times, found.met) == (2.0, False)
+    assert (found.speedup, found.met) == (2.0, False)
 
 
 def test_values_are_scaled_and_ratios_are_not() -> None:
     found = figure(RESULT, Row("", "µs", ("median", "ours"), peer=("median", "theirs"), scale=1e3))
     assert found is not None
-    assert (found.ours, found.samples, found.peer, found.times) == (2e3, (1e3, 2e3, 3e3), 6e3, 3.0)
+    assert (found.ours, found.samples, found.peer, found.speedup) == (2e3, (1e3, 2e3, 3e3), 6e3, 3.0)
 
 
-def test_what_is_not_there_makes_no_figure() -> None:
+def test_a_missing_value_makes_no_figure() -> None:
     assert figure(RESULT, Row("", "", ("median", "other"))) is None
     beside = Row("", "", ("median", "ours"), peer=("median", "other"), by="other")
     assert figure(RESULT, beside) is None
     alone = figure(RESULT, beside._replace(target=1.0))
     assert alone is not None
-    assert (alone.peer, alone.times) == (None, None)
+    assert (alone.peer, alone.speedup) == (None, None)
     assert find([{"a": [1, 2]}], (0, "a", -1)) == 2
     assert find([1], (5,)) is None
 
@@ -104,7 +105,7 @@ def test_tables_leave_out_empty_columns() -> None:
     assert text.table(("a", "b", "c"), [("1", "", "3")]) == "| a | c |\n| --- | --- |\n| 1 | 3 |"
 
 
-def test_a_row_tells_what_stands_beside_it_and_whether_the_target_is_met() -> None:
+def test_a_row_shows_its_baseline_and_if_the_target_is_met() -> None:
     row = Row("a step", "ms", ("median", "ours"), peer=("median", "theirs"), by="theirs", target=1.5)
     found = figure(RESULT, row)
     assert found is not None
@@ -112,35 +113,35 @@ def test_a_row_tells_what_stands_beside_it_and_whether_the_target_is_met() -> No
     assert text.cells(found) == cells
 
 
-# -- Chapters ------------------------------------------------------------------------------------------------------
+# -- Sections ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS.values(), ids=list(CHAPTERS))
-def test_chapters_name_scripts_rows_and_pins(chapter: Chapter) -> None:
-    assert importlib.util.find_spec(chapter.script) is not None
-    assert chapter.question.endswith("?")
-    assert all(0 <= place < len(chapter.rows) for place in chapter.headline)
-    assert all(row.by for row in chapter.rows if row.peer)
-    described = Path(importlib.util.find_spec(chapter.script).origin or "").read_text(encoding="utf-8")  # type: ignore[union-attr]
-    flags = [word for word in (*chapter.words, *chapter.quick, chapter.out, chapter.plot) if word.startswith("--")]
+@pytest.mark.parametrize("section", SECTIONS.values(), ids=list(SECTIONS))
+def test_chapters_name_scripts_rows_and_pins(section: Section) -> None:
+    assert importlib.util.find_spec(section.script) is not None
+    assert section.question.endswith("?")
+    assert all(0 <= place < len(section.rows) for place in section.headline)
+    assert all(row.by for row in section.rows if row.peer)
+    described = Path(importlib.util.find_spec(section.script).origin or "").read_text(encoding="utf-8")  # type: ignore[union-attr]
+    flags = [word for word in (*section.words, *section.quick, section.out, section.plot) if word.startswith("--")]
     shared = (ROOT / "benchmarks" / "common.py").read_text(encoding="utf-8")
     assert [flag for flag in flags if f'"{flag}"' not in described + shared] == []
 
 
-def test_a_step_on_a_ray_host_stands_beside_a_worker_process_and_http() -> None:
+def test_a_step_on_a_ray_host_is_compared_with_a_worker_process_and_http() -> None:
     places = {"Ray host": 6.0, "worker process": 3.0, "HTTP": 12.0}
     samples = {f"{name}, wall us": [us, us, 2 * us] for name, us in places.items()}
     steps = {"median": {name: values[0] for name, values in samples.items()}, "samples": samples}
     told = [found for row in RAY if (found := figure({"steps": {"1": steps, "16": steps, "256": steps}}, row))]
-    assert [(found.row.by, found.times) for found in told] == [("a local worker process", 0.5), ("HTTP", 2.0)] * 3
-    assert all(len(found.times_samples) == 3 and found.row.name.endswith("wall") for found in told)
+    assert [(found.row.by, found.speedup) for found in told] == [("a local worker process", 0.5), ("HTTP", 2.0)] * 3
+    assert all(len(found.speedup_samples) == 3 and found.row.name.endswith("wall") for found in told)
 
 
-@pytest.mark.parametrize("name", [name for name, one in CHAPTERS.items() if (DOCS / one.file).exists()])
+@pytest.mark.parametrize("name", [name for name, one in SECTIONS.items() if (RESULTS / one.file).exists()])
 def test_every_row_of_a_chapter_with_figures_is_found_but_for_what_was_left_out(name: str) -> None:
-    book = Book(DOCS)
-    rows = {told.row for told in book.figures(name)}
-    assert [row.name for row in CHAPTERS[name].rows if row not in rows and row.by not in OPTIONAL] == []
+    report = Report(RESULTS)
+    rows = {told.row for told in report.figures(name)}
+    assert [row.name for row in SECTIONS[name].rows if row not in rows and row.by not in OPTIONAL] == []
 
 
 OPTIONAL = {"gymnasium", "openenv", "skyrl-gym", "textarena"}
@@ -148,7 +149,7 @@ OPTIONAL = {"gymnasium", "openenv", "skyrl-gym", "textarena"}
 
 
 def test_the_model_of_scale_is_the_planners() -> None:
-    result = scale(json.loads((DOCS / "benchmark-scale.json").read_text(encoding="utf-8")))
+    result = scale(json.loads((RESULTS / "scale.json").read_text(encoding="utf-8")))
     row = result["TextCraft, here"]
     assert row["episodes/s a core"] == pytest.approx(1_000 / row["CPU s of 1,000 episodes"])
     assert row["cores of 10,000 at a time"] == pytest.approx(10 * row["cores of 1,000 at a time"])
@@ -160,36 +161,36 @@ def test_the_model_of_scale_is_the_planners() -> None:
 def test_the_page_is_what_the_figures_make_of_it() -> None:
     """If not: python -m benchmarks.report --out docs --render."""
     page = PAGE.read_text(encoding="utf-8")
-    assert render(page, Book(DOCS)) == page
+    assert render(page, Report(RESULTS)) == page
     readme = README.read_text(encoding="utf-8")
-    assert "<!-- book:readme -->" in readme and render(readme, Book(DOCS)) == readme
+    assert "<!-- report:readme -->" in readme and render(readme, Report(RESULTS)) == readme
 
 
 def test_the_page_has_every_chapter_under_its_heading_and_every_picture() -> None:
     page = PAGE.read_text(encoding="utf-8")
     headings = {anchor(line.lstrip("# ")) for line in page.splitlines() if line.startswith("#")}
-    for name, chapter in CHAPTERS.items():
-        assert f"<!-- book:{name} -->" in page
-        assert anchor(chapter.title) in headings
-    assert all(f"<!-- book:{name} -->" in page for name in TABLES if name != "readme")
+    for name, section in SECTIONS.items():
+        assert f"<!-- report:{name} -->" in page
+        assert anchor(section.title) in headings
+    assert all(f"<!-- report:{name} -->" in page for name in TABLES if name != "readme")
     pictures = [line.split("](")[1].rstrip(")") for line in page.splitlines() if line.startswith("![")]
     assert pictures
     assert [name for name in pictures if not (DOCS / name).is_file()] == []
 
 
-def test_a_block_that_nobody_knows_is_an_error() -> None:
+def test_an_unknown_block_is_an_error() -> None:
     with pytest.raises(KeyError, match="nonsense"):
-        render("<!-- book:nonsense -->\n<!-- /book -->", Book(DOCS))
+        render("<!-- report:nonsense -->\n<!-- /report -->", Report(RESULTS))
 
 
 def test_an_empty_folder_says_that_nothing_was_run(tmp_path: Path) -> None:
-    book = Book(tmp_path)
-    assert text.NOT_RUN in block("textcraft", book)
-    assert block("lockstep-table", book) == text.NOT_RUN
-    assert missed(book) == "0 of 0 targets are met."
+    report = Report(tmp_path)
+    assert text.NOT_RUN in block("textcraft", report)
+    assert block("lockstep-table", report) == text.NOT_RUN
+    assert missed(report) == "0 of 0 targets are met."
 
 
-def test_sides_that_were_not_run_are_told_below_the_table(tmp_path: Path) -> None:
+def test_sides_that_were_not_run_are_listed_below_the_table(tmp_path: Path) -> None:
     ours = {"version": "1", "median": {"one, cpu us": 2.0}, "samples": {"one, cpu us": [2.0, 2.0]}}
     theirs = {"median": {"one, cpu us": 4.0}, "samples": {"one, cpu us": [4.0]}, "failed": ["killed"]}
     result = {
@@ -197,18 +198,18 @@ def test_sides_that_were_not_run_are_told_below_the_table(tmp_path: Path) -> Non
         "sides": {peers.OURS: ours, "gymnasium": theirs},
         "not run": {"textarena": "no such package"},
     }
-    (tmp_path / CHAPTERS["peers"].file).write_text(json.dumps(result), encoding="utf-8")
-    shown = block("peers", Book(tmp_path))
+    (tmp_path / SECTIONS["peers"].file).write_text(json.dumps(result), encoding="utf-8")
+    shown = block("peers", Report(tmp_path))
     assert "Not run: textarena (no such package)\n" in shown
     assert "Failed in 1 of 2 repeats: gymnasium (killed)\n" in shown
 
 
-def test_missed_targets_are_told(tmp_path: Path) -> None:
-    result = json.loads((DOCS / "benchmark-textcraft.json").read_text(encoding="utf-8"))
+def test_missed_targets_are_listed(tmp_path: Path) -> None:
+    result = json.loads((RESULTS / "textcraft.json").read_text(encoding="utf-8"))
     result["median"]["steps/s"] = 99_000
-    (tmp_path / "benchmark-textcraft.json").write_text(json.dumps(result), encoding="utf-8")
-    assert "2 of 3 targets are met." in missed(Book(tmp_path))
-    assert "TextCraft, steps a second: 99,000/s, target ≥ 100,000/s" in missed(Book(tmp_path))
+    (tmp_path / "textcraft.json").write_text(json.dumps(result), encoding="utf-8")
+    assert "2 of 3 targets are met." in missed(Report(tmp_path))
+    assert "TextCraft, steps a second: 99,000/s, target ≥ 100,000/s" in missed(Report(tmp_path))
 
 
 # -- Running -------------------------------------------------------------------------------------------------------
@@ -224,77 +225,77 @@ print("measured")
 
 
 @pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Chapter:
-    """A chapter that takes no time."""
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Section:
+    """A section that takes no time."""
     (tmp_path / "small_script.py").write_text(SCRIPT, encoding="utf-8")
     limits = {**thread_limits(), "PYTHONPATH": str(tmp_path)}
     monkeypatch.setattr(runner, "thread_limits", lambda: limits)
     return small("small_script")
 
 
-def test_a_chapter_is_run_once_and_how_is_kept(script: Chapter, tmp_path: Path) -> None:
-    wish = Wish(tmp_path / "out", tmp_path / "cache")
-    assert run(script, wish) == "done"
-    known = records(wish.out)["small"]
+def test_a_chapter_is_run_once_and_how_is_kept(script: Section, tmp_path: Path) -> None:
+    options = RunOptions(tmp_path / "out", tmp_path / "cache")
+    assert run(script, options) == "done"
+    known = records(options.out)["small"]
     assert known["command"] == "python -m small_script"
     assert known["machine"]["cpu"]
     assert "gymnasium" in known["packages"]
-    assert json.loads((wish.out / script.file).read_text(encoding="utf-8"))["threads"] == "1"
+    assert json.loads((options.out / script.file).read_text(encoding="utf-8"))["threads"] == "1"
     assert (tmp_path / "cache" / "logs" / "small.log").read_text(encoding="utf-8") == "measured\n"
-    assert run(script, wish) == "there"
-    assert run(script, wish._replace(again=True)) == "done"
+    assert run(script, options) == "there"
+    assert run(script, options._replace(again=True)) == "done"
 
 
-def test_a_look_does_not_count_as_finished(script: Chapter, tmp_path: Path) -> None:
-    look = Wish(tmp_path / "out", tmp_path / "cache", quick=True)
+def test_a_look_does_not_count_as_finished(script: Section, tmp_path: Path) -> None:
+    look = RunOptions(tmp_path / "out", tmp_path / "cache", quick=True)
     assert run(script, look) == "done"
     assert finished(script, look)
     assert not finished(script, look._replace(quick=False))
 
 
 def test_figures_from_before_the_book_are_finished(tmp_path: Path) -> None:
-    (tmp_path / "benchmark-small.json").write_text("{}", encoding="utf-8")
-    assert finished(small(), Wish(tmp_path))
+    (tmp_path / "small.json").write_text("{}", encoding="utf-8")
+    assert finished(small(), RunOptions(tmp_path))
 
 
-def test_a_script_that_fails_is_told_of_and_leaves_no_record(script: Chapter, tmp_path: Path) -> None:
-    wish = Wish(tmp_path / "out", tmp_path / "cache")
+def test_a_failing_script_is_reported_and_leaves_no_record(script: Section, tmp_path: Path) -> None:
+    options = RunOptions(tmp_path / "out", tmp_path / "cache")
     (tmp_path / "small_script.py").write_text("raise SystemExit('no power')", encoding="utf-8")
-    assert run(script, wish).startswith("exit status 1: no power")
-    assert not (wish.out / RECORD).exists()
+    assert run(script, options).startswith("exit status 1: no power")
+    assert not (options.out / RECORD).exists()
 
 
 def test_arguments_follow_the_wish(tmp_path: Path) -> None:
-    assert arguments(CHAPTERS["vector"], Wish(tmp_path, tmp_path, repeats=3)) == ["--repeats", "3"]
-    assert arguments(CHAPTERS["web"], Wish(tmp_path, tmp_path, quick=True)) == ["--quick"]
-    assert arguments(CHAPTERS["soak"], Wish(tmp_path, tmp_path, repeats=3)) == []
+    assert arguments(SECTIONS["vector"], RunOptions(tmp_path, tmp_path, repeats=3)) == ["--repeats", "3"]
+    assert arguments(SECTIONS["web"], RunOptions(tmp_path, tmp_path, quick=True)) == ["--quick"]
+    assert arguments(SECTIONS["soak"], RunOptions(tmp_path, tmp_path, repeats=3)) == []
 
 
-def test_what_is_lacking_is_told() -> None:
+def test_missing_packages_are_reported() -> None:
     assert lacking(["numpy", "numpy==0.0.1", "no-such-package"]) == ["numpy==0.0.1", "no-such-package"]
 
 
 def test_extras_ask_for_what_pyproject_says() -> None:
     assert required(["search-fast"]) == ["platformdirs", "tantivy", "bm25s", "numba"]
     assert {"msgspec", "uvicorn", "trl"} <= set(required(["serve", "trl"]))
-    names = required(extra for chapter in CHAPTERS.values() for extra in chapter.extras)
+    names = required(extra for section in SECTIONS.values() for extra in section.extras)
     assert "agentgym-envs" not in names and all(names)
 
 
-def test_a_chapter_whose_extra_is_lacking_gets_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_section_with_a_missing_extra_gets_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Venv, "ensure", lambda *_: tmp_path / "its own")
     monkeypatch.setattr(runner, "lacking", lambda names: [name for name in names if name == "trl"])
-    assert python_for(CHAPTERS["coop"], tmp_path) == str(tmp_path / "its own")
-    assert python_for(CHAPTERS["textcraft"], tmp_path) == sys.executable
+    assert python_for(SECTIONS["coop"], tmp_path) == str(tmp_path / "its own")
+    assert python_for(SECTIONS["textcraft"], tmp_path) == sys.executable
 
 
 def test_versions_are_those_of_the_chapters_python(tmp_path: Path) -> None:
-    chapter = small(peers=("numpy",), bare=("no-such-package==1",))
-    told = runner.versions(chapter, sys.executable, tmp_path / "none")
+    section = small(peers=("numpy",), bare=("no-such-package==1",))
+    told = runner.versions(section, sys.executable, tmp_path / "none")
     assert told == installed(["numpy", "gymnasium"])
     result = tmp_path / "peers.json"
     result.write_text(json.dumps({"sides": {"textarena": {"version": "0.7.4"}}}), encoding="utf-8")
-    assert runner.versions(CHAPTERS["peers"], sys.executable, result)["textarena"] == "0.7.4"
+    assert runner.versions(SECTIONS["peers"], sys.executable, result)["textarena"] == "0.7.4"
 
 
 SIDE = """
@@ -322,7 +323,7 @@ def test_a_side_that_takes_too_long_leaves_nothing_running(tmp_path: Path, monke
 
 
 def lives(pid: int) -> bool:
-    """Whether it runs; one that nobody reaps does not."""
+    """True if it runs; zombies do not count."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -361,9 +362,9 @@ def test_the_processor_has_its_name_or_the_architecture(tmp_path: Path) -> None:
 def test_the_command_lists_and_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list"]) == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in CHAPTERS)
-    figures = (DOCS / "benchmark-textcraft.json").read_text(encoding="utf-8")
-    (tmp_path / "benchmark-textcraft.json").write_text(figures, encoding="utf-8")
+    assert all(name in shown for name in SECTIONS)
+    figures = (RESULTS / "textcraft.json").read_text(encoding="utf-8")
+    (tmp_path / "textcraft.json").write_text(figures, encoding="utf-8")
     assert main(["--render", "--out", str(tmp_path)]) == 0
     assert f"{text.number(json.loads(figures)['median']['steps/s'])}/s" in (tmp_path / "benchmarks.md").read_text(
         encoding="utf-8"

@@ -87,7 +87,8 @@ def test_a_wrong_training_option_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def parse_train(words: list[str], monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Read training options by the program's own parser. Raises Parsed once they are read."""
-    from agentgym_trl.cli import _ONLINE, train
+    from agentgym_trl.algorithms import online_algorithms
+    from agentgym_trl.cli import train
     from agentgym_trl.cli.arguments import parse as read
 
     def stop(*args: Any, **kwargs: Any) -> None:
@@ -95,23 +96,23 @@ def parse_train(words: list[str], monkeypatch: pytest.MonkeyPatch, folder: Path)
         raise Parsed
 
     algorithm = words[1]
-    module = importlib.import_module(f"agentgym_trl.cli.{'online' if algorithm in _ONLINE else algorithm}")
+    module = importlib.import_module(f"agentgym_trl.cli.{'online' if algorithm in online_algorithms() else algorithm}")
     monkeypatch.setattr(module, "parse", stop)
     monkeypatch.chdir(folder)
     train(_complete(words[1:]))
 
 
 def _complete(words: list[str]) -> list[str]:
-    """`...` in a page stands for what every run needs."""
+    """Replace `...` of a page by the options that every run needs."""
     if "..." not in words:
         return words
-    # `--model ...` stands for a model, any other `...` for options that the page leaves out.
+    # `--model ...` is a model; any other `...` means options that the page omits.
     given = [
         "M" if word == "..." and before == "--model" else word
         for before, word in zip(["", *words[:-1]], words, strict=True)
     ]
     given = [word for word in given if word != "..."]
-    needed = {"--env": "AgentGym/TextCraft-v0", "--model": "M", "--output_dir": "runs/x"}
+    needed = {"--env": "AgentGym/TextCraft-v0", "--model": "M", "--out": "runs/x"}
     return given + [word for name, value in needed.items() if name not in given for word in (name, value)]
 
 

@@ -59,7 +59,7 @@ def test_a_wrong_answer_ends_the_episode() -> None:
 def test_splits_share_no_culprit_and_a_seed_makes_another_history() -> None:
     env = text_env(MAKE())
     for size in SIZES:
-        culprits = [t.data["culprit"] for t in env.tasks.take(groups=(f"commits-{size}",))]
+        culprits = [t.data["culprit"] for t in env.tasks.sample(groups=(f"commits-{size}",))]
         assert len(set(culprits)) == len(culprits)
     one, other = (env.reset(seed=seed, options={"task": "bisect/8/0"})[0] for seed in (1, 2))
     assert one != other

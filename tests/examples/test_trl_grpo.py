@@ -19,8 +19,8 @@ def test_it_trains_with_a_limit_of_turns_that_grows(tmp_path: Path, monkeypatch:
 
     save_tiny_model(tmp_path / "tiny", ["get 1 oak log"])
     out = tmp_path / "run"
-    arguments = ["--steps", "3", "--group", "2", "--tasks", "4", "--max_tokens", "256", "--max_turn_tokens", "6"]
-    argv = ["trl_grpo.py", "--model", str(tmp_path / "tiny"), "--output_dir", str(out), *arguments]
+    arguments = ["--steps", "3", "--group", "2", "--tasks", "4", "--max-tokens", "256", "--max-turn-tokens", "6"]
+    argv = ["trl_grpo.py", "--model", str(tmp_path / "tiny"), "--out", str(out), *arguments]
     monkeypatch.setattr(sys, "argv", argv)
     importlib.import_module("examples.trl_grpo").main()
     limits = []

@@ -27,7 +27,7 @@ from agentgym_envs.http.dialects.agentgym.client import AgentGymEnv
 from agentgym_envs.http.dialects.agentgym.server import agentgym_routes
 from agentgym_envs.http.dialects.agentgym.tasks import IndexTasks, rows_of
 from agentgym_envs.http.run import background_server
-from agentgym_envs.textcraft.recipes import load_book
+from agentgym_envs.textcraft.recipes import load_recipe_book
 from tests import contract
 from tests.waiting import until
 
@@ -77,14 +77,14 @@ def test_it_plays_what_a_local_environment_plays(url: str) -> None:
 def test_the_tasks_are_indices() -> None:
     for scenario, size in {"textcraft": 544, "babyai": 40_000, "sciworld": 4639, "webarena": 812}.items():
         tasks = IndexTasks(f"{scenario}-agentgym", rows_of(scenario))
-        found = tasks.take()
+        found = tasks.sample()
         assert sorted(task.data["index"] for task in found) == list(range(size))
         assert {task.split for task in found} == {"test"}
         by_group = Counter(task.group for task in found)
         assert tasks.counts() == {
             group: {"train": 0, "validation": 0, "test": by_group[group]} for group in tasks.groups
         }
-        for task in tasks.take(20, seed=3):
+        for task in tasks.sample(20, seed=3):
             assert tasks.get(task.id) == task and task.group in tasks.groups
         assert tasks.draw(5) == tasks.draw(5 + size)
         for wrong in (
@@ -105,15 +105,15 @@ def test_the_questions_have_their_splits() -> None:
     tasks = IndexTasks("searchqa-agentgym", rows_of("searchqa"))
     assert len({tasks.draw(n, split="train").id for n in (0, 169_614, 169_615)}) == 2
     assert tasks.draw(169_614, split="train").data["index"] == 221_327
-    assert {task.group for task in tasks.take(200, split="train")} == {"nq", "hotpotqa"}
+    assert {task.group for task in tasks.sample(200, split="train")} == {"nq", "hotpotqa"}
     counts = tasks.counts()
     for split in ("train", "test"):
-        assert sum(splits[split] for splits in counts.values()) == len(tasks.take(split=split))
+        assert sum(splits[split] for splits in counts.values()) == len(tasks.sample(split=split))
     assert tasks.draw(51_712, split="test").group == "bamboogle"
     with pytest.raises(UnknownTask):
         tasks.draw(0, split="validation")
     with pytest.raises(UsageError, match="51713"):
-        tasks.take(51_714, split="test")
+        tasks.sample(51_714, split="test")
 
 
 class Fake:
@@ -386,7 +386,9 @@ def test_the_token_and_wrong_arguments(url: str) -> None:
 
 def test_a_pickle_plays_on_elsewhere(url: str) -> None:
     with contextlib.closing(make(url)) as env:
-        index = next(n for n, goal in enumerate(load_book().goals) if load_book().items[goal] == "oak_planks")
+        index = next(
+            n for n, goal in enumerate(load_recipe_book().goals) if load_recipe_book().items[goal] == "oak_planks"
+        )
         env.reset(options={"task": f"textcraft-agentgym/{index}"})
         env.step("get 1 oak logs")
         with contextlib.closing(pickle.loads(pickle.dumps(env))) as copy:

@@ -44,7 +44,7 @@ class AnyTasks(TaskSet):
     def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
         return self.get("drawn")
 
-    def take(self, count: int | None = None, **chosen: Any) -> list[Task]:
+    def sample(self, count: int | None = None, **chosen: Any) -> list[Task]:
         return [self.get("taken")]
 
 

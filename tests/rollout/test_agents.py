@@ -34,8 +34,8 @@ from agentgym_envs.rollout import (
     play_agent,
     play_many_agents,
 )
-from agentgym_envs.rollout.agents import Dialogue, Reply
-from agentgym_envs.rollout.agents.context import SUMMARISE, shown
+from agentgym_envs.rollout.agents import Dialogue, ModelReply
+from agentgym_envs.rollout.agents.context import SUMMARISE, visible_messages
 from agentgym_envs.rollout.agents.conversation import Conversation
 from agentgym_envs.trajectory import Message, Trajectory
 from tests.rollout.families import FAMILIES
@@ -131,11 +131,11 @@ def test_a_thinking_agent_refuses_a_grammar_without_thoughts(name: str) -> None:
         lambda: make_agent("react", "last:-1"),
         lambda: make_agent("react", "full:3"),
         lambda: make_agent("react", "summarise:x"),
-        lambda: make_agent("reflect", tries=0),
+        lambda: make_agent("reflect", attempts=0),
     ],
 )
 def test_what_is_no_agent_is_told_with_the_choices(ask: Any) -> None:
-    with pytest.raises(UsageError, match=r"choose|at least once"):
+    with pytest.raises(UsageError, match=r"choose|at least one attempt"):
         ask()
 
 
@@ -190,10 +190,10 @@ class Narrow(Dialogue):
     def room(self, messages: Sequence[Message]) -> int:
         return self.size - sum(len(message["content"]) for message in messages)
 
-    async def ask(self, messages: list[Message], cap: int) -> Reply:
-        return Reply(self.says[:cap], "stop", None, None)
+    async def ask(self, messages: list[Message], cap: int) -> ModelReply:
+        return ModelReply(self.says[:cap], "stop", None, None)
 
-    def mark(self, reward: float) -> None:
+    def add_reward(self, reward: float) -> None:
         raise AssertionError
 
     def segments(self, trajectory: Trajectory) -> list[TokenTrajectory]:
@@ -211,8 +211,8 @@ class Narrow(Dialogue):
 )
 def test_where_room_is_short_the_turns_go_first_then_the_summary_then_the_plan(size: int, kept: list[str]) -> None:
     turns = Conversation("", ["[first]", "1", "2", "3"], ["Well." * 9] * 3, plan="[plan]", summary="[summary]")
-    turns.summarised = turns.first = 1
-    messages = asyncio.run(shown(parse_context("last:3"), turns, Narrow(size)))
+    turns.summarised_until = turns.first = 1
+    messages = asyncio.run(visible_messages(parse_context("last:3"), turns, Narrow(size)))
     text = "\n".join(message["content"] for message in messages)
     assert [part for part in ("[first]", "[plan]", "[summary]", "2") if f"{part}\n" in text] == kept
     assert messages[-1]["content"].endswith("3")
@@ -221,7 +221,7 @@ def test_where_room_is_short_the_turns_go_first_then_the_summary_then_the_plan(s
 class Generous(Narrow):
     """One that is found to have more room once it has answered."""
 
-    async def ask(self, messages: list[Message], cap: int) -> Reply:
+    async def ask(self, messages: list[Message], cap: int) -> ModelReply:
         self.size *= 9
         return await super().ask(messages, cap)
 
@@ -229,14 +229,14 @@ class Generous(Narrow):
 def test_a_summary_is_shown_even_if_there_was_room_after_all() -> None:
     turns = Conversation("", ["[first]", "1", "2", "3"], ["Well."] * 3)
     size = sum(len(message["content"]) for message in turns.messages(ask=SUMMARISE)) + 5
-    messages = asyncio.run(shown(parse_context("summarise:9"), turns, Generous(size, "Three.")))
+    messages = asyncio.run(visible_messages(parse_context("summarise:9"), turns, Generous(size, "Three.")))
     assert "Your summary of turns 1 to 3:\nThree" in messages[0]["content"] and turns.first == 1
 
 
 def test_without_room_for_the_question_nothing_is_given_up_for_a_summary() -> None:
     turns = Conversation("", ["[first]", "1", "2", "3"], ["Well."] * 3)
-    messages = asyncio.run(shown(parse_context("summarise:9"), turns, Narrow(100, "Three.")))
-    assert len(messages) == 7 and turns.asked == 0
+    messages = asyncio.run(visible_messages(parse_context("summarise:9"), turns, Narrow(100, "Three.")))
+    assert len(messages) == 7 and turns.asked_at == 0
 
 
 def test_a_summary_is_written_before_the_room_runs_out() -> None:
@@ -289,34 +289,34 @@ def test_a_failed_try_is_made_again_with_its_lessons() -> None:
     script = Script([BAD, QUIT, "Say up.", QUIT, " Never give up.\n", GO, GO])
     episode = play(make_agent("reflect"), script)
     assert episode.trajectory.success and episode.trajectory.actions == [GO, GO]
-    assert [one.lesson for one in episode.tries] == ["Say up.", "Never give up."]
+    assert [one.lesson for one in episode.failed_attempts] == ["Say up.", "Never give up."]
     assert "A pity.\n\nThis try is over: it ended short of the goal. Its score was 0.00 of 1." in script.told[2]
     assert "tried this task before" not in system(script.asked[0])
     assert system(script.asked[3]).endswith("What you noted down then:\n1. Say up.")
     assert system(script.asked[5]).endswith("\n1. Say up.\n2. Never give up.")
     assert len({messages[1]["content"] for messages in (script.asked[0], script.asked[3], script.asked[5])}) == 1
-    tries = Trajectory.from_json(episode.trajectory.to_json()).meta["tries"]
+    tries = Trajectory.from_json(episode.trajectory.to_json()).meta["attempts"]
     assert [turn["action"] for turn in tries[0]["turns"]] == [BAD, QUIT]
     assert (tries[1]["lesson"], tries[1]["success"], tries[1]["stop_reason"]) == ("Never give up.", False, "failure")
     told = told_of(episode)
-    assert (told["tries"], told["calls"], told["prompt_tokens"]) == (3, 7, 49)
+    assert (told["attempts"], told["calls"], told["prompt_tokens"]) == (3, 7, 49)
     assert told["answer_tokens"] == sum(map(len, (BAD, QUIT, "Say up.", QUIT, " Never give up.\n", GO, GO)))
 
 
 def test_tries_are_bounded_and_the_last_needs_no_lesson() -> None:
     script = Script([QUIT, "One.", QUIT])
-    episode = play(make_agent("reflect", tries=2), script)
-    assert (episode.trajectory.stop_reason, len(episode.tries), len(script.asked)) == ("failure", 1, 3)
+    episode = play(make_agent("reflect", attempts=2), script)
+    assert (episode.trajectory.stop_reason, len(episode.failed_attempts), len(script.asked)) == ("failure", 1, 3)
     script = Script([QUIT, ""])
     episode = play(make_agent("reflect"), script)  # without a lesson, there is nothing to try otherwise
-    assert (len(episode.tries), len(script.asked)) == (0, 2) and "tries" not in episode.trajectory.meta
+    assert (len(episode.failed_attempts), len(script.asked)) == (0, 2) and "attempts" not in episode.trajectory.meta
 
 
 def test_a_lesson_is_asked_for_where_the_budget_was_used_up() -> None:
     lost = f"Thought: {'I am lost. ' * 9}\nAction: down"
     script = Script([*[lost] * 9, "Say up.", GO, GO], usage=False)
     episode = play(make_agent("reflect"), script, limits=Limits(max_tokens=300, max_turn_tokens=60))
-    (failed,) = episode.tries
+    (failed,) = episode.failed_attempts
     assert (failed.trajectory.stop_reason, len(failed.trajectory.turns), failed.lesson) == ("token_limit", 9, "Say up.")
     assert "there was no room for further answers" in script.told[9]
     assert "are not shown" in script.asked[9][1]["content"] and 4 < len(script.asked[9]) < len(script.asked[8])
@@ -342,16 +342,20 @@ def test_turn_limit_and_a_success_without_points() -> None:
     episode = play(make_agent("reflect"), script, limits=limits)
     assert "the limit of turns was reached" in script.told[2]
     assert "Unknown command: down" in script.told[2]  # the answer to the last action, which no turn has shown
-    assert episode.trajectory.success and len(episode.tries) == 1
+    assert episode.trajectory.success and len(episode.failed_attempts) == 1
 
 
 def test_what_the_machine_got_wrong_is_not_tried_again() -> None:
     script = Script(["Thought: t\nAction: crash"])
     episode = play(make_agent("reflect"), script)
-    assert (episode.trajectory.stop_reason, episode.tries, len(script.asked)) == ("env_error", (), 1)
+    assert (episode.trajectory.stop_reason, episode.failed_attempts, len(script.asked)) == ("env_error", (), 1)
     script = Script([QUIT, "Crash.", "Thought: t\nAction: crash"])
     episode = play(make_agent("reflect"), script)
-    assert episode.trajectory.stop_reason == "env_error" and not episode.trajectory.usable and len(episode.tries) == 1
+    assert (
+        episode.trajectory.stop_reason == "env_error"
+        and not episode.trajectory.usable
+        and len(episode.failed_attempts) == 1
+    )
     for name in AGENTS:  # and of a failing reset no model hears
         episode = play(make_agent(name), Script([]), "count/0")
         assert episode.trajectory.stop_reason == "env_error" and episode.segments == ()

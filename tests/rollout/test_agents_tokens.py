@@ -68,7 +68,7 @@ limits = st.builds(Limits, st.integers(1, 9), st.integers(1, 1200), st.integers(
 
 
 def run(name: str, context: str, writer: Writer, codec: ChatCodec, within: Limits) -> AgentEpisode:
-    agent = make_agent(name, context, tries=2)
+    agent = make_agent(name, context, attempts=2)
     env = CountEnv(grammar=agent.grammar)
     return asyncio.run(play_agent(env, agent, TokenModel(writer, codec), EpisodeSpec("count/9"), limits=within))
 
@@ -116,7 +116,7 @@ def test_each_sampled_token_is_masked_once_and_no_context_is_too_long(
     assert read == [
         prompt + ids for prompt, ids in writer.calls
     ]  # and what was read before it is what is trained behind
-    tries = [*(one.trajectory for one in episode.tries), episode.trajectory]
+    tries = [*(one.trajectory for one in episode.failed_attempts), episode.trajectory]
     for trajectory in tries:
         assert trajectory.turns  # whatever was said before the first action, there is room for it
         own = [segment for segment in episode.segments if segment.trajectory is trajectory]
@@ -131,7 +131,9 @@ def test_each_sampled_token_is_masked_once_and_no_context_is_too_long(
 def ends(segment: TokenTrajectory) -> list[int]:
     """Where answers end: an answer is never followed by another at once."""
     mask = [*segment.assistant_mask, 0]
-    return [number for number in range(1, len(mask)) if mask[number - 1] and not mask[number]]
+    found = [number for number in range(1, len(mask)) if mask[number - 1] and not mask[number]]
+    assert [end for _, end in segment.turn_spans] == found
+    return found
 
 
 def check_record(episode: AgentEpisode, writer: Writer) -> None:
@@ -141,7 +143,7 @@ def check_record(episode: AgentEpisode, writer: Writer) -> None:
         sum(len(prompt) for prompt, _ in writer.calls),
         sum(len(ids) for _, ids in writer.calls),
     )
-    assert len(episode.trajectory.meta.get("tries", ())) == len(episode.tries) == told["tries"] - 1
+    assert len(episode.trajectory.meta.get("attempts", ())) == len(episode.failed_attempts) == told["attempts"] - 1
     assert json.loads(episode.trajectory.to_json())["meta"]["agent"] == told
 
 
@@ -213,7 +215,7 @@ def test_the_rewards_lie_on_the_actions_and_not_on_plans_lessons_or_summaries() 
     codec, go = CODECS["qwen2.5"], "Action: up"
     first = ["1. Count.", go, go, "I am at 2.", go, "I am at 3.", "Action: give up", "Never give up."]
     second = ["1. Count on.", go, go, "I am at 2 again.", go, "I am at 3 again.", go]
-    agent = replace(make_agent("plan", "summarise:1"), tries=2)
+    agent = replace(make_agent("plan", "summarise:1"), attempts=2)
     model = TokenModel(Writer(codec, [*first, *second]), codec)
     limits = Limits(max_turns=4, max_tokens=9000)
     env = CountEnv(grammar="react")
@@ -263,9 +265,11 @@ def test_a_task_that_the_seed_draws_is_tried_again() -> None:
     model = TokenModel(Writer(codec, ["Action: inventory", "Look less."]), codec)
     spec = EpisodeSpec(seed=7, max_turns=1)
     episode = asyncio.run(play_agent(env, make_agent("reflect"), model, spec, limits=Limits(max_tokens=5000)))
-    tries = [*(one.trajectory for one in episode.tries), episode.trajectory]
+    tries = [*(one.trajectory for one in episode.failed_attempts), episode.trajectory]
     assert len({(t.task.id, t.seed, t.turns[0].observation, t.meta["state_key"]) for t in tries}) == 1
-    assert [len(t.turns) for t in tries] == [1, 1, 1] and [one.lesson for one in episode.tries] == ["Look less."] * 2
+    assert [len(t.turns) for t in tries] == [1, 1, 1] and [one.lesson for one in episode.failed_attempts] == [
+        "Look less."
+    ] * 2
     env.close()
 
 

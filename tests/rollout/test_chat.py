@@ -162,7 +162,7 @@ NOT_PREFIX_PRESERVING = {
 @pytest.mark.parametrize("template", NOT_PREFIX_PRESERVING.values(), ids=NOT_PREFIX_PRESERVING)
 def test_a_template_that_rewrites_the_past_is_refused(template: str) -> None:
     with pytest.raises(
-        TemplateError, match=r"prefix-preserving.*it writes '.*' where '.*' stood.*--chat-template FILE"
+        TemplateError, match=r"prefix-preserving.*it writes '.*' in place of '.*'.*--chat-template FILE"
     ):
         ChatCodec(FAMILIES["qwen3-training"].tokenizer(), template=template)
 

@@ -16,6 +16,7 @@ from agentgym_envs.rollout import (
     TokenTrajectory,
     encode_trajectory,
 )
+from agentgym_envs.rollout.tokens import mask_of_spans, spans_of_mask
 from agentgym_envs.trajectory import Trajectory
 from agentgym_trl.tiny import make_tokenizer
 from tests.rollout.families import FAMILIES, NO_END, UP, Family, roll, spans
@@ -67,6 +68,7 @@ def test_literal_tokens_of_the_tiny_template() -> None:
         *(281, 281, 572),  # sampled
     ]
     assert tokens.assistant_mask == [1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1, 1]
+    assert tokens.turn_spans == ((0, 2), (6, 7), (12, 15))
     assert tokens.rewards == [0, 0.25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.75]
     assert tokens.logprobs == [-0.5, -0.5, 0, 0, 0, 0, -0.5, 0, 0, 0, 0, 0, -0.5, -0.5, -0.5]
     assert tokens.trajectory.actions == ["one", " two", "gogo"]
@@ -268,7 +270,7 @@ def test_a_demonstration_is_masked_by_the_same_rule(name: str) -> None:
     played = roll(codec, answers_of(codec, FAMILIES[name]), SAYS, rewards=[0.5, 0.25, 0.25])
     encoded = encode_trajectory(played.trajectory, codec)
     assert encoded.logprobs is None
-    for field in ("prompt_ids", "ids", "assistant_mask", "rewards", "trajectory"):
+    for field in ("prompt_ids", "ids", "assistant_mask", "rewards", "turn_spans", "trajectory"):
         assert getattr(encoded, field) == getattr(played, field)
 
 
@@ -288,13 +290,28 @@ def test_a_demonstration_that_spells_special_tokens_ends_where_it_ends() -> None
 def test_the_record_refuses_what_cannot_be() -> None:
     trajectory = roll(CODECS["qwen2.5"], [[UP]], ["a", "b"]).trajectory
     with pytest.raises(ValueError, match="differ in length"):
-        TokenTrajectory(trajectory, [1], [2, 3], [1], [0.0, 0.0])
+        TokenTrajectory(trajectory, [1], [2, 3], [1], [0.0, 0.0], ())
     with pytest.raises(ValueError, match="differ in length"):
-        TokenTrajectory(trajectory, [1], [2], [1], [0.0], [])
+        TokenTrajectory(trajectory, [1], [2], [1], [0.0], ((0, 1),), [])
     with pytest.raises(ValueError, match="must belong to an answer"):
-        TokenTrajectory(trajectory, [1], [2, 3], [1, 0], [0.0, 0.0])
+        TokenTrajectory(trajectory, [1], [2, 3], [1, 0], [0.0, 0.0], ((0, 1),))
     with pytest.raises(ValueError, match="reward may only lie"):
-        TokenTrajectory(trajectory, [1], [2, 3], [0, 1], [1.0, 0.0])
+        TokenTrajectory(trajectory, [1], [2, 3], [0, 1], [1.0, 0.0], ((1, 2),))
+
+
+@pytest.mark.parametrize(
+    "turns", [(), ((0, 2),), ((0, 1), (1, 3)), ((2, 3), (0, 1)), ((0, 1), (2, 2), (2, 3)), ((0, 4),)]
+)
+def test_the_record_refuses_spans_that_do_not_match_the_mask(turns: tuple[tuple[int, int], ...]) -> None:
+    trajectory = roll(CODECS["qwen2.5"], [[UP]], ["a", "b"]).trajectory
+    with pytest.raises(ValueError, match=r"the mask must be 1 exactly|turn spans must be in order"):
+        TokenTrajectory(trajectory, [1], [2, 3, 4], [1, 0, 1], [0.0] * 3, turns)
+    assert TokenTrajectory(trajectory, [1], [2, 3, 4], [1, 0, 1], [0.0] * 3, ((0, 1), (2, 3)))
+
+
+@given(mask=st.lists(st.integers(0, 1), max_size=12))
+def test_spans_and_masks_convert_into_each_other(mask: list[int]) -> None:
+    assert mask_of_spans(list(spans_of_mask(mask)), len(mask)) == mask
 
 
 def test_without_logprobs_of_one_answer_there_are_none() -> None:

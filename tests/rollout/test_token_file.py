@@ -157,6 +157,26 @@ def test_a_file_that_was_written_anew_in_its_place_is_read_anew(order: str, tmp_
     assert file.read(marks[0]) is None
 
 
+def test_turn_spans_are_recorded(tmp_path: Path) -> None:
+    one = episode("go", EMOJI)
+    (mark,) = record(tmp_path / "t.jsonl", one)
+    (segment,) = TokenFile(tmp_path / "t.jsonl").read(mark) or []
+    assert tuple(segment.turn_spans) == one.turn_spans and len(segment.turn_spans) == 2
+    codec = CODECS["qwen2.5"]
+    assert [codec.decode(segment.ids[begin:end]) for begin, end in segment.turn_spans] == ["go", EMOJI]
+
+
+def test_a_file_of_schema_1_is_read_with_spans_from_the_mask(tmp_path: Path) -> None:
+    path, one = tmp_path / "t.jsonl", episode("go", EMOJI)
+    (mark,) = record(path, one)
+    row = json.loads(tokens_path(path).read_text())
+    for segment in row["segments"]:
+        del segment["turn_spans"]
+    tokens_path(path).write_text(json.dumps(row | {"schema": 1}) + "\n")
+    (segment,) = TokenFile(path).read(mark) or []
+    assert segment == TokenRecord.of(one, CODECS["qwen2.5"])
+
+
 def test_equal_episodes_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     marks = record(path, episode("same"), episode("same"), episode("other"))
@@ -165,18 +185,26 @@ def test_equal_episodes_are_counted(tmp_path: Path) -> None:
     assert file.count(marks[0]) == 2 and file.count(marks[2]) == 1
 
 
+EMPTY: dict[str, Any] = {name: [] for name in TokenRecord.__dataclass_fields__}
+
+
 @pytest.mark.parametrize(
     "row",
     [
-        {"schema": 2, "segments": []},
-        {"schema": 1},
+        {"schema": 3, "segments": []},
+        {"schema": 2},
         {"schema": 1, "segments": [{"ids": []}]},
-        {"schema": 1, "segments": [{key: [1] for key in TokenRecord.__dataclass_fields__} | {"mask": []}]},
-        {"schema": 1, "segments": 3},
+        {"schema": 2, "segments": [{"ids": []}]},
+        {"schema": 2, "segments": [EMPTY | {"mask": [0]}]},
+        {"schema": 2, "segments": [EMPTY | {"turn_spans": [[0, 1]]}]},
+        {"schema": 2, "segments": [{name: value for name, value in EMPTY.items() if name != "turn_spans"}]},
+        {"schema": 2, "segments": 3},
     ],
 )
 def test_a_record_that_does_not_read_says_so(row: dict[str, Any], tmp_path: Path) -> None:
     line = json.dumps({"schema": row["schema"], "of": "0" * 16, **row})
     tokens_path(tmp_path / "t.jsonl").write_text(line + "\n")
-    with pytest.raises(TrajectoryError, match=r"t\.tokens\.jsonl: (not a token record|token schema 2)"):
+    with pytest.raises(
+        TrajectoryError, match=r"t\.tokens\.jsonl: (not a token record|this version reads token schema 1 or 2)"
+    ):
         TokenFile(tmp_path / "t.jsonl").read("0" * 16)

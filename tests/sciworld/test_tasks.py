@@ -150,7 +150,7 @@ def test_splits_and_goals_are_the_simulators(tasks: SciTasks, simulator: Simulat
             assert tasks.get(f"sciworld/{name}/{variation}").goal == told.getTaskDescription()
             parts = told.getVariationsTrain(), told.getVariationsDev(), told.getVariationsTest()
             theirs = [json.loads(part.toString()) for part in parts]
-        ours = [tasks.take(split=split, groups=[name]) for split in SPLITS]
+        ours = [tasks.sample(split=split, groups=[name]) for split in SPLITS]
         assert theirs == [[task.data["variation"] for task in part] for part in ours]
 
 
@@ -231,7 +231,7 @@ def test_what_chooses_no_task(chosen: Any) -> None:
         *("sciworld/boil", "sciworld//0", "sciworld/boil/" + "9" * 5000),
     ],
 )
-def test_ids_that_are_none(tasks: SciTasks, task_id: str) -> None:
+def test_ids_of_missing_tasks(tasks: SciTasks, task_id: str) -> None:
     with pytest.raises(UnknownTask, match="there is no task"):
         tasks.get(task_id)
 
@@ -242,7 +242,7 @@ def test_a_variation_too_many_is_told_how_many_there_are(tasks: SciTasks) -> Non
 
 
 @pytest.mark.parametrize("task_id", [None, 3, ["sciworld/boil/1"], b"sciworld/boil/1"])
-def test_what_is_no_id_at_all(tasks: SciTasks, task_id: Any) -> None:
+def test_malformed_ids(tasks: SciTasks, task_id: Any) -> None:
     with pytest.raises(UnknownTask, match="there is no task"):
         tasks.get(task_id)
 
@@ -277,31 +277,31 @@ def test_a_draw_is_pure_and_of_what_was_asked(key: int, split: str | None, group
 
 
 def test_taking_is_balanced_and_repeatable(tasks: SciTasks) -> None:
-    taken = tasks.take(100, split="test", seed=3)
-    assert taken == tasks.take(100, split="test", seed=3) != tasks.take(100, split="test", seed=4)
+    taken = tasks.sample(100, split="test", seed=3)
+    assert taken == tasks.sample(100, split="test", seed=3) != tasks.sample(100, split="test", seed=4)
     assert taken == sorted(taken, key=tasks.tasks.index) and len({task.id for task in taken}) == 100
     counts = Counter(task.group for task in taken)
     assert len(counts) == 30 and {task.split for task in taken} == {"test"}
     assert set(counts.values()) <= {3, 4}
-    assert Counter(task.group for task in tasks.take(20)).most_common(1)[0][1] == 1
-    assert tasks.take(0) == []
+    assert Counter(task.group for task in tasks.sample(20)).most_common(1)[0][1] == 1
+    assert tasks.sample(0) == []
 
 
 def test_small_tasks_give_all_they_have(tasks: SciTasks) -> None:
-    counts = Counter(task.group for task in tasks.take(400, split="test"))
-    assert counts["identify-life-stages-2"] == len(tasks.take(split="test", groups=["identify-life-stages-2"])) == 4
+    counts = Counter(task.group for task in tasks.sample(400, split="test"))
+    assert counts["identify-life-stages-2"] == len(tasks.sample(split="test", groups=["identify-life-stages-2"])) == 4
     assert sum(counts.values()) == 400 and max(counts.values()) - counts["use-thermometer"] <= 1
 
 
 def test_what_cannot_be_taken(tasks: SciTasks) -> None:
-    assert len(tasks.take(split="test", groups=["boil"])) == 9
+    assert len(tasks.sample(split="test", groups=["boil"])) == 9
     for count in (10, -1):
         with pytest.raises(UsageError, match="tasks"):
-            tasks.take(count, split="test", groups=["boil"])
+            tasks.sample(count, split="test", groups=["boil"])
     with pytest.raises(UnknownTask, match="no split 'dev'"):
         tasks.draw(0, split="dev")
     with pytest.raises(UnknownTask, match="has no group 'Matter'; choose from boil"):
-        tasks.take(1, groups=["Matter"])
+        tasks.sample(1, groups=["Matter"])
 
 
 def test_environments_share_their_tables() -> None:

@@ -1,4 +1,4 @@
-"""How a turn is read."""
+"""Parsing messages into actions."""
 
 import time
 
@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.search.actions import (
-    Action,
+    SearchAction,
     SearchTags,
     SearchTools,
-    cut_search_r1,
-    read,
+    read_action,
     read_search_r1,
     split_thought,
+    truncate_search_r1,
 )
 
 
@@ -39,7 +39,7 @@ from agentgym_envs.search.actions import (
     ],
 )
 def test_the_first_complete_tag_outside_of_thoughts_counts(message: str, action: tuple[str, str]) -> None:
-    assert read(message) == action
+    assert read_action(message) == action
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_the_first_complete_tag_outside_of_thoughts_counts(message: str, action:
         ("<think><answer>x</answer></think>", "not a valid action"),
     ],
 )
-def test_what_is_no_action_is_told_why(message: str, why: str) -> None:
+def test_invalid_actions_are_answered_with_the_reason(message: str, why: str) -> None:
     with pytest.raises(InvalidAction, match=why):
-        read(message)
+        read_action(message)
 
 
-def test_a_thought_is_told_without_white_space_around_it() -> None:
+def test_a_thought_is_stripped() -> None:
     assert split_thought(" <think> a </think> b ") == ("a", "  b ", False)
 
 
@@ -75,7 +75,7 @@ def test_nothing_of_a_message_is_lost_and_no_thought_acts(pieces: list[str]) -> 
         message.replace("<think>", "").replace("</think>", "").replace(" ", "")
     )
     try:
-        action = read(message)
+        action = read_action(message)
     except InvalidAction:
         return
     assert f"<{action.kind}>" in rest and action.text in rest
@@ -86,7 +86,7 @@ def test_reading_takes_linear_time() -> None:
     began = time.process_time()
     for piece in ("<search>", "<answer>", "<think>", "</think>", "<think></think>", "<search></answer>"):
         with pytest.raises(InvalidAction):
-            read(piece * 20_000)
+            read_action(piece * 20_000)
     assert time.process_time() - began < 1.0
 
 
@@ -100,7 +100,7 @@ def test_reading_takes_linear_time() -> None:
     ],
 )
 def test_search_r1_cuts_and_takes_the_first_tag_anywhere(message: str, kept: str, action: tuple[str, str]) -> None:
-    assert cut_search_r1(message) == kept
+    assert truncate_search_r1(message) == kept
     assert read_search_r1(message) == action
 
 
@@ -114,11 +114,11 @@ TEXTS = st.text(min_size=1).map(str.strip).filter(bool)
 
 @given(st.sampled_from(["search", "answer"]), TEXTS.filter(lambda text: "</" not in text and "think>" not in text))
 def test_both_grammars_read_what_they_write(kind: str, text: str) -> None:
-    command = str(Action(kind, text))  # type: ignore[arg-type]
+    command = str(SearchAction(kind, text))  # type: ignore[arg-type]
     for grammar in (SearchTags(), SearchTools()):
-        assert read(grammar.parse(grammar.format(command)).command) == (kind, text)
+        assert read_action(grammar.parse(grammar.format(command)).command) == (kind, text)
         written = grammar.parse(grammar.format(command, "so it goes"))
-        assert (written.thought, read(written.command)) == ("so it goes", (kind, text))
+        assert (written.thought, read_action(written.command)) == ("so it goes", (kind, text))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_both_grammars_read_what_they_write(kind: str, text: str) -> None:
 )
 def test_the_argument_of_a_tool_call_is_taken_as_a_text(argument: str, text: str) -> None:
     call = f'<tool_call>{{"name": "search", "arguments": {{"query": {argument}}}}}</tool_call>'
-    assert read(SearchTools().parse(call).command) == ("search", text)
+    assert read_action(SearchTools().parse(call).command) == ("search", text)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,6 @@ def test_the_argument_of_a_tool_call_is_taken_as_a_text(argument: str, text: str
         "[" * 5_000,
     ],
 )
-def test_a_tool_call_that_is_none_is_answered(call: str) -> None:
+def test_an_invalid_tool_call_is_answered(call: str) -> None:
     with pytest.raises(InvalidAction, match="tool call"):
         SearchTools().parse(f"<tool_call>{call}</tool_call>")

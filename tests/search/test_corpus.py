@@ -13,11 +13,12 @@ import pytest
 
 from agentgym_envs.search.corpus import embedded
 from agentgym_envs.search.corpus.embedded import CACHE, corpus_digest, embedded_index
-from agentgym_envs.search.corpus.facts import FILES, raw, world
+from agentgym_envs.search.corpus.facts import FILES, raw, world_facts
 from agentgym_envs.search.corpus.pages import country_id, country_pages, embedded_passages
 from agentgym_envs.search.corpus.values import accepted, quantities
 from agentgym_envs.search.retrieval.base import Passage
-from agentgym_envs.search.retrieval.index import open_index, read_manifest
+from agentgym_envs.search.retrieval.index import open_index
+from agentgym_envs.search.retrieval.manifest import read_manifest
 from agentgym_envs.search.scoring import em
 
 
@@ -34,7 +35,7 @@ def test_data_are_those_that_the_readme_names() -> None:
 
 
 def test_tables_are_whole() -> None:
-    facts = world()
+    facts = world_facts()
     for columns, left_out in zip(facts, ((), ("zones",), (), ()), strict=True):
         assert len({len(column) for name, column in columns.items() if name not in left_out}) == 1
     countries = facts.countries
@@ -44,8 +45,8 @@ def test_tables_are_whole() -> None:
         assert all(countries[name][place] for name in asks)
 
 
-def test_pages_tell_what_is_known_of_a_country() -> None:
-    pages = {page.id: page for page in country_pages(world())}
+def test_pages_contain_the_facts_of_a_country() -> None:
+    pages = {page.id: page for page in country_pages(world_facts())}
     france = pages["country/france"]
     assert france.title == "France"
     for told in (
@@ -65,7 +66,7 @@ def test_pages_tell_what_is_known_of_a_country() -> None:
 
 
 def test_a_value_is_an_answer_for_few_countries_of_one_split() -> None:
-    countries = world().countries
+    countries = world_facts().countries
     for name in ("capital", "peak", "currency", "independence", "holiday", "coast", "phone"):
         users: dict[str, list[int]] = {}
         for place, asks in enumerate(countries["ask"]):
@@ -100,7 +101,7 @@ def test_accepted_spellings(attribute: str, value: object, told: list[str]) -> N
 
 
 def test_accepted_names_of_the_data() -> None:
-    countries = world().countries
+    countries = world_facts().countries
     told = {
         ("EE", "anthem"): ["Mu isamaa, mu õnn ja rõõm", "Mu isamaa, mu onn ja room"],
         ("IE", "anthem"): ["Amhrán na bhFiann"],
@@ -117,14 +118,14 @@ def test_accepted_names_of_the_data() -> None:
 
 
 def test_airports_serve_places_and_no_islands() -> None:
-    airports = world().airports
+    airports = world_facts().airports
     assert airports["city"][airports["iata"].index("DJJ")] == "Jayapura"
     assert not any(re.search(r"-[^-]* Island$", city) for city in airports["city"])
     assert not any(name.endswith("Airport Airport") for name in airports["name"])
 
 
 def test_no_town_is_named_by_words_of_questions_alone() -> None:
-    names = set(world().cities["name"])
+    names = set(world_facts().cities["name"])
     assert not names & {"Date", "Independence", "Holiday", "Anthem", "Lake Country"} and "Road Town" in names
 
 
@@ -174,12 +175,12 @@ def test_the_index_is_made_once_and_found_again(tmp_path: Path, monkeypatch: pyt
     assert "airport/NCE" in [hit.passage.id for hit in hits]
 
 
-def test_an_unwritable_cache_is_told_once(
+def test_an_unwritable_cache_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv(CACHE, str(tmp_path / "file"))
-    monkeypatch.setattr(embedded, "embedded_passages", lambda: iter(list(country_pages(world()))[:20]))
+    monkeypatch.setattr(embedded, "embedded_passages", lambda: iter(list(country_pages(world_facts()))[:20]))
     embedded._temporary_folder.cache_clear()
     with caplog.at_level(logging.WARNING):
         folder, again = embedded_index(), embedded_index()
@@ -190,20 +191,20 @@ def test_an_unwritable_cache_is_told_once(
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0 and folder.exists()
     assert [record.message for record in caplog.records if CACHE in record.message].__len__() == 1
-    assert open_index(folder).search(["Albania"], 1)[0][0].passage.id == country_id(world(), 5)
+    assert open_index(folder).search(["Albania"], 1)[0][0].passage.id == country_id(world_facts(), 5)
     shutil.rmtree(embedded._temporary_folder())
     embedded._temporary_folder.cache_clear()
 
 
 @pytest.mark.parametrize("damage", ["passages.bin", "tantivy/meta.json", "index.json", "no manifest"])
-def test_a_damaged_index_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+def test_a_damaged_index_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     monkeypatch.setenv(CACHE, str(tmp_path))
-    monkeypatch.setattr(embedded, "embedded_passages", lambda: iter(list(country_pages(world()))[:20]))
+    monkeypatch.setattr(embedded, "embedded_passages", lambda: iter(list(country_pages(world_facts()))[:20]))
     folder = embedded_index()
     if damage == "no manifest":
         (folder / "index.json").unlink()
     else:
         os.truncate(folder / damage, (folder / damage).stat().st_size - 1)
     assert embedded_index() == folder
-    assert open_index(folder).search(["Albania"], 1)[0][0].passage.id == country_id(world(), 5)
+    assert open_index(folder).search(["Albania"], 1)[0][0].passage.id == country_id(world_facts(), 5)
     assert {path.name for path in (tmp_path / "search").iterdir()} <= {folder.name, "lock"}

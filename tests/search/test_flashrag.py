@@ -44,7 +44,7 @@ def test_the_numbers_are_agentgyms() -> None:
 
 
 @pytest.mark.parametrize("part", PUBLISHED, ids=lambda part: part.file)
-def test_an_index_is_a_row_of_a_file(sets: FlashRagQuestions, part: flashrag.Part) -> None:
+def test_an_index_is_a_row_of_a_file(sets: FlashRagQuestions, part: flashrag.DatasetPart) -> None:
     task = sets.get(f"searchqa/{part.first + 1}")
     assert (task.group, task.split) == (part.name, part.split)
     assert task.goal == f"Which one is {part.file} 1?"
@@ -60,16 +60,16 @@ def test_an_index_is_a_row_of_a_file(sets: FlashRagQuestions, part: flashrag.Par
 @pytest.mark.parametrize(
     "wrong", ["searchqa/221328", "searchqa/-1", "searchqa/01", "searchqa/1/2", "search/1", "searchqa", "", None, 3]
 )
-def test_what_is_no_index(sets: FlashRagQuestions, wrong: str) -> None:
+def test_invalid_indices(sets: FlashRagQuestions, wrong: str) -> None:
     with pytest.raises(UnknownTask, match="index below 221328"):
         sets.get(wrong)
 
 
-def test_a_question_that_is_not_there_is_told_by_its_file(tmp_path: Path, sets: FlashRagQuestions) -> None:
-    with pytest.raises(UnknownTask, match=r"row 4 of .*triviaqa/test.jsonl, which has 3 rows only"):
+def test_a_missing_question_is_reported_with_its_file(tmp_path: Path, sets: FlashRagQuestions) -> None:
+    with pytest.raises(UnknownTask, match=r"row 4 of .*triviaqa/test.jsonl, which has only 3 rows"):
         sets.get("searchqa/3613")
     some = put(tmp_path, "nq/test.jsonl", question("nq", 0))
-    with pytest.raises(UnknownTask, match=r"row 90447 of .*hotpotqa/train.jsonl, which is not there"):
+    with pytest.raises(UnknownTask, match=r"row 90447 of .*hotpotqa/train.jsonl, which does not exist"):
         some.get("searchqa/221327")
 
 
@@ -83,16 +83,16 @@ def test_draws_go_round_all_rows_of_a_selection(sets: FlashRagQuestions) -> None
 
 
 def test_takes_are_distinct_and_in_order(sets: FlashRagQuestions) -> None:
-    everything = sets.take()
+    everything = sets.sample()
     assert len(everything) == 27 and len({task.id for task in everything}) == 27
-    some = sets.take(10, seed=3)
+    some = sets.sample(10, seed=3)
     assert [task for task in everything if task in some] == some and len(some) == 10
-    assert some == sets.take(10, seed=3) != sets.take(10, seed=4)
-    assert [task.id for task in sets.take(split="train", groups=["hotpotqa"])] == [
+    assert some == sets.sample(10, seed=3) != sets.sample(10, seed=4)
+    assert [task.id for task in sets.sample(split="train", groups=["hotpotqa"])] == [
         f"searchqa/{130881 + row}" for row in range(3)
     ]
     with pytest.raises(UsageError, match="has only 6"):
-        sets.take(7, split="train")
+        sets.sample(7, split="train")
 
 
 def test_groups_are_the_sets_that_are_there(tmp_path: Path, sets: FlashRagQuestions) -> None:
@@ -107,7 +107,7 @@ def test_groups_are_the_sets_that_are_there(tmp_path: Path, sets: FlashRagQuesti
     with pytest.raises(UnknownTask, match="none are published"):
         some.draw(0, split="validation")
     with pytest.raises(UnknownTask, match="no split 'dev'"):
-        some.take(1, split="dev")
+        some.sample(1, split="dev")
 
 
 @pytest.mark.parametrize(
@@ -121,34 +121,34 @@ def test_groups_are_the_sets_that_are_there(tmp_path: Path, sets: FlashRagQuesti
         ('{"id": 1, "question": " ", "golden_answers": ["a"]}', "question is empty"),
         ('{"id": 1, "question": "q", "golden_answers": []}', "no answer"),
         ('{"id": 1, "question": "q", "golden_answers": [" "]}', "no answer"),
-        ('{"id": 1, "question": "q", "golden_answers": ["a", 1]}', "list of texts"),
+        ('{"id": 1, "question": "q", "golden_answers": ["a", 1]}', "list of strings"),
         ('{"id": 1, "question": "q\\ud800", "golden_answers": ["a"]}', "UnicodeEncodeError"),
         (b'{"id": 1, "question": "\xff", "golden_answers": ["a"]}', "UnicodeDecodeError"),
         ("[" * 100_000, "RecursionError"),
     ],
 )
-def test_a_line_that_is_no_question_is_told_when_it_is_read(tmp_path: Path, line: str | bytes, wrong: str) -> None:
+def test_an_invalid_line_is_reported_when_it_is_read(tmp_path: Path, line: str | bytes, wrong: str) -> None:
     line = line.encode() if isinstance(line, str) else line
     some = put(tmp_path, "nq/test.jsonl", question("nq", 0).encode() + b"\n\n" + line + b"\n")
     assert some.get("searchqa/0").goal
     with pytest.raises(TaskTableError, match=rf"nq/test.jsonl:3 is not a question.*{wrong}"):
         some.get("searchqa/1")
     assert survey(tmp_path)[0].rows == 2
-    assert re.match(r"has lines that are no questions \(1\); the first: .*test.jsonl:3 is", survey(tmp_path)[0].problem)
+    assert re.match(r"has 1 lines that are not questions; the first: .*test.jsonl:3 is", survey(tmp_path)[0].problem)
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n\n", "\r\n"])
 def test_blank_lines_and_ends_are_no_rows(tmp_path: Path, end: str) -> None:
     rows = [question("nq", row) for row in range(2)]
     some = put(tmp_path, "nq/test.jsonl", "\ufeff" + "\n\r\n\n".join(rows) + end)
-    assert [task.goal for task in some.take()] == ["Which one is nq 0?", "Which one is nq 1?"]
+    assert [task.goal for task in some.sample()] == ["Which one is nq 0?", "Which one is nq 1?"]
 
 
 def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
     some = put(tmp_path, "nq/test.jsonl", "")
     with pytest.raises(UnknownTask, match="there are no questions"):
         some.draw(0)
-    assert survey(tmp_path)[0][3:] == (0, 3610, 0, 3609, "has 3610 rows fewer than are published")
+    assert survey(tmp_path)[0][3:] == (0, 3610, 0, 3609, "has 3610 fewer rows than are published")
 
 
 def test_lines_may_lie_across_the_pieces_in_which_a_file_is_read(
@@ -157,15 +157,15 @@ def test_lines_may_lie_across_the_pieces_in_which_a_file_is_read(
     rows = [question("nq", row) for row in range(50)]
     monkeypatch.setattr(flashrag, "_CHUNK", 7)
     some = put(tmp_path, "nq/test.jsonl", "\n".join(rows))
-    assert [task.data["source_id"] for task in some.take()] == [f"nq_{row}" for row in range(50)]
+    assert [task.data["source_id"] for task in some.sample()] == [f"nq_{row}" for row in range(50)]
 
 
 def test_more_rows_than_are_published_would_have_the_numbers_of_another_set(tmp_path: Path) -> None:
     some = put(tmp_path, "bamboogle/test.jsonl", "\n".join(question("bamboogle", row) for row in range(126)))
-    for ask in (lambda: some.get("searchqa/51588"), lambda: some.draw(0), lambda: some.take(1)):
+    for ask in (lambda: some.get("searchqa/51588"), lambda: some.draw(0), lambda: some.sample(1)):
         with pytest.raises(TaskTableError, match="126 rows; 125 are published"):
             ask()
-    assert "1 rows more" in survey(tmp_path)[6].problem
+    assert "1 more rows" in survey(tmp_path)[6].problem
 
 
 def test_questions_end_with_one_question_mark_and_answers_are_as_in_the_file(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_questions_end_with_one_question_mark_and_answers_are_as_in_the_file(tmp
         {"id": 7, "question": "what is it", "golden_answers": "one\u2028two"},
     ]
     some = put(tmp_path, "nq/test.jsonl", "\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
-    first, second = some.take()
+    first, second = some.sample()
     assert (first.goal, first.data["answers"]) == ("who is it?", ["A", "B"])
     assert (second.goal, second.data["answers"], second.data["source_id"]) == ("what is it?", ["one\u2028two"], "7")
 
@@ -190,7 +190,7 @@ def test_a_folder_without_any_file_is_refused(tmp_path: Path) -> None:
         FlashRagQuestions(tmp_path / "missing")
 
 
-def test_the_survey_tells_every_file(folder: Path, tmp_path: Path) -> None:
+def test_the_survey_lists_every_file(folder: Path, tmp_path: Path) -> None:
     rows = survey(folder)
     assert [row.file for row in rows] == [part.file for part in PUBLISHED]
     assert rows[8] == (
@@ -201,10 +201,10 @@ def test_the_survey_tells_every_file(folder: Path, tmp_path: Path) -> None:
         90_447,
         130_881,
         221_327,
-        "has 90444 rows fewer than are published",
+        "has 90444 fewer rows than are published",
     )
     put(tmp_path, "bamboogle/test.jsonl", "\n".join(question("bamboogle", row) for row in range(125)))
-    assert [row.problem for row in survey(tmp_path)] == ["is not there"] * 6 + [""] + ["is not there"] * 2
+    assert [row.problem for row in survey(tmp_path)] == ["does not exist"] * 6 + [""] + ["does not exist"] * 2
 
 
 def test_a_file_that_cannot_be_read_is_no_crash(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_file_that_cannot_be_read_is_no_crash(tmp_path: Path) -> None:
     (tmp_path / "nq" / "test.jsonl").unlink()
     with pytest.raises(TaskTableError, match=r"test\.jsonl cannot be read"):
         some.draw(0)
-    assert flashrag._look(some, PUBLISHED[0]).problem.startswith("cannot be read")
+    assert flashrag._survey_file(some, PUBLISHED[0]).problem.startswith("cannot be read")
 
 
 def test_the_digest_is_of_what_the_files_hold(tmp_path: Path) -> None:
@@ -269,8 +269,8 @@ def test_a_name_of_no_questions(wrong: str) -> None:
         ({"answers": "me"}, "must hold 'answers'"),
         ({"answers": ["", " "]}, "must hold 'answers'"),
         ({"answers": ["me", None]}, "must hold 'answers'"),
-        ({"answers": ["me"], "passages": "p"}, "'passages' as a list"),
-        ({"answers": ["me"], "queries": [1]}, "'queries' as a list"),
+        ({"answers": ["me"], "passages": "p"}, "'passages' only as a list"),
+        ({"answers": ["me"], "queries": [1]}, "'queries' only as a list"),
     ],
 )
 def test_questions_of_ones_own_must_have_answers(tmp_path: Path, data: dict[str, object], wrong: str) -> None:
@@ -288,7 +288,7 @@ def test_counts_are_those_of_the_files(sets: FlashRagQuestions) -> None:
 def test_own_questions_may_be_in_flashrags_form(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text('\n{"question": "Who", "golden_answers": ["me"]}\n{"question": "When?", "golden_answers": "now"}\n')
-    one, other = open_questions(path).take()
+    one, other = open_questions(path).sample()
     assert (one.id, one.split, one.group, one.goal) == ("mine/0", "test", "mine", "Who?")
     assert (other.goal, other.data["answers"]) == ("When?", ["now"])
 

@@ -1,4 +1,4 @@
-"""Corpora are read, indexes are made, gone on with after whatever happens, and opened only when they are whole."""
+"""Corpora are read; indexes are built, resumed after any interruption, and opened only when complete."""
 
 import gzip
 import json
@@ -12,10 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import RetrieverError, UsageError
-from agentgym_envs.search.retrieval import building, index, jsonl, tantivy_engine, writing
+from agentgym_envs.search.retrieval import building, jsonl, tantivy_engine, writing
 from agentgym_envs.search.retrieval.building import extend_index, index_corpus, partial_of
-from agentgym_envs.search.retrieval.index import MANIFEST, build_index, open_index, read_manifest
+from agentgym_envs.search.retrieval.engines import ENGINES, SearchEngine
+from agentgym_envs.search.retrieval.index import build_index, open_index
 from agentgym_envs.search.retrieval.jsonl import Corpus
+from agentgym_envs.search.retrieval.locking import locked
+from agentgym_envs.search.retrieval.manifest import MANIFEST, read_manifest
 from agentgym_envs.search.retrieval.passages import OFFSETS, TEXTS, PassageStore
 from tests.search.cities import CITIES, line, names, stop_at_engine, write
 
@@ -29,7 +32,7 @@ blanks = st.sampled_from([b"", b"\n", b"  \r\n", b"\t\n"])
 
 
 @given(st.lists(st.tuples(ids, texts, blanks, st.booleans())), st.booleans(), st.booleans())
-def test_what_is_read_is_what_was_written(
+def test_passages_are_read_as_written(
     tmp_path_factory: Any, rows: list[tuple[str, str, bytes, bool]], packed: bool, end: bool
 ) -> None:
     lines = [
@@ -48,7 +51,7 @@ def test_what_is_read_is_what_was_written(
 
 
 @given(st.binary(max_size=60) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(repr).map(str.encode))
-def test_whatever_a_line_holds_it_is_a_passage_or_refused(data: bytes) -> None:
+def test_every_line_is_a_passage_or_is_refused(data: bytes) -> None:
     try:
         passage = jsonl.parse(data, "here:1")
     except UsageError as error:
@@ -80,15 +83,15 @@ def test_forms_of_a_passage(row: str, passage: tuple[str, str]) -> None:
         (b'{"contents": "x"}', 'there is no "id"'),
         (b'{"id": null, "contents": "x"}', 'there is no "id"'),
         (b'{"id": " ", "contents": "x"}', '"id" is empty'),
-        (b'{"id": true, "contents": "x"}', '"id" must be a text or a whole number'),
-        (b'{"id": ["a"], "contents": "x"}', '"id" must be a text or a whole number'),
-        (b'{"id": "a\\nb", "contents": "x"}', '"id" holds a line break'),
+        (b'{"id": true, "contents": "x"}', '"id" must be a string or a whole number'),
+        (b'{"id": ["a"], "contents": "x"}', '"id" must be a string or a whole number'),
+        (b'{"id": "a\\nb", "contents": "x"}', '"id" contains a line break'),
         (b'{"id": "a"}', 'there is no "contents"'),
         (b'{"id": "a", "contents": "\\n"}', '"contents" is empty'),
-        (b'{"id": "a", "contents": 5}', '"contents" must be a text'),
-        (b'{"id": "a", "title": 5, "text": "x"}', '"title" must be a text'),
+        (b'{"id": "a", "contents": 5}', '"contents" must be a string'),
+        (b'{"id": "a", "title": 5, "text": "x"}', '"title" must be a string'),
         (b'{"id": "a", "contents": "\xff"}', "this is not UTF-8 text, from byte 26 of the line on"),
-        (b'{"id": "a", "contents": "\\ud800"}', "half a character"),
+        (b'{"id": "a", "contents": "\\ud800"}', "lone surrogate"),
         (b"[" * 100_000, "recursion"),
     ],
 )
@@ -125,7 +128,7 @@ def test_a_corpus_without_passages(tmp_path: Path, lines: list[bytes]) -> None:
         index_corpus(write(tmp_path / "c.jsonl", lines), tmp_path / "out")
 
 
-def test_what_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_corpora(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         index_corpus(tmp_path / "none.jsonl", tmp_path / "out")
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
@@ -198,13 +201,13 @@ def test_another_corpus_needs_overwrite(made: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cities.jsonl", "made", "other.jsonl"]
 
 
-def test_what_is_no_index_is_never_replaced(corpus: Path, tmp_path: Path) -> None:
+def test_other_folders_are_never_replaced(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     for overwrite in (False, True):
-        with pytest.raises(UsageError, match="is no index; choose another"):
+        with pytest.raises(UsageError, match="is not an index; choose another"):
             index_corpus(corpus, tmp_path / "mine", overwrite=overwrite)
-        with pytest.raises(UsageError, match="is no index; choose another"):
+        with pytest.raises(UsageError, match="is not an index; choose another"):
             index_corpus(corpus, corpus, overwrite=overwrite)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 
@@ -216,8 +219,8 @@ def test_a_second_engine_leaves_the_rest_alone(made: Path, monkeypatch: pytest.M
         (folder / "toy").mkdir()
         (folder / "toy" / "data").write_text(" ".join(passage.id for passage in passages))
 
-    monkeypatch.setitem(index.ENGINES, "toy", (lambda folder, passages: opened, make))
-    with pytest.raises(UsageError, match=r"not made for the engine 'toy' \(only for tantivy\); .*--engine toy"):
+    monkeypatch.setitem(ENGINES, "toy", SearchEngine("", lambda folder, passages: opened, make, (), "toy"))
+    with pytest.raises(UsageError, match=r"not built for the engine 'toy' \(only for tantivy\); .*--engine toy"):
         open_index(made, "toy")
     before = {path: path.stat().st_mtime_ns for path in (made / "tantivy").rglob("*")}
     manifest = extend_index(made, engine="toy")
@@ -229,7 +232,7 @@ def test_a_second_engine_leaves_the_rest_alone(made: Path, monkeypatch: pytest.M
     (made / "toy" / "data").write_text("spoilt")
     extend_index(made, engine="toy", overwrite=True)
     assert open_index(made, "toy") is opened
-    with pytest.raises(UsageError, match=r"was made with \{\}, not \{'size': 2\}; --overwrite replaces it"):
+    with pytest.raises(UsageError, match=r"was built with \{\}, not \{'size': 2\}; --overwrite replaces it"):
         extend_index(made, engine="toy", options={"size": 2})
 
 
@@ -238,10 +241,10 @@ def test_an_engine_that_fails_is_not_named(made: Path, monkeypatch: pytest.Monke
         (folder / "toy").mkdir(exist_ok=True)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(index.ENGINES, "toy", (lambda folder, passages: open_index(made), make))
+    monkeypatch.setitem(ENGINES, "toy", SearchEngine("", lambda folder, passages: open_index(made), make, (), "toy"))
     with pytest.raises(OSError, match="No space"):
         extend_index(made, engine="toy")
-    with pytest.raises(UsageError, match="not made for the engine 'toy'"):
+    with pytest.raises(UsageError, match="not built for the engine 'toy'"):
         open_index(made, "toy")
     assert names(made)[0] == "c3"
 
@@ -249,7 +252,7 @@ def test_an_engine_that_fails_is_not_named(made: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("manifest", "told"),
     [
-        ('{"format": 99}', "has the format 99, this version reads 1: make it anew"),
+        ('{"format": 99}', "has the format 99, this version reads 1: build it again"),
         ('{"format"', "cannot be read"),
         ("[]", "cannot be read"),
         ("{}", "cannot be read"),
@@ -261,9 +264,9 @@ def test_another_format(made: Path, manifest: str, told: str) -> None:
         open_index(made)
 
 
-def test_what_cannot_be_opened(made: Path, corpus: Path, tmp_path: Path) -> None:
+def test_indexes_that_cannot_be_opened(made: Path, corpus: Path, tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none", corpus):
-        with pytest.raises(UsageError, match="is no index; `agentgym search index CORPUS"):
+        with pytest.raises(UsageError, match="is not an index; `agentgym search index CORPUS"):
             open_index(path)
     with pytest.raises(UsageError, match="there is no engine 'lucene'; choose one of tantivy"):
         open_index(made, "lucene")
@@ -290,7 +293,7 @@ def test_any_file_that_is_damaged_is_named(made: Path, tmp_path: Path) -> None:
             open_index(copy)
 
 
-def test_an_index_that_was_replaced_is_opened_anew(made: Path, corpus: Path, tmp_path: Path) -> None:
+def test_a_replaced_index_is_opened_again(made: Path, corpus: Path, tmp_path: Path) -> None:
     first = open_index(made)
     assert open_index(made) is first
     index_corpus(write(corpus, map(line, CITIES[:5])), made, overwrite=True)
@@ -301,14 +304,14 @@ def test_an_index_that_was_replaced_is_opened_anew(made: Path, corpus: Path, tmp
 def test_only_one_process_writes(corpus: Path, tmp_path: Path) -> None:
     partial = partial_of(tmp_path / "out")
     partial.mkdir()
-    with index.locked(partial), pytest.raises(UsageError, match="another process is writing to"):
+    with locked(partial), pytest.raises(UsageError, match="another process is writing to"):
         index_corpus(corpus, tmp_path / "out")
 
 
 def test_a_folder_that_is_only_called_partial_is_left_alone(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "out.partial").mkdir()
     (tmp_path / "out.partial" / "thesis.txt").write_text("years of work")
-    with pytest.raises(UsageError, match="is no unfinished index; remove it"):
+    with pytest.raises(UsageError, match="is not an unfinished index; remove it"):
         index_corpus(corpus, tmp_path / "out", overwrite=True)
     assert (tmp_path / "out.partial" / "thesis.txt").read_text() == "years of work"
 
@@ -323,7 +326,7 @@ def test_an_index_in_the_current_folder(corpus: Path, tmp_path: Path, monkeypatc
 # Interruptions
 
 
-def stop_after(count: int) -> building.Report:
+def stop_after(count: int) -> building.ProgressCallback:
     """A report that ends the work at its `count`-th call."""
     calls = 0
 
@@ -397,7 +400,7 @@ def test_stopped_between_the_old_index_and_the_new(made: Path, tmp_path: Path, m
     assert {path.name for path in made.iterdir()} == {MANIFEST, TEXTS, OFFSETS, "tantivy", "lock"}
 
 
-def test_a_corpus_that_was_changed_is_read_anew(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_corpus_is_read_again(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "STATE_EVERY", 7)
     monkeypatch.setattr(building, "_REPORT_EVERY", 20)
     folder = tmp_path / "out"

@@ -14,7 +14,8 @@ import pytest
 from agentgym_envs.search.retrieval import building, tantivy_engine
 from agentgym_envs.search.retrieval.base import Passage
 from agentgym_envs.search.retrieval.building import index_corpus, partial_of
-from agentgym_envs.search.retrieval.index import open_index, read_manifest
+from agentgym_envs.search.retrieval.index import open_index
+from agentgym_envs.search.retrieval.manifest import read_manifest
 from agentgym_envs.search.retrieval.passages import OFFSETS, TEXTS
 from tests.search.cities import line, stop_at_engine, write
 from tests.waiting import SECONDS, until
@@ -32,11 +33,11 @@ sys.exit(main(sys.argv[1:]))
 """
 WAITS_AFTER_A_STEP = """
 import time
-keep = building._keep
+keep = building._save_state
 def keep_and_wait(*arguments):
     keep(*arguments)
     time.sleep(600)
-building._keep = keep_and_wait
+building._save_state = keep_and_wait
 """
 _WORDS = "amber basalt cedar delta ember fjord garnet harbor iris jade kelp lagoon marsh nectar onyx pearl"
 WORDS = _WORDS.split()

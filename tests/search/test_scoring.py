@@ -1,4 +1,4 @@
-"""How answers, what was found, and the form of turns are scored."""
+"""Scores of answers, found passages, and the format of turns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentgym_envs.search.scoring import (
+    add_format_reward,
     em,
     em_plus,
     f1,
@@ -18,7 +19,6 @@ from agentgym_envs.search.scoring import (
     search_r1_score,
     subem,
     well_formed,
-    with_form,
 )
 
 TEXTS = st.text(st.one_of(st.sampled_from("aA nthe-–’'.,é1́ß\n"), st.characters(exclude_categories=["Cs"])), max_size=30)
@@ -54,7 +54,7 @@ TEXTS = st.text(st.one_of(st.sampled_from("aA nthe-–’'.,é1́ß\n"), st.char
         ("A", "B", False, False),
     ],
 )
-def test_what_equals_an_answer(prediction: str, answer: str, exact: bool, plus: bool) -> None:
+def test_equal_answers(prediction: str, answer: str, exact: bool, plus: bool) -> None:
     assert em(prediction, [answer]) is em(prediction, answer) is em(prediction, ["other", answer]) is exact
     assert em_plus(prediction, [answer]) is em_plus(prediction, answer) is plus
     assert em_plus(answer, [prediction]) is plus
@@ -161,8 +161,8 @@ def test_turns_that_are_not(turns: list[str]) -> None:
     [(1.0, True, 1.0), (1.0, False, 0.8), (0.5, True, 0.6), (0.5, False, 0.4), (0.0, True, 0.2), (0.0, False, 0.0)],
 )
 def test_the_form_counts(worth: float, formed: bool, score: float) -> None:
-    assert with_form(worth, formed, 0.2) == pytest.approx(score)
-    assert with_form(worth, formed, 0.0) == worth
+    assert add_format_reward(worth, formed, 0.2) == pytest.approx(score)
+    assert add_format_reward(worth, formed, 0.0) == worth
 
 
 @given(TEXTS)
@@ -174,7 +174,7 @@ def test_a_text_equals_itself(text: str) -> None:
 @given(TEXTS, st.lists(TEXTS, max_size=3))
 @example("ΟΔΟΣ.", ["οδος"])
 @example("a.b", ["ab"])
-def test_how_the_measures_hang_together(prediction: str, answers: list[str]) -> None:
+def test_relations_between_the_measures(prediction: str, answers: list[str]) -> None:
     exact, share = em(prediction, answers), f1(prediction, answers)
     assert 0.0 <= share <= 1.0
     if exact:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import SPLITS, TaskSet
 from agentgym_envs.textcraft.names import Worlds
-from agentgym_envs.textcraft.recipes import RecipeBook, load_book
+from agentgym_envs.textcraft.recipes import RecipeBook, load_recipe_book
 from agentgym_envs.textcraft.tasks import FROZEN, derive_tasks, make_tasks
 
 DIGESTS: dict[Worlds, str] = {
@@ -34,8 +34,8 @@ def test_the_frozen_file_is_what_the_book_gives(book: RecipeBook) -> None:
 
 def test_the_order_of_goals_is_the_tables(raw: Any, book: RecipeBook) -> None:
     goals = [goal for depth in ("1", "2", "3", "4") for goal in raw["goals"][depth]]
-    assert [task.data["item"] for task in make_tasks(book, "real").take()] == goals
-    assert [task.id for task in make_tasks(book, "real").take()] == [f"textcraft/{n}" for n in range(544)]
+    assert [task.data["item"] for task in make_tasks(book, "real").sample()] == goals
+    assert [task.id for task in make_tasks(book, "real").sample()] == [f"textcraft/{n}" for n in range(544)]
 
 
 def test_a_task_by_hand(book: RecipeBook) -> None:
@@ -45,7 +45,7 @@ def test_a_task_by_hand(book: RecipeBook) -> None:
 
 
 def test_splits(book: RecipeBook) -> None:
-    tasks = make_tasks(book, "real").take()
+    tasks = make_tasks(book, "real").sample()
     items = {split: {task.data["item"] for task in tasks if task.split == split} for split in SPLITS}
     assert (
         not items["train"] & items["test"] | items["train"] & items["validation"] | items["test"] & items["validation"]
@@ -78,7 +78,7 @@ def world_of(task_id: str) -> int:
 def test_worlds_of_different_splits_are_disjoint(tasks: TaskSet) -> None:
     for place, split in enumerate(SPLITS):
         drawn = [tasks.draw(key * 7919, split=split) for key in range(500)]
-        taken = tasks.take(500, split=split, seed=3)
+        taken = tasks.sample(500, split=split, seed=3)
         assert {task.split for task in [*drawn, *taken]} == {split}
         worlds = {world_of(task.id) for task in [*drawn, *taken]}
         assert place * 1_000_000 <= min(worlds) and max(worlds) < (place + 1) * 1_000_000
@@ -86,23 +86,23 @@ def test_worlds_of_different_splits_are_disjoint(tasks: TaskSet) -> None:
 
 
 def test_take_gives_distinct_worlds_and_spreads_over_the_goals(tasks: TaskSet) -> None:
-    taken = tasks.take(600, split="test", groups=("depth-1",), seed=5)
+    taken = tasks.sample(600, split="test", groups=("depth-1",), seed=5)
     assert len({world_of(task.id) for task in taken}) == 600
     assert {task.group for task in taken} == {"depth-1"}
     uses = Counter(task.id.split("/")[2] for task in taken)
     assert len(uses) == 125 and set(uses.values()) == {4, 5}
-    assert tasks.take(600, split="test", groups=("depth-1",), seed=5) == taken
-    assert tasks.take(600, split="test", groups=("depth-1",), seed=6) != taken
-    assert tasks.take(0, split="train") == []
+    assert tasks.sample(600, split="test", groups=("depth-1",), seed=5) == taken
+    assert tasks.sample(600, split="test", groups=("depth-1",), seed=6) != taken
+    assert tasks.sample(0, split="train") == []
 
 
 def test_a_set_without_end_cannot_be_taken_whole(tasks: TaskSet) -> None:
     with pytest.raises(UsageError, match="all tasks were asked for"):
-        tasks.take(split="test")
+        tasks.sample(split="test")
     with pytest.raises(UsageError, match="1000001 tasks were asked for"):
-        tasks.take(1_000_001, split="test")
+        tasks.sample(1_000_001, split="test")
     with pytest.raises(UsageError, match="-1 tasks were asked for"):
-        tasks.take(-1)
+        tasks.sample(-1)
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_draw_covers_worlds_and_goals_evenly(tasks: TaskSet) -> None:
         "/ 1/0",
     ],
 )
-def test_ids_that_are_none(tasks: TaskSet, rest: str) -> None:
+def test_ids_of_missing_tasks(tasks: TaskSet, rest: str) -> None:
     with pytest.raises(UnknownTask, match=f"for example '{tasks.name}/0/0'"):
         tasks.get(tasks.name + rest)
     with pytest.raises(UnknownTask):
@@ -140,14 +140,14 @@ def test_ids_that_are_none(tasks: TaskSet, rest: str) -> None:
 
 @given(st.integers(0, 2_999_999), st.integers(0, 543), st.sampled_from(["fictional", "invented"]))
 def test_a_task_keeps_the_structure_and_hides_the_real_name(world: int, goal: int, worlds: Worlds) -> None:
-    book = load_book()
-    real, tasks = make_tasks(book, "real").take()[goal], make_tasks(book, worlds)
+    book = load_recipe_book()
+    real, tasks = make_tasks(book, "real").sample()[goal], make_tasks(book, worlds)
     task = tasks.get(f"textcraft-{worlds}/{world}/{goal}")
     assert tasks.get(task.id) == task
     assert task.group == real.group
     assert {**task.data, "item": "", "world": 0} == {**real.data, "item": "", "world": 0}
     assert task.goal == f"craft {task.data['item'].replace('_', ' ')}"
-    assert tasks.names(task).say(book.goals[goal]) == task.goal.removeprefix("craft ")
+    assert tasks.names(task).name_of(book.goals[goal]) == task.goal.removeprefix("craft ")
     assert worlds == "fictional" or real.data["item"] not in json.dumps(asdict(task))
 
 
@@ -159,10 +159,10 @@ def test_tasks_are_pickled_by_name(book: RecipeBook) -> None:
 
 
 def test_tasks_of_a_table_of_ones_own(table: Any, written: Any) -> None:
-    book = load_book(written(table))
+    book = load_recipe_book(written(table))
     tasks = make_tasks(book, "real")
     name = f"textcraft-{book.digest[:8]}"
-    assert [task.id for task in tasks.take()] == [f"{name}/{n}" for n in range(4)]
-    assert [task.goal for task in tasks.take()] == ["craft board", "craft plank", "craft tray", "craft cup"]
-    assert [task.data["plan_length"] for task in tasks.take()] == [2, 2, 2, 3]
+    assert [task.id for task in tasks.sample()] == [f"{name}/{n}" for n in range(4)]
+    assert [task.goal for task in tasks.sample()] == ["craft board", "craft plank", "craft tray", "craft cup"]
+    assert [task.data["plan_length"] for task in tasks.sample()] == [2, 2, 2, 3]
     assert make_tasks(book, "invented").draw(0).id.startswith(f"{name}-invented/")

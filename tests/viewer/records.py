@@ -24,7 +24,7 @@ METAS = st.builds(
     lambda more, known: {**more, **known},
     OBJECTS,
     st.fixed_dictionaries(
-        {}, optional={name: VALUES for name in ("step", "training", "policy", "agent", "max_turns", "tries")}
+        {}, optional={name: VALUES for name in ("step", "training", "policy", "agent", "max_turns", "attempts")}
     ),
 )
 EPISODES = st.builds(

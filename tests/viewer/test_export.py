@@ -14,7 +14,7 @@ from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.viewer import api, export
 from agentgym_envs.viewer.api import Viewer
 from agentgym_envs.viewer.export import export_html, page_with
-from agentgym_envs.viewer.index import Entry, read_episode
+from agentgym_envs.viewer.index import EpisodeEntry, read_episode
 from agentgym_envs.viewer.pages import PAGE, read_static
 
 from .records import record, save
@@ -135,7 +135,7 @@ def test_data_stands_before_the_scripts_that_read_it() -> None:
 
 
 def test_what_does_not_read_is_left_out_and_no_path_is_told(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(entry: Entry) -> Any:
+    def read(entry: EpisodeEntry) -> Any:
         if entry.id == 1:
             raise TrajectoryError("/home/somebody/file: odd")
         return read_episode(entry)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentgym_envs import Trajectory
 from agentgym_envs.errors import UsageError
 from agentgym_envs.viewer.filters import Lists, Query, matcher, parse_page
-from agentgym_envs.viewer.index import Entry, Index, Snapshot
+from agentgym_envs.viewer.index import EpisodeEntry, Index, IndexSnapshot
 
 from .records import EPISODES, logged, record, save, save_log
 
@@ -40,7 +40,7 @@ def many() -> list[Trajectory]:
 
 
 @pytest.fixture(scope="module")
-def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> IndexSnapshot:
     folder = tmp_path_factory.mktemp("lists")
     episodes = many()
     save(folder / "a.jsonl", *episodes[:20])
@@ -48,19 +48,19 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     return Index([folder]).refresh()
 
 
-TESTS: dict[str, Callable[[Entry, str], bool]] = {
-    "env": lambda entry, value: entry.facts.env == value,
-    "group": lambda entry, value: entry.facts.group == value,
-    "success": lambda entry, value: entry.facts.success == (value == "1"),
-    "stop": lambda entry, value: entry.facts.stop == value,
-    "policy": lambda entry, value: entry.facts.policy == value,
-    "step": lambda entry, value: entry.facts.step == int(value),
+TESTS: dict[str, Callable[[EpisodeEntry, str], bool]] = {
+    "env": lambda entry, value: entry.summary.env == value,
+    "group": lambda entry, value: entry.summary.group == value,
+    "success": lambda entry, value: entry.summary.success == (value == "1"),
+    "stop": lambda entry, value: entry.summary.stop == value,
+    "policy": lambda entry, value: entry.summary.policy == value,
+    "step": lambda entry, value: entry.summary.step == int(value),
     "source": lambda entry, value: entry.file.source.name == value,
-    "task": lambda entry, value: entry.facts.task == value,
-    "min_turns": lambda entry, value: entry.facts.turns >= float(value),
-    "max_turns": lambda entry, value: entry.facts.turns <= float(value),
-    "min_score": lambda entry, value: entry.facts.score >= float(value),
-    "max_score": lambda entry, value: entry.facts.score <= float(value),
+    "task": lambda entry, value: entry.summary.task == value,
+    "min_turns": lambda entry, value: entry.summary.turns >= float(value),
+    "max_turns": lambda entry, value: entry.summary.turns <= float(value),
+    "min_score": lambda entry, value: entry.summary.score >= float(value),
+    "max_score": lambda entry, value: entry.summary.score <= float(value),
     "q": lambda entry, value: value.lower() in all_said(many()[entry.id]).lower(),
 }
 VALUES = {
@@ -90,24 +90,24 @@ FILTERS = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for 
 
 @given(FILTERS, st.sampled_from(SORTS), st.booleans())
 def test_a_list_is_what_the_long_way_gives(
-    snapshot: Snapshot, filters: dict[str, str], sort: str, descending: bool
+    snapshot: IndexSnapshot, filters: dict[str, str], sort: str, descending: bool
 ) -> None:
     page = parse_page([*filters.items(), ("sort", sort), ("desc", "01"[descending])])
     found = Lists().select(snapshot, page.query).entries
     wanted = [entry for entry in snapshot.entries if all(TESTS[name](entry, value) for name, value in filters.items())]
     assert sorted(entry.id for entry in found) == [entry.id for entry in wanted]
-    values = [getattr(entry.facts, sort) if sort != "id" else entry.id for entry in found]
+    values = [getattr(entry.summary, sort) if sort != "id" else entry.id for entry in found]
     known = [value for value in values if value is not None]
     assert known == sorted(known, reverse=descending)
     assert values[len(known) :] == [None] * (len(values) - len(known))
     for one, two in itertools.pairwise(found):  # equal ones stay in the order of their numbers
-        assert sort == "id" or getattr(one.facts, sort) != getattr(two.facts, sort) or one.id < two.id
+        assert sort == "id" or getattr(one.summary, sort) != getattr(two.summary, sort) or one.id < two.id
 
 
-def test_several_values_of_a_filter_are_any_of_them(snapshot: Snapshot) -> None:
+def test_several_values_of_a_filter_are_any_of_them(snapshot: IndexSnapshot) -> None:
     page = parse_page([("step", "3"), ("step", "20"), ("env", "A-v0"), ("group", "")])
     found = Lists().select(snapshot, page.query).entries
-    assert {(entry.facts.step, entry.facts.env) for entry in found} == {(3, "A-v0"), (20, "A-v0")}
+    assert {(entry.summary.step, entry.summary.env) for entry in found} == {(3, "A-v0"), (20, "A-v0")}
 
 
 def test_what_has_no_number_comes_last(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_what_has_no_number_comes_last(tmp_path: Path) -> None:
     snapshot = Index([path]).refresh()
     for descending, order in ((False, ["0.1", "0.5", "nan"]), (True, ["0.5", "0.1", "nan"])):
         found = Lists().select(snapshot, Query(sort="score", descending=descending)).entries
-        assert [entry.facts.task for entry in found] == order
+        assert [entry.summary.task for entry in found] == order
 
 
 @given(EPISODES, st.data())
@@ -144,7 +144,7 @@ def test_search_reads_logs_as_well(tmp_path: Path) -> None:
 def test_search_reads_earlier_tries_as_well(tmp_path: Path) -> None:
     turn = {"observation": "A red door.", "action": "knock", "reward": 0.0, "info": {"x": "hidden"}}
     tries: list[Any] = [{"turns": [turn, 3], "lesson": "Knock twice."}, 5, {"turns": 7}]
-    path = save(tmp_path / "t.jsonl", record("a", meta={"tries": tries}), record("b", meta={"tries": "red"}))
+    path = save(tmp_path / "t.jsonl", record("a", meta={"attempts": tries}), record("b", meta={"attempts": "red"}))
     snapshot, lists = Index([path]).refresh(), Lists()
     for text, numbers in (("RED DOOR", [0]), ("knock", [0]), ("twice", [0]), ("hidden", []), ("brief", [0, 1])):
         assert [entry.id for entry in lists.select(snapshot, Query(text=text)).entries] == numbers
@@ -154,7 +154,7 @@ def test_no_list_waits_for_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     snapshot, lists = Index([save(tmp_path / "t.jsonl", record("a"))]).refresh(), Lists()
     begun, go_on, found = threading.Event(), threading.Event(), list[Any]()
 
-    def lines_of(left: list[Entry]) -> Iterator[Any]:
+    def lines_of(left: list[EpisodeEntry]) -> Iterator[Any]:
         begun.set()
         go_on.wait(60)
         return iter(())
@@ -189,7 +189,7 @@ def test_a_search_looks_at_what_is_new_only(tmp_path: Path, monkeypatch: pytest.
     snapshot = index.refresh()
     looked = list[int]()
 
-    def lines_of(left: list[Entry]) -> Iterator[Any]:
+    def lines_of(left: list[EpisodeEntry]) -> Iterator[Any]:
         looked.extend(entry.id for entry in left)
         return iter(())
 

@@ -41,24 +41,24 @@ ODD: dict[str, dict[str, Any]] = {
     "task data": {"task": {"id": "t", "split": "test", "group": "g", "goal": "x", "data": [1, 2]}},
     "env_kwargs": {"env_kwargs": "abc"},
     "grammar": {"env_kwargs": {"grammar": {"a": 1}}},
-    "turns of a try": {"meta": {"tries": [{"turns": 5, "score": "high", "lesson": [1]}]}},
-    "tries": {"meta": {"tries": {"a": 5}}},
+    "turns of an attempt": {"meta": {"attempts": [{"turns": 5, "score": "high", "lesson": [1]}]}},
+    "attempts": {"meta": {"attempts": {"a": 5}}},
     "instructions": {"instructions": 5},
     "last observation": {"final_observation": [1]},
     "turn": {"turns": [{"observation": 5, "action": None, "reward": 0.0, "info": {}}]},
     "numbers": {"meta": {"max_turns": 10**400, "step": 10**30}},
 }
-DEEP = [(place, depth) for place in ("info", "data", "meta", "tries") for depth in (100, 300, 500, 600, 900)]
+DEEP = [(place, depth) for place in ("info", "data", "meta", "attempts") for depth in (100, 300, 500, 600, 900)]
 
 
 def line_of(case: str | tuple[str, int]) -> str:
-    row = json.loads(record("t", "go", meta={"tries": [{"turns": []}]}).to_json())
+    row = json.loads(record("t", "go", meta={"attempts": [{"turns": []}]}).to_json())
     if isinstance(case, str):
         return json.dumps({**row, **ODD[case]})
     place, depth = case
     row["turns"][0]["info"] = {"a": "info"}
     row["task"]["data"] = {"a": "data"}
-    row["meta"] = {"a": "meta", "tries": [{"turns": [{"info": {"a": "tries"}}]}]}
+    row["meta"] = {"a": "meta", "attempts": [{"turns": [{"info": {"a": "attempts"}}]}]}
     return json.dumps(row).replace(f'"{place}"}}', f"{nested(depth)}}}").replace('"meta",', f"{nested(depth)},")
 
 

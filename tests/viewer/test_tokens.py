@@ -44,7 +44,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     note = tokens_of(path, line)["note"]
     assert "no log-probabilities" in note and "2 episodes of this file read exactly alike" in note
     missing = tokens_of(path, b'{"another": "line"}')
-    assert missing["segments"] == [] and "--record_tokens" in missing["note"] and "--tokens" in missing["note"]
+    assert missing["segments"] == [] and "--record-tokens" in missing["note"] and "--tokens" in missing["note"]
     tokens_path(path).write_bytes(tokens_path(path).read_bytes().replace(b'"mask"', b'"musk"'))
     broken = tokens_of(path, line)
     assert broken["segments"] == [] and "do not read" in broken["note"] and str(tmp_path) not in broken["note"]

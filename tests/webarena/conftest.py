@@ -14,11 +14,12 @@ import pytest
 from agentgym_envs.webarena.actions import Action, Click, Goto, Hover, Press, Type
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.backends import BACKENDS
+from agentgym_envs.webarena.browser.execute import execute, goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
-from agentgym_envs.webarena.browser.view import View, ViewOptions
+from agentgym_envs.webarena.browser.view import PageView, ViewOptions
 
 _T = TypeVar("_T")
 HOME = "http://a.test/"
@@ -154,29 +155,29 @@ class Agent:
 
     def __init__(self, options: SessionOptions, site: Site, backend: str = "js") -> None:
         self.site, self.backend = site, BACKENDS[backend]()
-        self.session = self.run(Session.open(options, self.backend))
+        self.session = self.run(BrowserSession.open(options, self.backend))
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return loop.wait_for(work, 60)
+        return loop.run(work, 60)
 
     def close(self) -> None:
         self.run(self.session.close())
 
-    def show(self, body: str, path: str = "/", **parts: str) -> View:
+    def show(self, body: str, path: str = "/", **parts: str) -> PageView:
         """Put a page on the site, visit it and look at it."""
         self.site.put(path, html(body, **parts))
         self.goto(path)
         return self.see()
 
     def goto(self, path: str) -> None:
-        self.run(self.session.goto(path if "://" in path else HOME.rstrip("/") + path))
+        self.run(goto(self.session, path if "://" in path else HOME.rstrip("/") + path))
 
-    def see(self) -> View:
-        return self.run(self.session.look())
+    def see(self) -> PageView:
+        return self.run(self.session.observe())
 
     def act(self, action: Action) -> str:
         """Act and look; returns the note."""
-        note = self.run(self.session.act(action))
+        note = self.run(execute(self.session, action))
         self.see()
         return note
 

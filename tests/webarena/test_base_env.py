@@ -25,14 +25,15 @@ from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError
 from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.vector.runner import EnvRunner
 from agentgym_envs.vector.vector_env import TextVectorEnv
-from agentgym_envs.webarena.actions import Click, Stop, write
+from agentgym_envs.webarena.actions import Click, StopTask, format_command
 from agentgym_envs.webarena.base_env import WebEnv
 from agentgym_envs.webarena.browser import loop
+from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
-from agentgym_envs.webarena.browser.tab import Patience
+from agentgym_envs.webarena.browser.tab import SettleTimeouts
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
 from tests.waiting import until
@@ -55,27 +56,27 @@ class CounterEnv(WebEnv):
 
     def _session_options(self, task: Task) -> SessionOptions:
         """Waits longer until a page is at rest, as a busy machine needs."""
-        return replace(super()._session_options(task), patience=Patience(most=15.0))
+        return replace(super()._session_options(task), timeouts=SettleTimeouts(most=15.0))
 
-    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
-        await session.goto("http://count.test/")
-        session.kept["goal"] = task.data["goal"]
+    async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
+        await goto(session, "http://count.test/")
+        session.state["goal"] = task.data["goal"]
         return f"{task.goal} ({rng.integers(1000)})"
 
-    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
+    async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
         right = await session.evaluate("out.textContent") == str(task.data["goal"])
         return Verdict(float(right), "" if right else "the number is another")
 
-    async def _after(self, session: Session, task: Task) -> Verdict | None:
+    async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
         return Verdict(0.0, "too much") if session.view.title == "Counter" and await self._count(session) > 3 else None
 
-    async def _solve(self, session: Session, task: Task) -> str:
+    async def _oracle_command(self, session: BrowserSession, task: Task) -> str:
         if session.view.title != "Counter":
             raise NoOracle("not on the counter")
-        done = await self._count(session) == session.kept["goal"]
-        return write(Stop()) if done else write(Click(find(session.view.tree, "More")))
+        done = await self._count(session) == session.state["goal"]
+        return format_command(StopTask()) if done else format_command(Click(find(session.view.tree, "More")))
 
-    async def _count(self, session: Session) -> int:
+    async def _count(self, session: BrowserSession) -> int:
         return int(await session.evaluate("window.out ? +out.textContent : 0"))
 
 
@@ -102,7 +103,7 @@ def env() -> Iterator[CounterEnv]:
 
 
 def click(env: CounterEnv, name: str) -> str:
-    return write(Click(find(env.session.view.tree, name)))
+    return format_command(Click(find(env.session.view.tree, name)))
 
 
 def start(env: CounterEnv, goal: int = 2, seed: int = 0) -> tuple[str, dict[str, Any]]:

@@ -128,7 +128,7 @@ def test_hidden_by_wish_and_cut(browser: BrowserOptions, site: Site) -> None:
     seen = cdp.show(f"<p id=score>10 <button>a</button></p>{buttons}")
     *whole, note = seen.tree.split("\n")
     assert names(cdp, "button")[0] == "number 0" and "10" not in names(cdp, "StaticText")
-    assert seen.cut and len(seen.tree) <= 1000 and seen.count == len(whole)
+    assert seen.truncated and len(seen.tree) <= 1000 and seen.count == len(whole)
     assert note == f"... {101 - len(whole)} more lines left out: the page is too long"
     cdp.close()
 

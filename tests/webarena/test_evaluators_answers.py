@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Verdict, score_all
+from agentgym_envs.webarena.evaluators.base import Evaluator, FinishedEpisode, Verdict, score_all
 from agentgym_envs.webarena.evaluators.strings import AnswerIncludes, ExactAnswer, includes
-from agentgym_envs.webarena.evaluators.urls import EndsOn, parse
+from agentgym_envs.webarena.evaluators.urls import EndsOn, parse_url
 from agentgym_envs.webarena.evaluators.values import clean, read_date, read_quantity, same_value
 
 
@@ -17,11 +17,11 @@ async def no_pages(url: str | None, script: str = "") -> str:
     raise AssertionError("no page is to be read")
 
 
-def finished(answer: str = "", url: str = "about:blank") -> Finished:
-    return Finished("Do it", answer, url, no_pages)
+def finished(answer: str = "", url: str = "about:blank") -> FinishedEpisode:
+    return FinishedEpisode("Do it", answer, url, no_pages)
 
 
-def score(evaluator: Evaluator, episode: Finished) -> Verdict:
+def score(evaluator: Evaluator, episode: FinishedEpisode) -> Verdict:
     return asyncio.run(score_all([evaluator], episode))
 
 
@@ -224,9 +224,9 @@ def test_an_address_is_the_same_encoded_or_not(segments: list[str], value: str) 
     other = (
         "HTTP://A.test:80//" + "/".join(quote(segment, safe="'()*!") for segment in segments) + f"/?x={quote(value)}"
     )
-    assert parse(one) == parse(other)
+    assert parse_url(one) == parse_url(other)
 
 
 def test_what_is_no_url_is_said() -> None:
     with pytest.raises(UsageError, match="is no URL"):
-        parse("http://a.test:port/")
+        parse_url("http://a.test:port/")

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
-from agentgym_envs.webarena.evaluators.dom import Call, Helper, PageHolds, read_call
-from agentgym_envs.webarena.evaluators.network import Request, Requested, look_up
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
+from agentgym_envs.webarena.evaluators.dom import Helper, HelperCall, PageHolds, parse_helper_call
+from agentgym_envs.webarena.evaluators.network import RecordedRequest, Requested, look_up
 from tests.webarena.conftest import HOME, Agent, MakeAgent, Site, html
 from tests.webarena.verified_tasks import entry
 
@@ -28,10 +28,10 @@ class Pages:
 
 
 def verdict(check: PageHolds, pages: Pages) -> Verdict:
-    return asyncio.run(_ask(check, Finished("Do it", "", LAST, pages)))
+    return asyncio.run(_ask(check, FinishedEpisode("Do it", "", LAST, pages)))
 
 
-async def _ask(evaluator: Any, episode: Finished) -> Verdict:
+async def _ask(evaluator: Any, episode: FinishedEpisode) -> Verdict:
     found: Verdict = await evaluator(episode)
     return found
 
@@ -40,15 +40,15 @@ def check(required: dict[str, Any], url: str = PAGE, locator: str = "", **more: 
     return PageHolds.from_check({"url": url, "locator": locator, "required_contents": required, **more}, HELPERS)
 
 
-async def latest_order(episode: Finished) -> str:
+async def latest_order(episode: FinishedEpisode) -> str:
     return f"{episode.urls.get('shopping', 'http://shop.test')}/order/9"
 
 
-async def post_of(episode: Finished, url: str) -> str:
+async def post_of(episode: FinishedEpisode, url: str) -> str:
     return url.rpartition("/")[0]
 
 
-async def role_of(episode: Finished, page: str | None, name: str) -> str:
+async def role_of(episode: FinishedEpisode, page: str | None, name: str) -> str:
     return await episode.read(page, f"role({name})")
 
 
@@ -89,8 +89,8 @@ def test_helpers_say_which_page_and_what_is_on_it() -> None:
 
 
 def test_calls_are_read_and_never_run() -> None:
-    assert read_call("func:role_of(__page__, 'it\\'s')") == Call("role_of", (None, "it's"))
-    assert read_call("func:latest_order()") == Call("latest_order", ())
+    assert parse_helper_call("func:role_of(__page__, 'it\\'s')") == HelperCall("role_of", (None, "it's"))
+    assert parse_helper_call("func:latest_order()") == HelperCall("latest_order", ())
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_calls_are_read_and_never_run() -> None:
 )
 def test_what_is_no_call_of_a_helper_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"is no call of a helper|must be texts or __page__"):
-        read_call(text)
+        parse_helper_call(text)
 
 
 @pytest.mark.parametrize("required", [{}, {"fuzzy_match": ["x"]}, {"exact_match": "x", "must_include": ["x"]}, None])
@@ -135,7 +135,7 @@ def requested(evaluator: Requested) -> Verdict:
     async def no_pages(url: str | None, script: str = "") -> str:
         raise AssertionError
 
-    return asyncio.run(_ask(evaluator, Finished("", "", "", no_pages, ENTRIES)))
+    return asyncio.run(_ask(evaluator, FinishedEpisode("", "", "", no_pages, ENTRIES)))
 
 
 @pytest.mark.parametrize(
@@ -184,12 +184,12 @@ def test_a_request_that_was_not_made(evaluator: Requested, reason: str) -> None:
 
 
 def test_what_requests_carry() -> None:
-    posted = [Request(entry("POST", PAGE, post=data)).posted for data in (FORM, PARTS, JSON)]
+    posted = [RecordedRequest(entry("POST", PAGE, post=data)).posted for data in (FORM, PARTS, JSON)]
     assert posted[0] == {"title": "My post", "body": "Hi\nthere", "n": "30"}
     assert posted[1] == {"title": 'My "post"\r\né', "f": "file"}
     assert posted[2]["a"] == {"b": [{"c": 1}, {"c": 2}]}
     for nothing in ({}, {"mimeType": "application/json", "text": "["}, {"mimeType": "application/json", "text": "[1]"}):
-        assert Request(entry("POST", PAGE, post=nothing)).posted == {}
+        assert RecordedRequest(entry("POST", PAGE, post=nothing)).posted == {}
 
 
 def test_paths_into_what_is_not_there_lead_nowhere() -> None:
@@ -205,7 +205,7 @@ HIDDEN = "<button onclick=\"document.body.append('Opened')\">Open</button><p id=
 def after(agent: Agent, evaluator: Any) -> Verdict:
     async def judge() -> Verdict:
         session = agent.session
-        return await _ask(evaluator, Finished("Do it", "", session.url, session.read, await session.har()))
+        return await _ask(evaluator, FinishedEpisode("Do it", "", session.url, session.read, await session.har()))
 
     return agent.run(judge())
 

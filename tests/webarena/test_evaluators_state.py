@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Verdict, score_all
-from agentgym_envs.webarena.evaluators.state import Added, OnlyChanged, Removed, Rows, Updated, differences, pair_off
+from agentgym_envs.webarena.evaluators.base import Evaluator, FinishedEpisode, Verdict, score_all
+from agentgym_envs.webarena.evaluators.state import (
+    Added,
+    OnlyChanged,
+    QueryReturns,
+    Removed,
+    Updated,
+    differences,
+    match_pairs,
+)
 from tests.webarena.test_evaluators_answers import no_pages
 
 SCHEMA = """
@@ -45,7 +53,7 @@ def after(before: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 @pytest.fixture
 def verdict(before: sqlite3.Connection, after: sqlite3.Connection) -> Callable[[Evaluator], Verdict]:
     async def ask(evaluator: Evaluator) -> Verdict:
-        return await evaluator(Finished("", "", "", no_pages, database=after, before=before))
+        return await evaluator(FinishedEpisode("", "", "", no_pages, database=after, before=before))
 
     return lambda evaluator: asyncio.run(ask(evaluator))
 
@@ -53,13 +61,13 @@ def verdict(before: sqlite3.Connection, after: sqlite3.Connection) -> Callable[[
 def test_rows_of_a_query(verdict: Callable[[Evaluator], Verdict]) -> None:
     query = "SELECT name, price FROM products WHERE price > ? ORDER BY price"
     rows = [("Rug", 40), ("Desk", 99.0)]
-    assert verdict(Rows(query, rows, [20], ordered=True)) == Verdict(1.0)
-    assert verdict(Rows(query, rows[::-1], [20])) == Verdict(1.0)
-    assert verdict(Rows(query, rows[::-1], [20], ordered=True)).score == 0.0
-    assert verdict(Rows(query, rows[:1], [20])).score == 0.0
-    assert verdict(Rows(query, [*rows, rows[0]], [20])).score == 0.0
-    assert verdict(Rows(query, [], [200])) == Verdict(1.0)
-    assert verdict(Rows("SELECT name FROM products WHERE id = 1", [("Lamb",)])) == Verdict(
+    assert verdict(QueryReturns(query, rows, [20], ordered=True)) == Verdict(1.0)
+    assert verdict(QueryReturns(query, rows[::-1], [20])) == Verdict(1.0)
+    assert verdict(QueryReturns(query, rows[::-1], [20], ordered=True)).score == 0.0
+    assert verdict(QueryReturns(query, rows[:1], [20])).score == 0.0
+    assert verdict(QueryReturns(query, [*rows, rows[0]], [20])).score == 0.0
+    assert verdict(QueryReturns(query, [], [200])) == Verdict(1.0)
+    assert verdict(QueryReturns("SELECT name FROM products WHERE id = 1", [("Lamb",)])) == Verdict(
         0.0, "SELECT name FROM products WHERE id = 1 gives ('Lamp'), not ('Lamb')"
     )
 
@@ -69,11 +77,11 @@ def test_expected_values_may_be_patterns_sets_and_loosely_written(
 ) -> None:
     after.execute("UPDATE products SET name = ' Big \n lamp ', price = 0.1 + 0.2 WHERE id = 1")
     query = "SELECT name, price FROM products WHERE id = 1"
-    assert verdict(Rows(query, [("Big lamp", 0.3)])) == Verdict(1.0)
-    assert verdict(Rows(query, [(re.compile(r"(?i)big\s+LAMP"), {0.3, 0.4})])) == Verdict(1.0)
-    assert verdict(Rows(query, [(re.compile("lamp"), 0.3)])).score == 0.0
-    assert verdict(Rows("SELECT 1700000001", [(1700000000,)])).score == 0.0
-    assert verdict(Rows("SELECT '5'", [(5,)])).score == 0.0
+    assert verdict(QueryReturns(query, [("Big lamp", 0.3)])) == Verdict(1.0)
+    assert verdict(QueryReturns(query, [(re.compile(r"(?i)big\s+LAMP"), {0.3, 0.4})])) == Verdict(1.0)
+    assert verdict(QueryReturns(query, [(re.compile("lamp"), 0.3)])).score == 0.0
+    assert verdict(QueryReturns("SELECT 1700000001", [(1700000000,)])).score == 0.0
+    assert verdict(QueryReturns("SELECT '5'", [(5,)])).score == 0.0
 
 
 def test_nothing_changed(verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection) -> None:
@@ -161,7 +169,7 @@ def test_a_table_that_is_gone_lost_its_rows(after: sqlite3.Connection, verdict: 
         OnlyChanged([Updated("products", {"nr": 1}, {"stock": 1})]),
         OnlyChanged(free=["views"]),
         OnlyChanged(free=["products.seen"]),
-        Rows("SELECT nr FROM products", []),
+        QueryReturns("SELECT nr FROM products", []),
     ],
 )
 def test_a_name_misspelt_is_said(evaluator: Evaluator, verdict: Callable[[Evaluator], Verdict]) -> None:
@@ -170,14 +178,14 @@ def test_a_name_misspelt_is_said(evaluator: Evaluator, verdict: Callable[[Evalua
 
 
 def test_an_episode_without_a_database_is_said() -> None:
-    for evaluator in (Rows("SELECT 1", [(1,)]), OnlyChanged()):
+    for evaluator in (QueryReturns("SELECT 1", [(1,)]), OnlyChanged()):
         with pytest.raises(UsageError, match="database, which the episode does not have"):
-            asyncio.run(score_all([evaluator], Finished("", "", "", no_pages)))
+            asyncio.run(score_all([evaluator], FinishedEpisode("", "", "", no_pages)))
 
 
 @given(st.lists(st.sets(st.integers(0, 5)), max_size=6), st.permutations(range(6)))
 def test_pairs_are_as_many_as_can_be(fitting: list[set[int]], others: list[int]) -> None:
-    pairs = pair_off(fitting, others, lambda one, other: other in one)
+    pairs = match_pairs(fitting, others, lambda one, other: other in one)
     assert len(set(pairs.values())) == len(pairs)
     assert all(others[other] in fitting[one] for one, other in pairs.items())
     assert len(pairs) == _most(fitting, frozenset())

@@ -13,9 +13,10 @@ import pytest
 from agentgym_envs.errors import EnvError
 from agentgym_envs.webarena.actions import Click, Wait
 from agentgym_envs.webarena.browser import loop
+from agentgym_envs.webarena.browser.execute import execute, goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.tab import Patience
+from agentgym_envs.webarena.browser.tab import SettleTimeouts
 from tests.waiting import until
 from tests.webarena.conftest import Agent, MakeAgent, Reply, Site, html
 
@@ -134,7 +135,7 @@ def test_a_site_that_is_down(make_agent: MakeAgent, hosts: HostRules) -> None:
 
 @pytest.mark.parametrize("how", ["goto", "click"])
 def test_a_site_that_hangs(make_agent: MakeAgent, how: str) -> None:
-    agent = make_agent(patience=Patience(load=0.5), call_seconds=2)
+    agent = make_agent(timeouts=SettleTimeouts(load=0.5), call_seconds=2)
     agent.site.put("/hangs", Reply("", seconds=30))
     agent.show("<a href=/hangs>Go</a>")
     with pytest.raises(EnvError, match="did not answer"):
@@ -145,7 +146,7 @@ def test_a_site_that_talks_nonsense(make_agent: MakeAgent) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         rules = HostRules.of(mapped={"odd.test": f"127.0.0.1:{server.getsockname()[1]}"})
         agent = make_agent(browser=BrowserOptions(hosts=rules))
-        going = asyncio.run_coroutine_threadsafe(agent.session.goto("http://odd.test/"), loop.loop())
+        going = asyncio.run_coroutine_threadsafe(goto(agent.session, "http://odd.test/"), loop.loop())
         server.settimeout(20)
         visitor, _ = server.accept()
         visitor.recv(1000)
@@ -171,7 +172,7 @@ def test_two_at_once_in_one_browser(make_agent: MakeAgent) -> None:
     stuck, agent = make_agent(call_seconds=3), make_agent()
     stuck.show(BUTTON.format("for (;;);"), "/stuck")
     agent.show("<button onclick=\"this.textContent = 'Done'\">Go</button>", "/free")
-    hangs = asyncio.run_coroutine_threadsafe(stuck.session.act(Click(stuck.find("button", "Go"))), loop.loop())
+    hangs = asyncio.run_coroutine_threadsafe(execute(stuck.session, Click(stuck.find("button", "Go"))), loop.loop())
     agent.click("button", "Go")
     assert "button 'Done'" in agent.tree and not hangs.done()
     with pytest.raises(EnvError):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.grammar import Parsed, make_grammar
-from agentgym_envs.webarena.actions import FORMS, Action, Form, Press, Stop, Type, write
-from agentgym_envs.webarena.browsergym_actions import CALLS
+from agentgym_envs.webarena.actions import FORMS, Action, CommandForm, Press, StopTask, Type, format_command
+from agentgym_envs.webarena.browsergym_actions import FUNCTIONS
 from agentgym_envs.webarena.grammars import rules_for, tools, web_grammars
 from tests.trying import examples
 
@@ -19,7 +19,7 @@ from .test_actions import ACTIONS, NEARLY
 
 WEB_GRAMMARS = web_grammars()
 NAMES = sorted(WEB_GRAMMARS)
-FEW = {"click": FORMS["click"], "press": FORMS["press"], "stop": Form("stop", "give up.")}
+FEW = {"click": FORMS["click"], "press": FORMS["press"], "stop": CommandForm("stop", "give up.")}
 LISTING = ["browsergym", "tool_call"]
 CANNOT_CARRY = {"react": "action", "tag": "action>", "fenced": "```"}
 SIGNS = ["```", "\n", "(", ",", "'", '"', "\\", "[", "<tool_call>", '{"name":', "click("]
@@ -39,10 +39,10 @@ def called(call: Any) -> str:
 @examples(50)
 @given(action=ACTIONS)
 @example(action=Type(1, "``` </tool_call> <tool_call> \\x41 \\", True))
-@example(action=Stop("'''\"\"\"\n\t\\n"))
+@example(action=StopTask("'''\"\"\"\n\t\\n"))
 @example(action=Press("Control+`", 3))
 def test_a_command_survives_format_and_parse(name: str, action: Action) -> None:
-    grammar, command = make_grammar(name, WEB_GRAMMARS), write(action)
+    grammar, command = make_grammar(name, WEB_GRAMMARS), format_command(action)
     if name in CANNOT_CARRY and CANNOT_CARRY[name] in command.lower():
         return
     assert grammar.parse(grammar.format(command)) == Parsed("", command)
@@ -240,7 +240,10 @@ def test_the_schemas_say_what_the_tools_take() -> None:
 
 
 def test_a_model_is_told_of_each_action_once() -> None:
-    forms = {"browsergym": [f"{call.form}: " for call in CALLS.values()], "tool_call": [f"{name}(" for name in FORMS]}
+    forms = {
+        "browsergym": [f"{call.form}: " for call in FUNCTIONS.values()],
+        "tool_call": [f"{name}(" for name in FORMS],
+    }
     for name in NAMES:
         grammar = make_grammar(name, WEB_GRAMMARS)
         told = f"{rules_for(grammar)}\n{grammar.instructions}"

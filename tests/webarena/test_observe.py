@@ -188,11 +188,11 @@ def test_a_cut_falls_between_lines_and_is_told(agent: Agent) -> None:
     for most in (1000, 1001, 1010, 2000):
         seen = observe(agent, viewport=False, maxChars=most)
         *whole, note = seen["tree"].split("\n")
-        assert seen["cut"] and len(seen["tree"]) <= most
+        assert seen["truncated"] and len(seen["tree"]) <= most
         assert whole == agent.tree.split("\n")[: len(whole)]
         assert note == f"... {101 - len(whole)} more lines left out: the page is too long"
         assert seen["count"] == len(whole)
-    assert not observe(agent, viewport=False)["cut"]
+    assert not observe(agent, viewport=False)["truncated"]
 
 
 def test_long_lists_are_told_in_part(agent: Agent) -> None:
@@ -298,7 +298,9 @@ def test_frames_without_end(agent: Agent) -> None:
 @pytest.mark.slow
 def test_a_page_too_large_to_be_read_says_so(agent: Agent) -> None:
     seen, _ = build(agent, HOSTILE["wide"])
-    assert seen["cut"] and seen["tree"].split("\n")[-1] == "... the rest of the page left out: the page is too long"
+    assert (
+        seen["truncated"] and seen["tree"].split("\n")[-1] == "... the rest of the page left out: the page is too long"
+    )
 
 
 def test_reading_a_page_changes_nothing(agent: Agent) -> None:

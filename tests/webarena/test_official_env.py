@@ -343,7 +343,7 @@ def test_a_login_by_files(make: Make, sites: Stubs, tmp_path: Path) -> None:
     write("gitlab.reddit", PHPSESSID="f", _gitlab_session="c")
     assert Agent(env, 7).info["stop_reason"] is None
     (tmp_path / "shopping_state.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(UsageError, match="no storage state"):
+    with pytest.raises(UsageError, match="not a storage state"):
         env.reset(options={"task": "webarena/2"})
 
 
@@ -390,7 +390,7 @@ def test_sites_are_reset_before_every_episode(make: Make, sites: Stubs) -> None:
 def test_a_reset_takes_no_episode_away(make: Make, sites: Stubs) -> None:
     env, other = make(), make(reset=sites.reset)
     agent = Agent(env, 2)
-    with pytest.raises(UsageError, match="another environment is in the middle of an episode"):
+    with pytest.raises(UsageError, match="another environment is playing an episode"):
         other.reset(options={"task": "webarena/2"})
     assert other.status()["stop_reason"] == "closed" and sites.shop.logins == 1
     agent.stop()
@@ -440,7 +440,7 @@ def test_tasks_of_webarena_verified(make: Make, sites: Stubs, tmp_path: Path) ->
     rows = json.loads((DATA / "official_verified.json").read_text(encoding="utf-8"))
     (tmp_path / "tasks.json").write_text(json.dumps([*rows, {**rows[0], "task_id": 319}]), encoding="utf-8")
     env = make(tasks=tmp_path / "tasks.json")
-    assert "webarena/319" not in {task.id for task in env.tasks.take(split=None)}  # nobody can do it right
+    assert "webarena/319" not in {task.id for task in env.tasks.sample(split=None)}  # nobody can do it right
     assert '"retrieved_data"' in env.instructions
     shown = '{"task_type": "NAVIGATE", "status": "SUCCESS", "retrieved_data": null}'
     agent = Agent(env, 300)

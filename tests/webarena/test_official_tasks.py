@@ -15,15 +15,15 @@ from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL
 from agentgym_envs.webarena.official import tasks as official
 from agentgym_envs.webarena.official.readiness import check
 from agentgym_envs.webarena.official.scoring import evaluators_of
-from agentgym_envs.webarena.official.sites import SITES, Sites, variables
+from agentgym_envs.webarena.official.sites import SITES, SiteAddresses, variables
 from agentgym_envs.webarena.official.tasks import (
     GROUPS,
     VARIABLE,
     WebArenaTasks,
     find_tasks,
+    is_unsolvable,
     needed_sites,
     needs_judge,
-    never_right,
     open_tasks,
     read_tasks,
     split_of,
@@ -91,7 +91,7 @@ def test_only_what_can_be_played_is_drawn_taken_and_counted(table: TaskTable) ->
 
     tasks = only(0, 2)
     assert {tasks.draw(key, split=None).id for key in range(9)} == {"webarena/0", "webarena/2"}
-    assert [task.id for task in tasks.take(split="test")] == ["webarena/2"]
+    assert [task.id for task in tasks.sample(split="test")] == ["webarena/2"]
     assert tasks.counts()["shopping"] == {"train": 1, "validation": 0, "test": 1}
     assert tasks.groups == ("shopping",)
     assert only(11, 6, 2, 14).groups == GROUPS
@@ -125,9 +125,9 @@ def test_what_is_no_file_of_tasks(tmp_path: Path) -> None:
     with pytest.raises(TaskTableError, match="is not JSON"):
         open_tasks(tmp_path / "not.json")
     (tmp_path / "object.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(TaskTableError, match="no list"):
+    with pytest.raises(TaskTableError, match="not a list"):
         open_tasks(tmp_path / "object.json")
-    with pytest.raises(TaskTableError, match=r"empty\.json holds no tasks .* is empty"):
+    with pytest.raises(TaskTableError, match=r"empty\.json contains no playable tasks: .* is empty"):
         open_tasks(written(tmp_path / "empty.json"))
     with pytest.raises(TaskTableError, match=r"twice\.json .* uses an id more than once"):
         open_tasks(written(tmp_path / "twice.json", row(), row()))
@@ -161,21 +161,21 @@ def test_addresses_come_from_either_variable(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("SHOPPING", "http://old.test:1/")
     monkeypatch.setenv("WA_SHOPPING", "http://new.test:2/")
     monkeypatch.setenv("GITLAB", "https://gitlab.test")
-    sites = Sites.of()
+    sites = SiteAddresses.of()
     assert sites.urls == {"shopping": "http://new.test:2", "gitlab": "https://gitlab.test"}
-    assert Sites.of({"map": "http://map.test"}).urls == {"map": "http://map.test"}
+    assert SiteAddresses.of({"map": "http://map.test"}).urls == {"map": "http://map.test"}
     assert sites.missing(["gitlab", "map", "reddit"]) == ("map", "reddit")
     monkeypatch.setenv("MAP", "yes")
     with pytest.raises(UsageError, match=r"MAP must be an address.*'yes'"):
-        Sites.of()
+        SiteAddresses.of()
     more = ("http://u:p@x.test", "http://x.test/?a=b", "http://x.test/#c")
     for wrong in ({"shop": "http://x.test"}, {"shopping": "x.test"}, "http://x.test", *({"map": url} for url in more)):
         with pytest.raises(UsageError):
-            Sites.of(wrong)  # type: ignore[arg-type]
+            SiteAddresses.of(wrong)  # type: ignore[arg-type]
 
 
 def test_placeholders_are_filled_wherever_they_stand() -> None:
-    sites = Sites.of({"shopping": "http://shop.test", "shopping_admin": "http://shop.test/admin/"})
+    sites = SiteAddresses.of({"shopping": "http://shop.test", "shopping_admin": "http://shop.test/admin/"})
     given = {"a": ["__SHOPPING_ADMIN__/x", 3, None], "b": "__SHOPPING__/y |OR| __GITLAB__ __page__"}
     assert sites.fill(given) == {
         "a": ["http://shop.test/admin/x", 3, None],
@@ -191,7 +191,7 @@ def test_what_a_task_needs(table: TaskTable) -> None:
 
 
 def test_every_task_gets_its_evaluators(table: TaskTable) -> None:
-    sites = Sites.of({"gitlab": "http://gitlab.test"})
+    sites = SiteAddresses.of({"gitlab": "http://gitlab.test"})
     kinds = {task.id[9:]: [type(e).__name__ for e in evaluators_of(task, sites)] for task in table}
     assert kinds["0"] == ["ExactAnswer"] and kinds["1"] == ["AnswerIncludes"] and kinds["2"] == ["EndsOn"]
     assert kinds["3"] == ["PageHolds", "PageHolds"] and kinds["5"] == ["EndsOn", "PageHolds"]
@@ -222,14 +222,16 @@ def test_every_task_gets_its_evaluators(table: TaskTable) -> None:
 def test_what_cannot_be_scored_is_found_before_it_is_played(tmp_path: Path, config: dict[str, Any]) -> None:
     [task] = read_tasks(written(tmp_path / "tasks.json", row(eval=config))).tasks
     with pytest.raises(TaskTableError, match="'webarena/0' cannot be scored"):
-        evaluators_of(task, Sites())
+        evaluators_of(task, SiteAddresses())
 
 
 def test_readiness_counts_the_tasks_that_wait(table: TaskTable) -> None:
     stubs = Stubs()
     stubs.forum.broken = 503
     nobody = LocalSites()
-    sites = Sites.of({**stubs.urls, "shopping_admin": f"http://{nobody.address}", "wikipedia": "http://127.0.0.1:1"})
+    sites = SiteAddresses.of(
+        {**stubs.urls, "shopping_admin": f"http://{nobody.address}", "wikipedia": "http://127.0.0.1:1"}
+    )
     found = check(table, sites, judge=True)
     states = {state.site: (state.problem, state.tasks) for state in found.sites}
     assert states == {
@@ -259,10 +261,10 @@ def test_tasks_that_wait_for_a_judge_are_not_ready(table: TaskTable, monkeypatch
     monkeypatch.delenv(BASE_URL, raising=False)
     monkeypatch.delenv(MODEL, raising=False)
     shopping = [task for task in table if task.data["needs"] == ["shopping"]]
-    sites = Sites.of({"shopping": Stubs().urls["shopping"]})
+    sites = SiteAddresses.of({"shopping": Stubs().urls["shopping"]})
     found = check(shopping, sites)
     assert found.groups == (("shopping", len(shopping) - 2, len(shopping), ("a judge",)),) and not found.ready
-    assert str(found).endswith(f"No judge is set; 2 of the tasks wait for one: set {BASE_URL} and {MODEL}.")
+    assert str(found).endswith(f"No judge is set; 2 of the tasks need one: set {BASE_URL} and {MODEL}.")
     monkeypatch.setenv(BASE_URL, "http://127.0.0.1:1/v1")
     monkeypatch.setenv(MODEL, "m")
     assert check(shopping, sites).ready
@@ -271,18 +273,18 @@ def test_tasks_that_wait_for_a_judge_are_not_ready(table: TaskTable, monkeypatch
 def test_what_nobody_can_do_right_is_counted_apart(tmp_path: Path, table: TaskTable) -> None:
     rows = json.loads(VERIFIED.read_text(encoding="utf-8"))
     verified = read_tasks(written(tmp_path / "tasks.json", *({**rows[0], "task_id": number} for number in (1, 319))))
-    assert [task.id for task in verified if never_right(task)] == ["webarena/319"]
-    found = check(verified, Sites.of({"shopping": Stubs().urls["shopping"]}))
+    assert [task.id for task in verified if is_unsolvable(task)] == ["webarena/319"]
+    found = check(verified, SiteAddresses.of({"shopping": Stubs().urls["shopping"]}))
     assert found.groups == (("shopping", 1, 1, ()),) and found.ready and found.sites[0].tasks == 1
-    assert str(found).endswith("Tasks that can never be scored as right, and are not drawn: 1.")
-    assert not any(map(never_right, table))
+    assert str(found).endswith("Tasks that always score 0, and are not sampled: 1.")
+    assert not any(map(is_unsolvable, table))
 
 
 def test_a_site_that_was_told_another_address_is_found(table: TaskTable) -> None:
     stubs = Stubs()
     stubs.shop.public_url = "http://shop.example.com/"
-    shop = check(table, Sites.of(stubs.urls)).sites[0]
-    assert shop.problem.startswith("leads to http://shop.example.com/, which is none of the sites")
+    shop = check(table, SiteAddresses.of(stubs.urls)).sites[0]
+    assert shop.problem.startswith("redirects to http://shop.example.com/, which is not one of the sites")
 
 
 def real_file(source: str) -> Path:
@@ -301,7 +303,7 @@ def test_all_812_original_tasks_can_be_read_and_scored(monkeypatch: pytest.Monke
     counts = {group: sum(of.values()) for group, of in table.counts().items()}
     assert counts == {"shopping": 192, "cms": 182, "maps": 128, "gitlab-reddit": 310}
     assert Counter(task.split for task in table) == {"train": 482, "validation": 104, "test": 226}
-    sites = Sites.of({site: f"http://{site.replace('_', '-')}.test" for site in SITES})
+    sites = SiteAddresses.of({site: f"http://{site.replace('_', '-')}.test" for site in SITES})
     found = Counter(type(e).__name__ for task in table for e in evaluators_of(task, sites))
     assert found == {
         "PageHolds": 651,

@@ -222,7 +222,7 @@ def test_warming(hosts: HostRules, make_agent: MakeAgent) -> None:
         await pool_for(options).warm()
         return pool_for(options)._running
 
-    assert loop.wait_for(warm(), 60) is make_agent(browser=options).session._chromium
+    assert loop.run(warm(), 60) is make_agent(browser=options).session._chromium
 
 
 def test_contexts_share_nothing(make_agent: MakeAgent) -> None:

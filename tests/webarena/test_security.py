@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_envs.errors import EnvError, InvalidAction, UsageError
 from agentgym_envs.webarena.actions import CloseTab, Goto, TabFocus, Wait
-from agentgym_envs.webarena.browser.chromium import _say_that_we_are_root, find_chromium, launch_options
+from agentgym_envs.webarena.browser.chromium import _warn_about_sandbox, find_chromium, launch_options
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.sites import local_sites
@@ -371,7 +371,7 @@ def test_a_site_that_asks_for_a_password(home: Agent) -> None:
         "<div id=agentgym></div><iframe name=navigation></iframe>",
         "<script>for (const n of ['setTimeout', 'Promise', 'Map', 'Event', 'JSON']) window[n] = null</script>",
         "<script>for (const n of ['addEventListener', 'dispatchEvent']) EventTarget.prototype[n] = null</script>",
-        "<script>for (let i = 0; i < 99; i++) document.dispatchEvent(new Event('agentgym:answered'))</script>",
+        "<script>for (let i = 0; i < 99; i++) document.dispatchEvent(new Event('agentgym:response'))</script>",
         "<script>document.open(); document.write('Written')</script>",
     ],
 )
@@ -411,7 +411,7 @@ def test_the_sandbox_is_off_for_root_only(
     user: int, sandboxed: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user, raising=False)
-    _say_that_we_are_root.cache_clear()  # it is said once a process
+    _warn_about_sandbox.cache_clear()  # it is said once a process
     with caplog.at_level(logging.WARNING):
         options = launch_options("/usr/bin/chromium", HostRules())
     assert options["chromium_sandbox"] is sandboxed and "--no-sandbox" not in options["args"]

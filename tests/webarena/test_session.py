@@ -95,7 +95,7 @@ def test_nothing_is_recorded_unless_it_is_asked_for(fresh: Agent) -> None:
 def test_what_is_hidden_and_what_is_too_long(make_agent: MakeAgent) -> None:
     agent = make_agent(view=ViewOptions(max_chars=500, hidden=("#secret",)))
     agent.show("<p id=secret>Reward 1</p>" + "".join(f"<button>B{n}</button>" for n in range(99)))
-    assert "Reward" not in agent.tree and agent.session.view.cut and len(agent.tree) <= 500
+    assert "Reward" not in agent.tree and agent.session.view.truncated and len(agent.tree) <= 500
 
 
 @slow

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from agentgym_envs.webarena.actions import Click, GoBack, Wait
-from agentgym_envs.webarena.browser.tab import Patience
+from agentgym_envs.webarena.browser.execute import execute
+from agentgym_envs.webarena.browser.tab import SettleTimeouts
 from tests.webarena.conftest import Agent, Asked, MakeAgent, Reply, html
 
 pytestmark = pytest.mark.slow
@@ -89,11 +90,11 @@ def test_a_visit_follows_them_too(agent: Agent) -> None:
 
 
 def test_pages_that_follow_one_another_for_ever(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(most=0.3, load=3))
+    agent = make_agent(timeouts=SettleTimeouts(most=0.3, load=3))
     agent.site.put("/1", html("One<script>location = '/2'</script>"))
     agent.site.put("/2", html("Two<script>location = '/1'</script>"))
     agent.show("<a href=/1>Next</a>")
-    agent.run(agent.session.act(Click(agent.find("link", "Next"))))
+    agent.run(execute(agent.session, Click(agent.find("link", "Next"))))
     assert not agent.session.settled
     agent.site.put("/2", arrived())
     agent.act(Wait())
@@ -213,14 +214,14 @@ def test_an_aborted_request_is_over_too(agent: Agent) -> None:
 
 
 def test_changes_soon_after_one_another(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(quiet=0.3, most=5))
+    agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, most=5))
     agent.show(button(COUNT))
     agent.click("button", "Go")
     assert "StaticText '20'" in agent.tree and agent.session.settled
 
 
 def test_a_page_that_never_rests_is_taken_as_it_is(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(quiet=0.2, most=0.4))
+    agent = make_agent(timeouts=SettleTimeouts(quiet=0.2, most=0.4))
     agent.show("<p id=out></p><script>setInterval(() => { out.textContent = Math.random() }, 5)</script>")
     start = time.monotonic()
     agent.act(Wait())
@@ -235,7 +236,7 @@ def test_an_animation_in_css_is_no_change(agent: Agent) -> None:
 
 
 def test_a_request_without_end_is_waited_for_no_longer_than_most(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(most=0.3))
+    agent = make_agent(timeouts=SettleTimeouts(most=0.3))
     agent.site.put("/data", Reply("", seconds=20))
     agent.show(button("fetch('/data')"))
     agent.click("button", "Go")
@@ -243,7 +244,7 @@ def test_a_request_without_end_is_waited_for_no_longer_than_most(make_agent: Mak
 
 
 def test_a_picture_without_end_does_not_hold_the_page_up(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(most=0.3))
+    agent = make_agent(timeouts=SettleTimeouts(most=0.3))
     agent.site.put("/picture", Reply("", seconds=20))
     agent.site.put("/next", arrived(seconds=0.8))
     agent.show("<img src=/picture><a href=/next>Next</a>")
@@ -317,7 +318,7 @@ def test_a_frame_that_loads_slowly(agent: Agent) -> None:
 
 
 def test_changes_in_a_shadow_root(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(quiet=0.3, most=5))
+    agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, most=5))
     script = (
         f"const out = document.querySelector('div').attachShadow({{mode: 'open'}}); window.go = () => {{ {COUNT} }}"
     )

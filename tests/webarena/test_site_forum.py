@@ -135,7 +135,7 @@ def test_votes_count_once(forum: Forum) -> None:
     assert (table, none) == ("forum_votes", None) and vote["value"] == 1 and vote["post"] == post
     forum.post(f"/vote/post/{post}", value=1)
     assert len(forum.changes()) == 2
-    answer = forum.asks.post(f"/vote/post/{post}", data={"value": -1, "quiet": 1})
+    answer = forum.http.post(f"/vote/post/{post}", data={"value": -1, "quiet": 1})
     assert answer.json() == {"score": score - 1, "value": -1}
     forum.post(f"/vote/post/{post}", value=0)
     assert forum.changes() == []
@@ -281,7 +281,7 @@ def test_a_stranger_is_asked_to_sign_in(forum: Forum) -> None:
     forum.post("/sign-out")
     assert "Sign in" in forum.get("/")
     for path in ("/settings", "/messages", "/submit", "/saved"):
-        assert forum.asks.get(path).headers["location"].startswith("/sign-in")
+        assert forum.http.get(path).headers["location"].startswith("/sign-in")
     assert forum.post("/vote/post/1", value=1).startswith("/sign-in")
     assert forum.changes() == []
     second = forum.world.rows("SELECT id, name FROM forum_users WHERE id > 1 LIMIT 1")[0]
@@ -390,11 +390,11 @@ def test_hostile_text_is_only_text(forum: Forum) -> None:
     forum.post("/settings", bio=HOSTILE, location="<b>", website="https://x.test/&", email="a@b.test", avatar="teal")
     me = forum.value("SELECT name FROM forum_users WHERE id = 1")
     for shown in (page, comment, f"{path}/new", f"/u/{me}", "/settings", f"/u/{me}/comments", "/search?q=<script>"):
-        text = forum.asks.get(shown).text
+        text = forum.http.get(shown).text
         assert "<script>alert" not in text and "<img src=x" not in text and "onerror=alert(1)>" not in text
     assert "{{ 7*7 }}" in forum.get(page)
     for form in ({"q": HOSTILE, "in": HOSTILE, "sort": HOSTILE, "page": HOSTILE, "board": HOSTILE}, {"q": "a " * 500}):
-        assert forum.asks.get("/search", params=form).status_code == 200
+        assert forum.http.get("/search", params=form).status_code == 200
 
 
 @pytest.mark.slow

@@ -4,9 +4,39 @@ The only package that imports TRL. `AgentTrainer` is a `GRPOTrainer` for multi-t
 works with an unmodified `trl.GRPOTrainer`.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.errors import missing_extra
 
+if TYPE_CHECKING:
+    from agentgym_trl.config import AgentConfig
+    from agentgym_trl.dataset import make_dataset
+    from agentgym_trl.rollout import make_rollout_func
+    from agentgym_trl.trainer import AgentTrainer
+
+__all__ = ["AgentConfig", "AgentTrainer", "make_dataset", "make_rollout_func"]
+
+_MODULES = {
+    "AgentConfig": "agentgym_trl.config",
+    "AgentTrainer": "agentgym_trl.trainer",
+    "make_dataset": "agentgym_trl.dataset",
+    "make_rollout_func": "agentgym_trl.rollout",
+}
+
 if find_spec("trl") is None:
     raise missing_extra("agentgym_trl (training with TRL)", "trl", "trl")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use: TRL and torch take seconds to import."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

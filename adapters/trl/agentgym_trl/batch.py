@@ -1,4 +1,4 @@
-"""From TRL's scored rollout to the `Batch` that estimators read: aligned per token, gathered over processes."""
+"""Convert TRL's scored rollout to the `AdvantageBatch` of estimators: per token, gathered over processes."""
 
 from __future__ import annotations
 
@@ -9,42 +9,44 @@ import torch
 from torch import Tensor
 from trl.models.utils import disable_gradient_checkpointing
 
-from agentgym_trl.advantages import Batch
+from agentgym_trl.advantages import AdvantageBatch
 
 
 def local_rows(
     inputs: Sequence[dict[str, Any]], output: dict[str, Any], returns: Tensor, weight: Tensor
 ) -> dict[str, Tensor]:
-    """What this process knows of its episodes, each (B, T) or (B,).
+    """The tensors of this process's episodes, each (B, T) or (B,).
 
-    `inputs` are TRL's rows with the columns of the rollout, `output` is its padded batch, `returns` (B,) the weighted
-    rewards, NaN where the episode must not be learned from, `weight` the weight of the episode's own rewards. What
-    other reward functions gave lies on the last answer token.
+    `inputs` are TRL's rows with the columns of the rollout and `output` is TRL's padded batch. `returns` (B,) are the
+    weighted rewards, NaN where the episode must not be trained on. `weight` is the weight of the episode's own rewards.
+    The rewards of other reward functions go to the last answer token.
     """
     like = output["completion_ids"]
-    mask = _padded(inputs, "action_mask", like).bool()
+    turn_numbers = _padded(inputs, "turn_numbers", like)
+    mask = turn_numbers > 0
     rewards = _padded(inputs, "token_rewards", returns.new_zeros(like.shape)) * weight.to(returns.device)
     usable = ~returns.isnan() & mask.any(1)
     rest = torch.where(usable, returns - rewards.sum(1), 0.0)
-    rest = torch.where(rest.abs() > 1e-6, rest, 0.0)  # what is left by rounding
+    rest = torch.where(rest.abs() > 1e-6, rest, 0.0)  # drop rounding errors
     last = (mask * torch.arange(1, mask.size(1) + 1, device=mask.device)).argmax(1)
     rewards = rewards.scatter_add(1, last[:, None], rest[:, None])
-    return {"rewards": rewards, "mask": mask, "usable": usable, "states": _padded(inputs, "state_keys", like)}
+    states = _padded(inputs, "state_keys", like)
+    return {"rewards": rewards, "turn_numbers": turn_numbers, "usable": usable, "states": states}
 
 
-def assemble(rows: dict[str, Tensor], accelerator: Any, group_size: int, roles: int = 1) -> Batch:
+def assemble(rows: dict[str, Tensor], accelerator: Any, group_size: int, roles: int = 1) -> AdvantageBatch:
     """The episodes of all processes, in order of rank."""
     gathered = {name: _gather(value, accelerator) for name, value in rows.items()}
-    return Batch(group_size=group_size, roles=roles, **gathered)
+    return AdvantageBatch(group_size=group_size, roles=roles, **gathered)
 
 
 def token_kl(trainer: Any, output: dict[str, Any]) -> Tensor:
-    """(B, T) log pi(token) - log pi_ref(token): the estimate k1 of the KL divergence, whose sum is an episode's.
+    """(B, T) log pi(token) - log pi_ref(token): the estimate k1 of the KL divergence; its sum is that of an episode.
 
     Source: Schulman, "Approximating KL divergence" (http://joschu.net/blog/kl-approx.html).
     """
     policy = output.get("old_per_token_logps")
-    if policy is None:  # TRL leaves them out where they equal those of the first update
+    if policy is None:  # TRL omits them if they equal those of the first update
         policy = policy_logprobs(trainer, output)
     difference: Tensor = policy - output["ref_per_token_logps"]
     return difference
@@ -52,19 +54,19 @@ def token_kl(trainer: Any, output: dict[str, Any]) -> Tensor:
 
 @torch.no_grad()
 def policy_logprobs(trainer: Any, output: dict[str, Any]) -> Tensor:
-    """(B, T) log-probabilities of the tokens after the prompt under the policy as it is."""
+    """(B, T) log-probabilities of the tokens after the prompt under the current policy."""
     ids = torch.cat([output["prompt_ids"], output["completion_ids"]], 1)
     mask = torch.cat([output["prompt_mask"], output["completion_mask"]], 1)
     rows = trainer.args.per_device_train_batch_size
     with disable_gradient_checkpointing(trainer.model, trainer.args.gradient_checkpointing_kwargs):
-        found: Tensor = trainer._get_per_token_logps_and_entropies(
+        logprobs: Tensor = trainer._get_per_token_logps_and_entropies(
             trainer.model, ids, mask, output["completion_ids"].size(1), batch_size=rows
         )[0]
-    return found
+    return logprobs
 
 
 def _padded(inputs: Sequence[dict[str, Any]], name: str, like: Tensor) -> Tensor:
-    """A column of lists as (B, T), padded on the right with 0, as `like`."""
+    """A column of lists as (B, T), padded on the right with 0 to the width of `like`."""
     width = like.size(1)
     return like.new_tensor([list(row[name]) + [0] * (width - len(row[name])) for row in inputs])
 

@@ -1,4 +1,4 @@
-"""What is logged of the episodes of a rollout."""
+"""Metrics of the episodes of a rollout."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from agentgym_envs.core import StopReason
 from agentgym_envs.registration import short_names
 from agentgym_envs.rollout import EpisodeSpec
 from agentgym_envs.trajectory import Trajectory
-from agentgym_trl.team_roles import Episode, streams
+from agentgym_trl.agent_trajectories import Episode, agent_trajectories
 
-_OWN = ("score", "turns", "invalid_actions", "truncated_answers")
+_PER_AGENT = ("score", "turns", "invalid_actions", "truncated_answers")
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeFacts:
-    """What is told of one episode, or of one `agent` of a team in it; small, as processes tell each other."""
+class EpisodeMetrics:
+    """The numbers of one episode, or of one `agent` of a team in it; small, as processes gather them."""
 
     env: str
     max_turns: int
@@ -25,57 +25,58 @@ class EpisodeFacts:
     success: bool
     score: float
     turns: int
-    invalid: int
-    cut: int
+    invalid_actions: int
+    truncated_answers: int
     stop: str | None
     agent: str = ""
 
 
-def facts(specs: Sequence[EpisodeSpec], episodes: Sequence[Episode]) -> list[EpisodeFacts]:
-    """The facts of episodes, in order, each followed by those of the members of its team."""
-    return [told for spec, episode in zip(specs, episodes, strict=True) for told in _told(spec, episode)]
+def facts(specs: Sequence[EpisodeSpec], episodes: Sequence[Episode]) -> list[EpisodeMetrics]:
+    """The facts of each episode in order, each followed by those of the members of its team."""
+    return [found for spec, episode in zip(specs, episodes, strict=True) for found in _episode_facts(spec, episode)]
 
 
-def summarise(episodes: Sequence[EpisodeFacts], envs: Sequence[str] = ()) -> dict[str, float]:
-    """The metrics of one rollout over its usable episodes; if `envs` names several environments, of each as well.
+def summarise(episodes: Sequence[EpisodeMetrics], envs: Sequence[str] = ()) -> dict[str, float]:
+    """The metrics of one rollout over its usable episodes; with several `envs`, also those of each environment.
 
-    An episode of a team counts once; what each of its agents scored and wrote is told besides.
+    A team's episode counts once; each of its agents has further metrics.
 
-    Give it the episodes of all processes: a mean of their means would weigh them by where they were played. An
-    environment that was not played is left out, and so is what only usable episodes can tell where there are none.
+    Pass the episodes of all processes: a mean of per-process means would weigh them by process. Environments without
+    episodes have no metrics, and without usable episodes there are no means.
     """
     whole = [episode for episode in episodes if not episode.agent]
     stops = Counter(episode.stop for episode in whole)
     metrics = {
         **_scores(whole),
-        # All of them at all times: a mean over steps would leave out those that say nothing.
+        # Always all reasons: a mean over steps would skip steps without a value.
         **{f"rollout/stop/{reason}": stops[reason] / len(whole) for reason in StopReason if reason != "closed"},
     }
     for env, name in short_names(envs).items() if len(envs) > 1 else ():
-        own = [episode for episode in whole if episode.env == env]
-        metrics |= {key.replace("rollout/", f"rollout/{name}/"): value for key, value in _scores(own).items()}
+        scores = _scores([episode for episode in whole if episode.env == env])
+        metrics |= {key.replace("rollout/", f"rollout/{name}/"): value for key, value in scores.items()}
     return metrics | _by_agent([episode for episode in episodes if episode.agent])
 
 
-def _by_agent(members: Sequence[EpisodeFacts]) -> dict[str, float]:
-    """What the agents of a team may differ in."""
+def _by_agent(members: Sequence[EpisodeMetrics]) -> dict[str, float]:
+    """The metrics in which the agents of a team differ."""
     metrics: dict[str, float] = {}
     for agent in dict.fromkeys(member.agent for member in members):
-        own = _scores([member for member in members if member.agent == agent])
-        metrics |= {f"rollout/{agent}/{name}": own[f"rollout/{name}"] for name in _OWN if f"rollout/{name}" in own}
+        scores = _scores([member for member in members if member.agent == agent])
+        names = [name for name in _PER_AGENT if f"rollout/{name}" in scores]
+        metrics |= {f"rollout/{agent}/{name}": scores[f"rollout/{name}"] for name in names}
     return metrics
 
 
-def _told(spec: EpisodeSpec, episode: Episode) -> Iterator[EpisodeFacts]:
+def _episode_facts(spec: EpisodeSpec, episode: Episode) -> Iterator[EpisodeMetrics]:
     yield _facts(spec, episode.trajectory)
-    for agent, stream in streams(episode).items():
+    for agent, own in agent_trajectories(episode).items():
         if agent:
-            yield _facts(spec, stream.trajectory, agent)
+            yield _facts(spec, own.trajectory, agent)
 
 
-def _facts(spec: EpisodeSpec, trajectory: Trajectory, agent: str = "") -> EpisodeFacts:
+def _facts(spec: EpisodeSpec, trajectory: Trajectory, agent: str = "") -> EpisodeMetrics:
     turns = trajectory.turns
-    return EpisodeFacts(
+    return EpisodeMetrics(
         spec.env,
         spec.max_turns or 0,
         trajectory.usable,
@@ -89,7 +90,7 @@ def _facts(spec: EpisodeSpec, trajectory: Trajectory, agent: str = "") -> Episod
     )
 
 
-def _scores(episodes: Sequence[EpisodeFacts]) -> dict[str, float]:
+def _scores(episodes: Sequence[EpisodeMetrics]) -> dict[str, float]:
     limits = {"rollout/max_turns": _mean([float(episode.max_turns) for episode in episodes])} if episodes else {}
     usable = [episode for episode in episodes if episode.usable]
     if not usable:
@@ -100,8 +101,8 @@ def _scores(episodes: Sequence[EpisodeFacts]) -> dict[str, float]:
         "rollout/score": _mean([episode.score for episode in usable]),
         "rollout/turns": turns / len(usable),
         **limits,
-        "rollout/invalid_actions": sum(episode.invalid for episode in usable) / max(turns, 1),
-        "rollout/truncated_answers": sum(episode.cut for episode in usable) / max(turns, 1),
+        "rollout/invalid_actions": sum(episode.invalid_actions for episode in usable) / max(turns, 1),
+        "rollout/truncated_answers": sum(episode.truncated_answers for episode in usable) / max(turns, 1),
     }
 
 

@@ -1,9 +1,12 @@
 """`AgentTrainer`: TRL's `GRPOTrainer` over the episodes of environments, with a choice of advantage estimators.
 
-Few methods of trl 1.16 are overridden (pinned; a contract test fails when they move): `_calculate_rewards`, to keep
-the rewards of all processes; `_generate_and_score_completions`, to put the estimator's advantages in place;
-`_prepare_inputs`, to trim padding; `_compute_loss` and `training_step`, for the critic; and what a resumed run needs:
-`_get_train_sampler`, `_save_checkpoint` and `_load_optimizer_and_scheduler`.
+It overrides a few methods of trl 1.16 (pinned; a contract test fails when they change):
+
+- `_calculate_rewards` keeps the rewards of all processes;
+- `_generate_and_score_completions` replaces TRL's advantages by the estimator's;
+- `_prepare_inputs` trims padding;
+- `_compute_loss` and `training_step` train the critic;
+- `_get_train_sampler`, `_save_checkpoint` and `_load_optimizer_and_scheduler` make runs resumable.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from trl import GRPOTrainer
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import parse_schedules
-from agentgym_trl.advantages import ESTIMATORS, Batch, value_targets
+from agentgym_trl.advantages import AdvantageBatch, value_targets
+from agentgym_trl.algorithms import ALGORITHMS
 from agentgym_trl.batch import assemble, local_rows, token_kl
 from agentgym_trl.config import AgentConfig
 from agentgym_trl.critic import (
@@ -39,7 +43,7 @@ __all__ = ["AgentConfig", "AgentTrainer"]
 
 
 class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
-    """Trains a model on the episodes of one environment or several."""
+    """Trains a model on the episodes of one or several environments."""
 
     _tag_names = ["trl", "grpo", "agentgym"]  # noqa: RUF012 (TRL's name and type)
 
@@ -53,26 +57,27 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         env_kwargs: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """`env` and `env_kwargs` as for `make_rollout_func`; everything else as for `GRPOTrainer`.
+        """Create a trainer.
 
-        `train_dataset` comes from `make_dataset` or `as_dataset`. Further `reward_funcs` are added to the episode's
-        score. Trajectories go to `args.output_dir/trajectories`.
+        `env` and `env_kwargs` are those of `make_rollout_func`, the other arguments those of `GRPOTrainer`.
+        `train_dataset` comes from `make_dataset` or `as_dataset`. The rewards of further `reward_funcs` are added to
+        the episode's score. Trajectories go to `args.output_dir/trajectories`.
         """
         self.rollout: Rollout = make_rollout_func(
             env, processing_class, env_kwargs=env_kwargs, **_rollout_options(args)
         )
-        self.estimator = ESTIMATORS[args.advantage_estimator]
-        self.rollout.cast.check(
+        self.algorithm = ALGORITHMS[args.algorithm]
+        self.rollout.team.check(
             args.num_generations or 1,
             args.per_device_train_batch_size * args.steps_per_generation,
-            compares=self.estimator.grouped,
+            grouped=self.algorithm.grouped,
         )
         _check_reference(model, args, peft=bool(kwargs.get("peft_config")) or hasattr(model, "peft_config"))
-        backbone = self._backbone(model, args) if self.estimator.critic else None
+        backbone = self._backbone(model, args) if self.algorithm.critic else None
         if args.critic_model is not None and backbone is not None:
             check_vocabulary(backbone, len(processing_class))
-        more = kwargs.pop("reward_funcs", [])
-        functions = [self.rollout.reward, *(more if isinstance(more, list) else [more])]
+        others = kwargs.pop("reward_funcs", [])
+        functions = [self.rollout.reward, *(others if isinstance(others, list) else [others])]
         super().__init__(
             model, functions, args=args, processing_class=processing_class, rollout_func=self.rollout, **kwargs
         )
@@ -81,48 +86,48 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         self.learner = self._make_learner(backbone) if backbone is not None else None
 
     def _calculate_rewards(self, inputs: list[dict[str, Any]], prompts: Any, *args: Any) -> torch.Tensor:
-        """Keep the rewards (B of all processes, number of functions); NaN where a function gave none.
+        """Keep the rewards (B of all processes, number of functions); NaN where a function returned None.
 
-        Other tasks may have taken the places of some, so the prompts are those that were played.
+        Dynamic sampling may have replaced tasks, so the prompts are those of the played episodes.
         """
         played = [row["prompt"] for row in inputs]
         self._rewards_per_function = super()._calculate_rewards(inputs, played, *args)
         return self._rewards_per_function
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        """As TRL's, with the advantages of the chosen estimator."""
+        """Generate as TRL does, and compute the advantages with our estimator."""
         began = time.perf_counter()
         output: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        own = self._own(inputs)
-        rows = local_rows(inputs, output, self._returns()[own], self.reward_weights[0])
+        local = self._local(inputs)
+        rows = local_rows(inputs, output, self._returns()[local], self.reward_weights[0])
         if self.args.kl_in == "reward":
-            self._penalise(rows, output)
+            self._subtract_kl(rows, output)
         if self.learner:
             rows |= self._values(inputs, output)
-        places = self.num_generations if self.model.training else self.num_generations_eval
-        cast = self.rollout.cast
-        batch = assemble(rows, self.accelerator, cast.group_size(places), cast.roles)
-        self._put_credit(output, batch, own)
-        if cast.roles > 1:
-            self._show_equal(batch.group_size)
+        num_generations = self.num_generations if self.model.training else self.num_generations_eval
+        team = self.rollout.team
+        batch = assemble(rows, self.accelerator, team.group_size(num_generations), team.roles)
+        self._store_advantages(output, batch, local)
+        if team.roles > 1:
+            self._log_zero_variance_groups(batch.group_size)
         self._rollout_seconds += time.perf_counter() - began
         return output
 
-    def _put_credit(self, output: dict[str, Any], batch: Batch, own: slice) -> None:
-        """Put this process's advantages, and what the critic is to learn, into TRL's batch."""
-        width = output["completion_ids"].size(1)
-        everywhere = self.estimator.estimate(batch, self.args.credit)
+    def _store_advantages(self, output: dict[str, Any], batch: AdvantageBatch, local: slice) -> None:
+        """Put this process's advantages, and the critic's targets, into TRL's batch."""
+        width, config = output["completion_ids"].size(1), self.args.advantage_config
+        everywhere = self.algorithm.estimate(batch, config)
         self._show_advantages(everywhere, batch)
-        advantages = everywhere[own]
+        advantages = everywhere[local]
         output["advantages"] = advantages[:, :width] if advantages.dim() == 2 else advantages
         if self.learner and batch.values is not None:
-            targets, learned = value_targets(batch, self.args.credit), batch.learned
+            targets, learned = value_targets(batch, config), batch.learned
             self._log("critic/explained_variance", explained_variance(batch.values, targets, learned))
             for name, value in (("value_targets", targets), ("old_values", batch.values), ("value_mask", learned)):
-                output[name] = value[own, :width]
+                output[name] = value[local, :width]
 
-    def _show_advantages(self, advantages: torch.Tensor, batch: Batch) -> None:
-        """In TRL's table of completions (`log_completions`) as well; of tokens, their mean over an episode."""
+    def _show_advantages(self, advantages: torch.Tensor, batch: AdvantageBatch) -> None:
+        """Replace the advantages in TRL's table of completions (`log_completions`); per-token ones by their mean."""
         if advantages.dim() == 2:
             advantages = (advantages * batch.mask).sum(1) / batch.mask.sum(1).clamp(min=1)
         shown = self._logs["advantages"]
@@ -130,35 +135,38 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             shown.pop()
         shown.extend(advantages.tolist())
 
-    def _show_equal(self, size: int) -> None:
-        """Count the groups of equal rewards role by role, where TRL takes all roles of a task for one group."""
+    def _log_zero_variance_groups(self, size: int) -> None:
+        """Log the share of groups with equal rewards, per role; TRL counts all roles of a task as one group."""
         groups = self._returns().view(-1, size).tolist()
-        known = [[value for value in group if value == value] for group in groups]
-        equal = sum(len(set(group)) == 1 for group in known) / len(groups)
-        self._metrics["train" if self.model.training else "eval"]["frac_reward_zero_std"][-1] = equal
+        valid = [[value for value in group if value == value] for group in groups]
+        share = sum(len(set(group)) == 1 for group in valid) / len(groups)
+        self._metrics["train" if self.model.training else "eval"]["frac_reward_zero_std"][-1] = share
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
-        """As TRL's, without columns that only other micro-batches need."""
+        """Prepare as TRL does, without the padding that only other micro-batches need."""
         return trim_padding(super()._prepare_inputs(generation_batch))
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """As TRL's, after the critic has learned from the same micro-batch: its activations are gone by then."""
+        """Train the critic on the micro-batch, whose activations are then freed, and compute TRL's loss."""
         if self.learner and self.model.training:
             self.learner.learn(inputs)
         with self._without_kl() if self.args.kl_in == "reward" else nullcontext():
             loss: torch.Tensor = super()._compute_loss(model, inputs)
-        return loss * 0.0 if self._policy_waits else loss
+        return loss * 0.0 if self._only_critic_learns else loss
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """As TRL's, and a step of the critic where the policy's gradients are complete; times the training alone."""
+        """Take TRL's step, and a step of the critic when the policy's gradients are complete; log the time.
+
+        The logged time is that of training without the rollout.
+        """
         began, self._rollout_seconds = time.perf_counter(), 0.0
         loss: torch.Tensor = super().training_step(*args, **kwargs)
         complete = self.accelerator.sync_gradients
         if self.learner and complete:
             for name, value in self.learner.step().items():
                 self._log(name, value)
-            if self._policy_waits and self.accelerator.scaler is None:  # which must see gradients, be they 0
-                self.model.zero_grad(set_to_none=True)  # no step at all: at 0 there would still be weight decay
+            if self._only_critic_learns and self.accelerator.scaler is None:  # a scaler needs gradients, even of 0
+                self.model.zero_grad(set_to_none=True)  # gradients of 0 would still apply weight decay
         self._train_seconds += time.perf_counter() - began - self._rollout_seconds
         if complete:
             self._log("time/train", self._train_seconds)
@@ -166,16 +174,16 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         return loss
 
     @property
-    def _policy_waits(self) -> bool:
-        """Whether only the critic learns in this step."""
+    def _only_critic_learns(self) -> bool:
+        """True in the warm-up steps of the critic."""
         return self.learner is not None and self.state.global_step < self.args.critic_warmup_steps
 
     def _get_train_sampler(self, dataset: Any = None) -> Any:
-        """As TRL's, with an order that a resumed run finds again."""
+        """TRL's sampler, with an order that a resumed run repeats."""
         return EpochSampler.of(super()._get_train_sampler(dataset), lambda: int((self.state.epoch or 0) + 1e-6))
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Ours first: the file by which a checkpoint counts as whole is written last, by transformers."""
+        """Write our state first: transformers writes last the file that marks a checkpoint as complete."""
         save_state(self, Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}")
         super()._save_checkpoint(model, trial)
 
@@ -184,8 +192,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         if checkpoint is not None:
             load_state(self, Path(checkpoint))
 
-    def _own(self, inputs: list[dict[str, Any]]) -> slice:
-        """This process's part of what was gathered."""
+    def _local(self, inputs: list[dict[str, Any]]) -> slice:
+        """This process's slice of gathered tensors."""
         first = self.accelerator.process_index * len(inputs)
         return slice(first, first + len(inputs))
 
@@ -196,16 +204,17 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         returns[rewards[:, 0].isnan()] = torch.nan
         return returns
 
-    def _penalise(self, rows: dict[str, Any], output: dict[str, Any]) -> None:
-        """Take the KL estimate off the reward of every token."""
-        kl = token_kl(self, output) * rows["mask"]
+    def _subtract_kl(self, rows: dict[str, Any], output: dict[str, Any]) -> None:
+        """Subtract the KL estimate from the reward of every token."""
+        mask = rows["turn_numbers"] > 0
+        kl = token_kl(self, output) * mask
         rows["rewards"] = rows["rewards"] - self.beta * kl
-        totals = self.accelerator.reduce(torch.stack([kl.sum(), rows["mask"].sum()]), reduction="sum")
+        totals = self.accelerator.reduce(torch.stack([kl.sum(), mask.sum()]), reduction="sum")
         self._log("kl", float(totals[0] / totals[1].clamp(min=1)))
 
     def _values(self, inputs: list[dict[str, Any]], output: dict[str, Any]) -> dict[str, Any]:
         assert self.learner
-        bootstrap_ids = [row["bootstrap_ids"] if self.args.bootstrap_cut_episodes else [] for row in inputs]
+        bootstrap_ids = [row["bootstrap_ids"] if self.args.bootstrap_truncated_episodes else [] for row in inputs]
         values, after = self.learner.values(output, bootstrap_ids, self.args.per_device_train_batch_size)
         return {"values": values, "next_values": after}
 
@@ -225,7 +234,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
 
     @contextmanager
     def _without_kl(self) -> Iterator[None]:
-        """The reward holds the KL term already."""
+        """Leave the KL term out of the loss: it is in the reward."""
         self.beta: float
         beta, self.beta = self.beta, 0.0
         try:
@@ -238,10 +247,10 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
 
 
 def _check_reference(model: Any, args: AgentConfig, peft: bool) -> None:
-    """TRL loads the reference model by the name of the policy's; under an adapter it is the model itself."""
+    """Raise UsageError if TRL cannot load the reference model, by the policy's name; an adapter needs none."""
     named = isinstance(model, str) or bool(model.config._name_or_path)
     if args.beta and not named and not peft:
-        raise UsageError("--beta needs a reference model, which is loaded by name: save the model and give its path")
+        raise UsageError("--beta needs a reference model, which TRL loads by name: save the model and give its path")
 
 
 def _rollout_options(args: AgentConfig) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Rows of verl's datasets: one row is one group of episodes (same task, same seed)."""
+"""Rows of verl's datasets: one row per group of episodes (same task, same seed)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from agentgym_verl import AGENT_NAME
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """What is played: an environment with its arguments, a task and a seed; `evaluation` for validation."""
+class TaskRow:
+    """An environment with its arguments, a task and a seed; `evaluation` is true for validation."""
 
     env_id: str
     task: str
@@ -27,14 +27,14 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """A name for the environment with these arguments, so that episodes of one kind share environments."""
+        """A key of the environment and its arguments; episodes of one kind share environments."""
         return json.dumps([self.env_id, self.env_kwargs], sort_keys=True)
 
     def as_columns(self, index: int) -> dict[str, Any]:
-        """The row of a parquet file; all rows have the same fields, whatever the environment.
+        """The row of a parquet file, with the same fields for every environment.
 
-        verl reports validation by `data_source`, so that is the environment. `prompt` is what verl wants to be there:
-        the conversation begins with what the environment says when it is reset.
+        verl reports validation by `data_source`, which is the environment's short name. verl requires a `prompt`; the
+        conversation itself starts with the environment's first observation.
         """
         return {
             "data_source": short_name(self.env_id),
@@ -54,11 +54,11 @@ class Row:
         }
 
 
-def read_row(columns: Mapping[str, Any]) -> Row:
-    """The row that verl hands to an agent loop. Raises UsageError if `agentgym verl data` did not make it."""
+def read_row(columns: Mapping[str, Any]) -> TaskRow:
+    """Read the row that verl passes to an agent loop. Raises UsageError if `agentgym verl data` did not write it."""
     try:
         info = columns["extra_info"]
-        return Row(
+        return TaskRow(
             str(info["env_id"]),
             str(info["task"]),
             int(info["seed"]),
@@ -69,7 +69,7 @@ def read_row(columns: Mapping[str, Any]) -> Row:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            f"a row of the dataset was not made by `agentgym verl data`: {type(error).__name__} {error} in extra_info"
+            f"a row of the dataset is not of `agentgym verl data`: {type(error).__name__} {error} in extra_info"
         ) from None
 
 

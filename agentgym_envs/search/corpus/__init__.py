@@ -1,1 +1,1 @@
-"""The corpus that is shipped: pages about countries, cities, airports and elements."""
+"""The embedded corpus: its facts, the pages written from them, and its index."""

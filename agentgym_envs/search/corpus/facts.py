@@ -1,4 +1,4 @@
-"""The facts of the embedded corpus, in columns, as scripts/make_search_corpus.py froze them."""
+"""The facts of the embedded corpus, in columns, as written by scripts/make_search_corpus.py."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Columns = Mapping[str, Sequence[Any]]
 FILES = ("world.json.xz", "pages.json.xz", "prose.json.xz")
 
 
-class World(NamedTuple):
-    """What questions are about, each table as columns of the same length; `data/README.md` tells what each holds."""
+class WorldFacts(NamedTuple):
+    """The tables that questions are about, each as columns of the same length; `data/README.md` describes them."""
 
     countries: Columns
     cities: Columns
@@ -24,24 +24,24 @@ class World(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def world() -> World:
-    """The facts, read once a process."""
+def world_facts() -> WorldFacts:
+    """Return the facts, read once per process."""
     found = read("world.json.xz")
-    return World(found["countries"], found["cities"], found["airports"], found["elements"])
+    return WorldFacts(found["countries"], found["cities"], found["airports"], found["elements"])
 
 
 def read(name: str) -> dict[str, Any]:
-    """What one of `FILES` holds."""
+    """Parse one of `FILES`."""
     found: dict[str, Any] = json.loads(lzma.decompress(raw(name)))
     return found
 
 
 def raw(name: str) -> bytes:
-    """A file of the corpus as it is shipped."""
+    """Return the bytes of a file of the corpus."""
     return (files("agentgym_envs.search.corpus") / "data" / name).read_bytes()
 
 
 @lru_cache(maxsize=8)
 def data_digest(*names: str) -> str:
-    """SHA-256 over shipped files."""
+    """SHA-256 of files of the corpus."""
     return hashlib.sha256("".join(hashlib.sha256(raw(name)).hexdigest() for name in names).encode()).hexdigest()

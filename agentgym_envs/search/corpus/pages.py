@@ -1,4 +1,4 @@
-"""The structured pages of the embedded corpus, written from the facts: so no page and no answer can disagree."""
+"""The structured pages of the embedded corpus. They are written from the facts, so pages and answers always agree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentgym_envs.search.corpus.facts import World, read, world
+from agentgym_envs.search.corpus.facts import WorldFacts, read, world_facts
 from agentgym_envs.search.corpus.values import date, quantity, written
 from agentgym_envs.search.retrieval.base import Passage
 
@@ -14,8 +14,8 @@ Row = Mapping[str, Any]
 
 
 def embedded_passages() -> Iterator[Passage]:
-    """All passages: countries and what they are known by, cities, airports, elements, the prose of the profiles."""
-    facts, more = world(), read("pages.json.xz")
+    """Yield all passages: countries and their landmarks, cities, airports, elements, and the prose of the profiles."""
+    facts, more = world_facts(), read("pages.json.xz")
     yield from country_pages(facts)
     yield from _landmark_pages(facts)
     yield from _city_pages(facts, more["cities"])
@@ -24,62 +24,62 @@ def embedded_passages() -> Iterator[Passage]:
     yield from _prose()
 
 
-def country_id(facts: World, place: int) -> str:
-    """The id of a country's page."""
-    return f"country/{slug(facts.countries['name'][place])}"
+def country_id(facts: WorldFacts, country: int) -> str:
+    """Return the id of a country's page."""
+    return f"country/{slug(facts.countries['name'][country])}"
 
 
-def landmark_id(facts: World, place: int, kind: str) -> str:
-    """The id of the page about a country's highest point ("peak"), anthem or currency."""
-    name = facts.countries["currency"][place][0] if kind == "currency" else facts.countries["name"][place]
+def landmark_id(facts: WorldFacts, country: int, kind: str) -> str:
+    """Return the id of the page about a country's highest point ("peak"), anthem or currency."""
+    name = facts.countries["currency"][country][0] if kind == "currency" else facts.countries["name"][country]
     return f"{kind}/{slug(name)}"
 
 
 def slug(name: str) -> str:
-    """A name as a part of an id: "west-bank-and-gaza"."""
+    """Convert a name for use in an id: "west-bank-and-gaza"."""
     return "-".join(re.findall(r"\w+", name.lower()))
 
 
-def city_id(facts: World, place: int) -> str:
-    """The id of a city's page."""
-    return f"city/{facts.cities['id'][place]}"
+def city_id(facts: WorldFacts, city: int) -> str:
+    """Return the id of a city's page."""
+    return f"city/{facts.cities['id'][city]}"
 
 
-def airport_id(facts: World, place: int) -> str:
-    """The id of an airport's page."""
-    return f"airport/{facts.airports['iata'][place]}"
+def airport_id(facts: WorldFacts, airport: int) -> str:
+    """Return the id of an airport's page."""
+    return f"airport/{facts.airports['iata'][airport]}"
 
 
-def element_id(facts: World, place: int) -> str:
-    """The id of an element's page."""
-    return f"element/{place + 1}"
+def element_id(facts: WorldFacts, element: int) -> str:
+    """Return the id of an element's page."""
+    return f"element/{element + 1}"
 
 
-def row_at(columns: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """One row of a table."""
-    return {name: column[place] for name, column in columns.items() if len(column) > place}
+def row_at(columns: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Return a row of a table."""
+    return {name: column[index] for name, column in columns.items() if len(column) > index}
 
 
 def with_article(row: Row) -> str:
-    """A country's name as it stands in a sentence."""
+    """Return a country's name as used in a sentence."""
     return f"the {row['name']}" if row["the"] else str(row["name"])
 
 
 def page(id: str, title: str, text: str) -> Passage:
-    """A passage as Search-R1 writes them."""
+    """Create a passage in Search-R1's format."""
     return Passage(id, f'"{title}"\n{text}')
 
 
-def country_pages(facts: World) -> Iterator[Passage]:
-    """A page for each country and territory."""
-    for place, name in enumerate(facts.countries["name"]):
-        yield page(country_id(facts, place), name, country_text(facts, place))
+def country_pages(facts: WorldFacts) -> Iterator[Passage]:
+    """Yield a page for each country and territory."""
+    for country, name in enumerate(facts.countries["name"]):
+        yield page(country_id(facts, country), name, country_text(facts, country))
 
 
-def country_text(facts: World, place: int) -> str:
-    """Everything that is known of a country in columns."""
-    row = row_at(facts.countries, place)
-    called = f", also called {_listed(row['aliases'])}," if row["aliases"] else ""
+def country_text(facts: WorldFacts, country: int) -> str:
+    """Write all facts about a country."""
+    row = row_at(facts.countries, country)
+    called = f", also called {_join(row['aliases'])}," if row["aliases"] else ""
     kind = f"a {row['kind']} ({row['status']})" if row["status"] else f"a {row['kind']}"
     name = with_article(row)
     sentences = [
@@ -112,7 +112,7 @@ def _named(row: Row) -> Iterator[str]:
 
 
 def _measured(row: Row) -> Iterator[str]:
-    told = {
+    sentences = {
         "peak_m": "Height of the highest point (elevation): {} m.",
         "area": "Total area (size): {} sq km (square kilometres).",
         "population": "Population (inhabitants) in 2015: {}.",
@@ -122,12 +122,12 @@ def _measured(row: Row) -> Iterator[str]:
         "roads": "Roads (total length of the road network): {} km (kilometres).",
         "rail": "Railways (total length of the rail network): {} km.",
     }
-    for name, sentence in told.items():
+    for name, sentence in sentences.items():
         if row[name]:
             yield sentence.format(quantity(row[name]))
 
 
-def _borders(facts: World, row: Row) -> str:
+def _borders(facts: WorldFacts, row: Row) -> str:
     if not row["borders"]:
         return "It has no land border with another country." if row["coast"] else ""
     names = facts.countries["name"]
@@ -135,36 +135,36 @@ def _borders(facts: World, row: Row) -> str:
 
 
 def quantity_km(value: float) -> str:
-    """A length without a needless ".0"."""
+    """Format a length without a trailing ".0"."""
     return quantity(int(value) if value == int(value) else value)
 
 
-def _landmark_pages(facts: World) -> Iterator[Passage]:
-    countries, users = facts.countries, dict[str, list[int]]()
-    for place, currency in enumerate(countries["currency"]):
+def _landmark_pages(facts: WorldFacts) -> Iterator[Passage]:
+    table, users = facts.countries, dict[str, list[int]]()
+    for country, currency in enumerate(table["currency"]):
         if currency:
-            users.setdefault(currency[0], []).append(place)
-        yield from _peak_and_anthem(facts, place)
-    for currency, places in users.items():
-        named = written("currency", countries["currency"][places[0]])
-        where = _listed([with_article(row_at(countries, place)) for place in places], "and")
-        text = f"The {named} is the currency of {where} (as of 2015)."
-        yield page(landmark_id(facts, places[0], "currency"), currency[0].upper() + currency[1:], text)
+            users.setdefault(currency[0], []).append(country)
+        yield from _peak_and_anthem(facts, country)
+    for currency, countries in users.items():
+        name = written("currency", table["currency"][countries[0]])
+        where = _join([with_article(row_at(table, country)) for country in countries], "and")
+        text = f"The {name} is the currency of {where} (as of 2015)."
+        yield page(landmark_id(facts, countries[0], "currency"), currency[0].upper() + currency[1:], text)
 
 
-def _peak_and_anthem(facts: World, place: int) -> Iterator[Passage]:
-    row = row_at(facts.countries, place)
-    country = with_article(row)
+def _peak_and_anthem(facts: WorldFacts, country: int) -> Iterator[Passage]:
+    row = row_at(facts.countries, country)
+    name = with_article(row)
     if row["peak"]:
         height = f", {quantity(row['peak_m'])} m above sea level" if row["peak_m"] else ""
-        text = f"{written('peak', row['peak'])} is the highest point of {country}{height}."
-        yield page(landmark_id(facts, place, "peak"), row["peak"][0], text)
-    if row["anthem"] and "anthem" in row["ask"]:  # the others are called "National Anthem" or the like
-        text = f"{written('anthem', row['anthem'])} is the national anthem of {country} (as of 2015)."
-        yield page(landmark_id(facts, place, "anthem"), row["anthem"][0], text)
+        text = f"{written('peak', row['peak'])} is the highest point of {name}{height}."
+        yield page(landmark_id(facts, country, "peak"), row["peak"][0], text)
+    if row["anthem"] and "anthem" in row["ask"]:  # other anthems are called "National Anthem" or similar
+        text = f"{written('anthem', row['anthem'])} is the national anthem of {name} (as of 2015)."
+        yield page(landmark_id(facts, country, "anthem"), row["anthem"][0], text)
 
 
-def _city_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
+def _city_pages(facts: WorldFacts, more: Mapping[str, Any]) -> Iterator[Passage]:
     cities, names = facts.cities, _names_of_countries(facts)
     capitals = set(facts.countries["capital_city"])
     for i, name in enumerate(cities["name"]):
@@ -185,12 +185,12 @@ def _city_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
         )
 
 
-def _names_of_countries(facts: World) -> list[str]:
-    """The name of each country as it stands in a sentence."""
-    return [with_article(row_at(facts.countries, place)) for place in range(len(facts.countries["name"]))]
+def _names_of_countries(facts: WorldFacts) -> list[str]:
+    """Names of all countries as used in a sentence."""
+    return [with_article(row_at(facts.countries, country)) for country in range(len(facts.countries["name"]))]
 
 
-def _airport_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
+def _airport_pages(facts: WorldFacts, more: Mapping[str, Any]) -> Iterator[Passage]:
     names = _names_of_countries(facts)
     for i in range(len(facts.airports["iata"])):
         row = row_at(facts.airports, i)
@@ -207,16 +207,16 @@ def _airport_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
         )
 
 
-def _element_pages(facts: World, more: Mapping[str, Any]) -> Iterator[Passage]:
+def _element_pages(facts: WorldFacts, more: Mapping[str, Any]) -> Iterator[Passage]:
     for i, name in enumerate(facts.elements["name"]):
         row, rest = row_at(facts.elements, i), row_at(more, i)
-        year, place = rest["year"], rest["discovery_location"]
-        found = f"{rest['discoverers'].rstrip('.')}{f', {year}' if year else ''}{f' ({place})' if place else ''}"
+        year, where = rest["year"], rest["discovery_location"]
+        found = f"{rest['discoverers'].rstrip('.')}{f', {year}' if year else ''}{f' ({where})' if where else ''}"
         yield page(element_id(facts, i), name, " ".join(_element_sentences(i, row, {**rest, "found": found})))
 
 
-def _element_sentences(place: int, row: Row, rest: Row) -> Iterator[str]:
-    yield f"{row['name']} is the chemical element with the symbol {row['symbol']} and the atomic number {place + 1}."
+def _element_sentences(element: int, row: Row, rest: Row) -> Iterator[str]:
+    yield f"{row['name']} is the chemical element with the symbol {row['symbol']} and the atomic number {element + 1}."
     weight = "Mass number of a long-lived isotope" if row["radioactive"] else "Standard atomic weight"
     yield f"{weight}: {row['weight']:g}." if row["radioactive"] else f"{weight}: {row['weight']}."
     yield f"CAS registry number: {row['cas']}."
@@ -234,5 +234,5 @@ def _prose() -> Iterator[Passage]:
         yield page(f"prose/{number:04}", head, f"{head} (World Factbook, 2015). {text}")
 
 
-def _listed(names: list[str], word: str = "or") -> str:
+def _join(names: list[str], word: str = "or") -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

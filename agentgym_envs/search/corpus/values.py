@@ -1,4 +1,4 @@
-"""How values are written: as a page tells them, and all the ways in which an answer may."""
+"""The written forms of values: the one that pages use, and all that are accepted as answers."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ UNITS = {
     "weight": ("u", "amu"),
     "": (),
 }
-"""The units of quantities, the one that pages use first."""
+"""Units of quantities; pages use the first one."""
 
 
 def quantity(value: float) -> str:
-    """A number with commas between thousands."""
+    """Format a number with commas between thousands."""
     return f"{value:,}"
 
 
 def date(value: Sequence[Any]) -> str:
-    """A day and a month, with the year if there is one: "5 July 1962"."""
+    """Format a day and a month, with the year if there is one: "5 July 1962"."""
     year = f" {value[2]}" if len(value) > 2 and isinstance(value[2], int) else ""
     return f"{value[0]} {MONTHS[value[1] - 1]}{year}"
 
 
 def written(attribute: str, names: Sequence[str]) -> str:
-    """Names as a page tells them: the canonical one, and in brackets what an answer may add to it."""
-    told = names[2:3] if attribute == "currency" else _others(names)[: 1 if attribute == "anthem" else 2]
+    """Format names for a page: the canonical one, followed by alternatives in brackets."""
+    others = names[2:3] if attribute == "currency" else _others(names)[: 1 if attribute == "anthem" else 2]
     name = f'"{names[0]}"' if attribute == "anthem" else names[0]
-    return f"{name} ({', '.join(told)})" if told else name
+    return f"{name} ({', '.join(others)})" if others else name
 
 
 def _others(names: Sequence[str]) -> list[str]:
-    """Those of further names that are not part of the first, nor it in plain letters."""
+    """Further names that are not part of the first name when written without accents."""
     return [name for name in names[1:] if _plain(name) not in _plain(names[0])]
 
 
@@ -58,7 +58,7 @@ def _plain(name: str) -> str:
 
 
 def accepted(attribute: str, value: Any) -> list[str]:
-    """What counts as the answer, the canonical one first."""
+    """Return the accepted answers, the canonical one first."""
     if attribute in ("independence", "holiday"):
         return _dates(value)
     if attribute == "phone":
@@ -67,25 +67,25 @@ def accepted(attribute: str, value: Any) -> list[str]:
     if attribute == "tld":
         return [value[0], value[0].lstrip("."), value[0].upper()]
     if isinstance(value, list):
-        return _distinct([*(n for given in value for n in _spellings(given, attribute)), written(attribute, value)])
+        return _distinct([*(n for name in value for n in _spellings(name, attribute)), written(attribute, value)])
     if isinstance(value, str):
         return [value]
     return quantities(value, UNITS.get(attribute, ()), _roundings(attribute, value))
 
 
 def _roundings(attribute: str, value: float) -> list[float]:
-    """A length or a weight with fewer decimals: three digits are left of a weight, the whole number of a length."""
+    """Round a length or a weight to fewer decimals: a weight keeps three digits, a length at least its whole part."""
     decimals = len(str(value).partition(".")[2]) if isinstance(value, float) else 0
     if attribute not in (*_LENGTHS, "weight"):
         return []
     least = max(0, 3 - len(str(int(value)))) if attribute == "weight" else 0
-    exact = Decimal(str(value))  # halves go up, as people round
-    rounded = (exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP) for places in range(least, decimals))
+    exact = Decimal(str(value))  # halves round up, as people do
+    rounded = (exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) for digits in range(least, decimals))
     return [float(number) if number.as_tuple().exponent else int(number) for number in rounded]
 
 
 def quantities(value: float, units: Sequence[str] = (), rounded: Sequence[float] = ()) -> list[str]:
-    """A number, and what it may be rounded to, with and without commas, bare and with a unit."""
+    """Return a number and its roundings, with and without commas, and with and without a unit."""
     bare = [text for number in (value, *rounded) for text in (quantity(number), str(number))]
     return _distinct([*bare, *(f"{number} {unit}" for unit in units for number in bare)])
 
@@ -116,7 +116,7 @@ def _dates(value: Sequence[Any]) -> list[str]:
 
 
 def ordinal_suffix(number: int) -> str:
-    """What follows the digits of an ordinal: "st", "nd", "rd" or "th"."""
+    """Return the suffix of an ordinal: "st", "nd", "rd" or "th"."""
     return "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 

@@ -1,1 +1,1 @@
-"""Where the questions of the search environments come from."""
+"""Questions of the Search scenario: the embedded ones, the published sets, and your own files."""

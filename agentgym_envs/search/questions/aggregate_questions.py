@@ -1,4 +1,4 @@
-"""Kinds of embedded questions whose answers stand on no page: they are counted or added, or two are told apart."""
+"""Types of embedded questions whose answer must be computed, or whose subject has an ambiguous name."""
 
 from __future__ import annotations
 
@@ -10,106 +10,127 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym_envs.search.corpus.values import UNITS, quantities, quantity
-from agentgym_envs.search.questions import question_templates
-from agentgym_envs.search.questions.fact_arrays import CLEAR, NONE, TEST, TRAIN, VALIDATION, Graph, Ints, Places, hashed
-from agentgym_envs.search.questions.question_types import Asked, Page, Rows, Wording, in_city
+from agentgym_envs.search.questions import question_templates as templates
+from agentgym_envs.search.questions.fact_arrays import (
+    CLEAR,
+    NONE,
+    TEST,
+    TRAIN,
+    VALIDATION,
+    Graph,
+    Ints,
+    Locations,
+    hashed,
+)
+from agentgym_envs.search.questions.question_types import (
+    Page,
+    Question,
+    QuestionRows,
+    QuestionType,
+    Wording,
+    country_of_city,
+)
 
-SUMMED, GAPS = tuple(question_templates.COUNTRY_SUM), tuple(question_templates.COUNTRY_GAP)
-CLUES = tuple(question_templates.CLUE)
+SUMMED, GAPS = tuple(templates.COUNTRY_SUM), tuple(templates.COUNTRY_GAP)
+CLUES = tuple(templates.CLUE)
 PEOPLE = UNITS["population"]
 
 
-def city_sums(graph: Graph) -> Rows:
-    """Four cities, whose inhabitants are added up."""
+def city_sums(graph: Graph) -> QuestionRows:
+    """List groups of four cities whose populations are added."""
     rows, cities = _cities(graph, 3_000, 61)
     return _rows(cities, np.zeros(len(rows), int), _split_of_all(graph, rows))
 
 
-def ask_city_sum(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """All four have to be looked up."""
+def ask_city_sum(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
+    """Ask a question that needs the pages of four cities."""
     columns = graph.facts.cities
-    names = dict(zip("abcd", (columns["name"][place] for place in subjects), strict=True))
-    total = sum(columns["population"][place] for place in subjects)
-    pages = [graph.city_page(place) for place in subjects]
-    return Asked(wording.one(question_templates.CITY_SUM).format(**names), quantities(total, PEOPLE), pages)
+    names = dict(zip("abcd", (columns["name"][city] for city in subjects), strict=True))
+    total = sum(columns["population"][city] for city in subjects)
+    pages = [graph.city_page(city) for city in subjects]
+    return Question(wording.one(templates.CITY_SUM).format(**names), quantities(total, PEOPLE), pages)
 
 
-def country_sums(graph: Graph) -> Rows:
-    """Four countries, whose areas or people are added up."""
-    fine = np.all([_whole(graph, name) for name in SUMMED], axis=0)
-    rows = _drawn(graph, fine.astype(int), 600, 71, 4)
+def country_sums(graph: Graph) -> QuestionRows:
+    """List groups of four countries whose areas or populations are added."""
+    valid = np.all([_is_whole(graph, name) for name in SUMMED], axis=0)
+    rows = _draw_countries(valid.astype(int), 600, 71, 4)
     attribute = (hashed(np.arange(len(rows)), 72) % np.uint64(len(SUMMED))).astype(np.int64)
     return _rows(rows, attribute, _split_of_all(graph, rows))
 
 
-def ask_country_sum(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """All four have to be looked up."""
+def ask_country_sum(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
+    """Ask a question that needs the pages of four countries."""
     name = SUMMED[attribute]
-    total = sum(graph.facts.countries[name][place] for place in subjects)
-    goal = wording.one(question_templates.COUNTRY_SUM[name]).format(**_countries(graph, subjects))
-    return Asked(goal, quantities(total, UNITS[name]), [graph.country_page(place, name) for place in subjects])
+    total = sum(graph.facts.countries[name][country] for country in subjects)
+    names = dict(zip("abcd", map(graph.country, subjects), strict=True))
+    pages = [graph.country_page(country, name) for country in subjects]
+    return Question(wording.one(templates.COUNTRY_SUM[name]).format(**names), quantities(total, UNITS[name]), pages)
 
 
-def neighbour_counts(graph: Graph) -> Rows:
-    """Two or three countries, whose neighbours are counted: a third one of -1 is none."""
-    fine = np.array([_told_borders(graph, place) for place in range(len(graph.asked))])
-    rows = _drawn(graph, fine.astype(int), 4_000, 81, 3)
+def neighbour_counts(graph: Graph) -> QuestionRows:
+    """List groups of two or three countries whose neighbours are counted; a missing third country is -1."""
+    valid = np.array([_has_clear_borders(graph, country) for country in range(len(graph.usable))])
+    rows = _draw_countries(valid.astype(int), 4_000, 81, 3)
     rows = np.where((np.arange(len(rows)) % 2 == 0)[:, None] & (np.arange(3) == 2), -1, rows)
-    counts = np.array([len(_around(graph, row[row >= 0])) for row in rows])
+    counts = np.array([len(_neighbours(graph, row[row >= 0])) for row in rows])
     return _rows(rows, np.zeros(len(rows), int), np.where(counts >= 3, _split_of_all(graph, rows), NONE))
 
 
-def ask_neighbour_count(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """All have to be looked up."""
-    places = [place for place in subjects if place >= 0]
-    names = [graph.country(place) for place in places]
-    goal = wording.one(question_templates.NEIGHBOUR_COUNT).format(all=_listed(names), any=_listed(names, "or"))
-    answers = quantities(len(_around(graph, places)), ("countries",))
-    return Asked(goal, answers, [graph.country_page(place, "borders") for place in places])
+def ask_neighbour_count(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
+    """Ask a question that needs the pages of all countries in the group."""
+    countries = [country for country in subjects if country >= 0]
+    names = [graph.country(country) for country in countries]
+    goal = wording.one(templates.NEIGHBOUR_COUNT).format(all=_join(names), any=_join(names, "or"))
+    answers = quantities(len(_neighbours(graph, countries)), ("countries",))
+    return Question(goal, answers, [graph.country_page(country, "borders") for country in countries])
 
 
-def city_counts(graph: Graph) -> Rows:
-    """A country told by a clue, and five cities, of which as likely none as one, or all, lie in it."""
+def city_counts(graph: Graph) -> QuestionRows:
+    """List a country, identified by a clue, and five cities; each count from zero to five in it is equally likely."""
     clues: Ints = np.array([len(clues) for clues in graph.clues])
-    countries, cities, split = _some_inside(graph, graph.cities, 4_000, 121, clues > 0)
+    countries, cities, split = _mix_locations(graph, graph.cities, 4_000, 121, clues > 0)
     nth = (hashed(np.arange(len(cities)), 127) % clues[countries].astype(np.uint64)).astype(int)
-    attribute = np.array([graph.clues[country][place] for country, place in zip(countries, nth, strict=True)])
+    attribute = np.array([graph.clues[country][clue] for country, clue in zip(countries, nth, strict=True)])
     return _rows(np.column_stack([countries, cities]), attribute, split)
 
 
-def ask_city_count(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """The country and all five have to be looked up."""
+def ask_city_count(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
+    """Ask a question that needs the pages of the clue and of five cities."""
     (country, *cities), clue = subjects, CLUES[attribute]
-    where = wording.one(question_templates.CLUE[clue]).format(graph.facts.countries[clue][country][0])
-    names = _listed([graph.facts.cities["name"][place] for place in cities])
-    pages = [graph.clue_page(country, clue), *(graph.city_page(place) for place in cities)]
+    where = wording.one(templates.CLUE[clue]).format(graph.facts.countries[clue][country][0])
+    names = _join([graph.facts.cities["name"][city] for city in cities])
+    pages = [graph.clue_page(country, clue), *(graph.city_page(city) for city in cities)]
     pages = list({page[0]: page for page in pages}.values())  # the capital may be one of the five
-    inside = sum(graph.facts.cities["country"][place] == country for place in cities)
-    return Asked(wording.one(question_templates.COUNT_IN).format(where=where, all=names), quantities(inside), pages)
+    inside = sum(graph.facts.cities["country"][city] == country for city in cities)
+    return Question(wording.one(templates.COUNT_IN).format(where=where, all=names), quantities(inside), pages)
 
 
-def airport_counts(graph: Graph) -> Rows:
-    """A city, and five airports, of which as likely none as one, or all, lie in its country."""
-    countries, airports, split = _some_inside(graph, graph.airports, 4_000, 131, graph.cities.count > 0)
-    cities = graph.cities.one_of(countries, hashed(np.arange(len(countries)), 137))
+def airport_counts(graph: Graph) -> QuestionRows:
+    """List a city and five airports; each count from zero to five in the city's country is equally likely."""
+    countries, airports, split = _mix_locations(graph, graph.airports, 4_000, 131, graph.cities.count > 0)
+    cities = graph.cities.pick(countries, hashed(np.arange(len(countries)), 137))
     return _rows(np.column_stack([cities, airports]), np.zeros(len(cities), int), split)
 
 
-def ask_airport_count(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """The city and all five airports have to be looked up."""
+def ask_airport_count(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
+    """Ask a question that needs the pages of a city and of five airports."""
     city, *airports = subjects
-    names = _listed([graph.airport(place) for place in airports])
-    goal = wording.one(question_templates.COUNT_IN).format(where=in_city(graph, city, wording), all=names)
-    inside = sum(int(graph.airports.country[place] == graph.cities.country[city]) for place in airports)
-    pages = [graph.city_page(city), *(graph.airport_page(place) for place in airports)]
-    return Asked(goal, quantities(inside), pages)
+    names = _join([graph.airport(airport) for airport in airports])
+    goal = wording.one(templates.COUNT_IN).format(where=country_of_city(graph, city, wording), all=names)
+    inside = sum(int(graph.airports.country[airport] == graph.cities.country[city]) for airport in airports)
+    pages = [graph.city_page(city), *(graph.airport_page(airport) for airport in airports)]
+    return Question(goal, quantities(inside), pages)
 
 
-def airports_above(graph: Graph) -> Rows:
-    """Five airports, of which as likely none as one, or all, lie above a height in feet (the attribute)."""
-    rows = _drawn(graph, graph.airports.count, 4_000, 141, 5)
+def airports_above(graph: Graph) -> QuestionRows:
+    """List five airports and a height in feet (the attribute); each count from zero to five above it is equally likely.
+
+    Rows with an airport within 30 feet of the height are dropped.
+    """
+    rows = _draw_countries(graph.airports.count, 4_000, 141, 5)
     numbers = np.arange(len(rows))
-    airports = np.stack([graph.airports.one_of(rows[:, n], hashed(numbers, 142 + n)) for n in range(5)], 1)
+    airports = np.stack([graph.airports.pick(rows[:, n], hashed(numbers, 142 + n)) for n in range(5)], 1)
     feet = np.sort(graph.airports.quantity[airports], axis=1)[:, ::-1]
     bounds = np.column_stack([feet[:, 0] + 2_000, feet, np.maximum(0, feet[:, 4] - 2_000)])
     above = (hashed(numbers, 149) % np.uint64(6)).astype(int)
@@ -118,93 +139,92 @@ def airports_above(graph: Graph) -> Rows:
     return _rows(airports, limit.astype(int), np.where(clear, _split_of_all(graph, rows), NONE))
 
 
-def ask_airports_above(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """All five have to be looked up."""
-    names = _listed([graph.airport(place) for place in subjects])
-    goal = wording.one(question_templates.COUNT_ABOVE).format(feet=quantity(attribute), all=names)
-    above = sum(graph.facts.airports["elevation"][place] > attribute for place in subjects)
-    return Asked(goal, quantities(above), [graph.airport_page(place, "elevation") for place in subjects])
+def ask_airports_above(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
+    """Ask a question that needs the pages of five airports."""
+    names = _join([graph.airport(airport) for airport in subjects])
+    goal = wording.one(templates.COUNT_ABOVE).format(feet=quantity(attribute), all=names)
+    above = sum(graph.facts.airports["elevation"][airport] > attribute for airport in subjects)
+    return Question(goal, quantities(above), [graph.airport_page(airport, "elevation") for airport in subjects])
 
 
-def airport_gaps(graph: Graph) -> Rows:
-    """Two airports of different countries, the higher one first."""
+def airport_gaps(graph: Graph) -> QuestionRows:
+    """List two airports in different countries, the higher one first."""
     return _gaps(graph, graph.airports, 3_000, 91, 100)
 
 
-def ask_airport_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """Both have to be looked up."""
-    high, low = (graph.facts.airports["elevation"][place] for place in subjects)
-    goal = wording.one(question_templates.HIGHER_BY).format(a=graph.airport(subjects[0]), b=graph.airport(subjects[1]))
-    pages = [graph.airport_page(place, "elevation") for place in subjects]
-    return Asked(_capital(goal), quantities(high - low, UNITS["elevation"]), pages)
+def ask_airport_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
+    """Ask a question that needs the pages of both airports."""
+    high, low = (graph.facts.airports["elevation"][airport] for airport in subjects)
+    goal = wording.one(templates.HIGHER_BY).format(a=graph.airport(subjects[0]), b=graph.airport(subjects[1]))
+    pages = [graph.airport_page(airport, "elevation") for airport in subjects]
+    return Question(_capitalize(goal), quantities(high - low, UNITS["elevation"]), pages)
 
 
-def city_gaps(graph: Graph) -> Rows:
-    """Two cities of different countries, the larger one first."""
+def city_gaps(graph: Graph) -> QuestionRows:
+    """List two cities in different countries, the more populous one first."""
     return _gaps(graph, graph.cities, 4_500, 101, 1)
 
 
-def ask_city_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """Both have to be looked up."""
+def ask_city_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
+    """Ask a question that needs the pages of both cities."""
     columns = graph.facts.cities
-    names = dict(zip("ab", (columns["name"][place] for place in subjects), strict=True))
-    large, small = (columns["population"][place] for place in subjects)
-    pages = [graph.city_page(place) for place in subjects]
-    return Asked(
-        _capital(wording.one(question_templates.MORE_PEOPLE).format(**names)), quantities(large - small, PEOPLE), pages
+    names = dict(zip("ab", (columns["name"][city] for city in subjects), strict=True))
+    large, small = (columns["population"][city] for city in subjects)
+    pages = [graph.city_page(city) for city in subjects]
+    return Question(
+        _capitalize(wording.one(templates.MORE_PEOPLE).format(**names)), quantities(large - small, PEOPLE), pages
     )
 
 
-def country_gaps(graph: Graph) -> Rows:
-    """Two cities, that whose country has more of something first."""
-    fine = np.all([_whole(graph, name) for name in GAPS], axis=0) & (graph.cities.count > 0)
-    rows = _drawn(graph, fine.astype(int), 4_500, 111, 2)
+def country_gaps(graph: Graph) -> QuestionRows:
+    """List two cities whose countries are compared, the one whose country has the larger quantity first."""
+    valid = np.all([_is_whole(graph, name) for name in GAPS], axis=0) & (graph.cities.count > 0)
+    rows = _draw_countries(valid.astype(int), 4_500, 111, 2)
     numbers = np.arange(len(rows))
     attribute = (hashed(numbers, 112) % np.uint64(len(GAPS))).astype(np.int64)
     values = np.stack([graph.quantity(name) for name in GAPS])[attribute[:, None], rows]
-    cities = np.stack([graph.cities.one_of(rows[:, n], hashed(numbers, 113 + n)) for n in range(2)], 1)
+    cities = np.stack([graph.cities.pick(rows[:, n], hashed(numbers, 113 + n)) for n in range(2)], 1)
     cities = np.where((values[:, 0] > values[:, 1])[:, None], cities, cities[:, ::-1])
     clear = np.max(values, 1) >= CLEAR * np.min(values, 1)
     return _rows(cities, attribute, np.where(clear, _split_of_all(graph, rows), NONE))
 
 
-def ask_country_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """Both cities and both countries have to be looked up."""
-    name, countries = GAPS[attribute], [int(graph.cities.country[place]) for place in subjects]
+def ask_country_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
+    """Ask a question that needs the pages of both cities and both countries."""
+    name, countries = GAPS[attribute], [int(graph.cities.country[city]) for city in subjects]
     more, less = (graph.facts.countries[name][country] for country in countries)
-    where = dict(zip("ab", (in_city(graph, place, wording) for place in subjects), strict=True))
-    pages = [*(graph.city_page(place) for place in subjects), *(graph.country_page(c, name) for c in countries)]
-    return Asked(
-        wording.one(question_templates.COUNTRY_GAP[name]).format(**where), quantities(more - less, UNITS[name]), pages
+    where = dict(zip("ab", (country_of_city(graph, city, wording) for city in subjects), strict=True))
+    pages = [*(graph.city_page(city) for city in subjects), *(graph.country_page(c, name) for c in countries)]
+    return Question(
+        wording.one(templates.COUNTRY_GAP[name]).format(**where), quantities(more - less, UNITS[name]), pages
     )
 
 
-def twins(graph: Graph) -> Rows:
-    """Cities that share their name with one in another country, told by a clue to theirs."""
+def namesakes(graph: Graph) -> QuestionRows:
+    """List cities that share their name with a city in another country, each with a clue to its own country."""
     columns = graph.facts.cities
     named = np.flatnonzero(np.array(columns["use"]) == 2)
     country = np.array(columns["country"])
-    found = [(place, clues[place % len(clues)]) for place in named.tolist() if (clues := graph.clues[country[place]])]
-    places, clues = np.array(found).T
-    return _rows(places[:, None], clues, graph.split[country[places]])
+    found = [(city, clues[city % len(clues)]) for city in named.tolist() if (clues := graph.clues[country[city]])]
+    cities, clues = np.array(found).T
+    return _rows(cities[:, None], clues, graph.split[country[cities]])
 
 
-def ask_twin(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """The country has to be found by the clue, and then the city in it."""
-    place, clue, columns = subjects[0], CLUES[attribute], graph.facts.cities
-    goal = wording.one(question_templates.TWIN).format(
-        name=columns["name"][place], where=_where(graph, place, clue, wording)
-    )
-    return Asked(goal, quantities(columns["population"][place], PEOPLE), _twin_pages(graph, place, clue))
+def ask_namesake(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
+    """Ask a question that needs the country behind the clue, and then the city in it."""
+    city, clue, columns = subjects[0], CLUES[attribute], graph.facts.cities
+    template = wording.one(templates.NAMESAKE)
+    goal = template.format(name=columns["name"][city], where=_country_by_clue(graph, city, clue, wording))
+    return Question(goal, quantities(columns["population"][city], PEOPLE), _namesake_pages(graph, city, clue))
 
 
-def twins_apart(graph: Graph) -> Rows:
-    """Pairs of cities of one name, the larger one first, each told by a clue to its country."""
+def namesake_gaps(graph: Graph) -> QuestionRows:
+    """List pairs of cities with the same name, the larger one first, each with a clue to its country."""
     columns = graph.facts.cities
     groups: defaultdict[str, list[int]] = defaultdict(list)
-    for place in np.flatnonzero(np.array(columns["use"]) == 2).tolist():
-        groups[columns["name"][place]].append(place)
-    pairs = [pair for places in groups.values() for pair in permutations(places, 2) if _tells_apart(graph, *pair)]
+    for city in np.flatnonzero(np.array(columns["use"]) == 2).tolist():
+        groups[columns["name"][city]].append(city)
+    pairs = [pair for cities in groups.values() for pair in permutations(cities, 2) if _is_comparable(graph, *pair)]
     country = columns["country"]
     found = [
         (large, small, one * len(CLUES) + other)
@@ -215,24 +235,48 @@ def twins_apart(graph: Graph) -> Rows:
     return _rows(rows[:, :2], rows[:, 2], _split_of_all(graph, np.array(country)[rows[:, :2]]))
 
 
-def ask_twins_apart(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Asked:
-    """Two countries and two cities have to be looked up."""
+def ask_namesake_gap(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
+    """Ask a question that needs two clues and two cities."""
     columns = graph.facts.cities
     large, small = subjects
     clues = [CLUES[number] for number in divmod(attribute, len(CLUES))]
-    where = [_where(graph, place, clue, wording) for place, clue in zip(subjects, clues, strict=True)]
-    goal = wording.one(question_templates.TWINS_APART).format(name=columns["name"][large], a=where[0], b=where[1])
+    where = [_country_by_clue(graph, city, clue, wording) for city, clue in zip(subjects, clues, strict=True)]
+    goal = wording.one(templates.NAMESAKE_GAP).format(name=columns["name"][large], a=where[0], b=where[1])
     gap = columns["population"][large] - columns["population"][small]
-    return Asked(
-        goal, quantities(gap, PEOPLE), _twin_pages(graph, large, clues[0]) + _twin_pages(graph, small, clues[1])
+    return Question(
+        goal, quantities(gap, PEOPLE), _namesake_pages(graph, large, clues[0]) + _namesake_pages(graph, small, clues[1])
     )
 
 
-# --- what these share
+AGGREGATE_KINDS: dict[str, tuple[QuestionType, ...]] = {
+    "count": (
+        QuestionType(neighbour_counts, ask_neighbour_count),
+        QuestionType(city_counts, ask_city_count),
+        QuestionType(airport_counts, ask_airport_count),
+        QuestionType(airports_above, ask_airports_above),
+    ),
+    "sum": (
+        QuestionType(city_sums, ask_city_sum),
+        QuestionType(country_sums, ask_country_sum),
+    ),
+    "difference": (
+        QuestionType(airport_gaps, ask_airport_gap),
+        QuestionType(city_gaps, ask_city_gap),
+        QuestionType(country_gaps, ask_country_gap),
+    ),
+    "ambiguous": (
+        QuestionType(namesakes, ask_namesake),
+        QuestionType(namesake_gaps, ask_namesake_gap),
+    ),
+}
+"""Kinds of questions (the task groups) whose answer is on no page, each with its types."""
 
 
-def _drawn(graph: Graph, weights: Ints, count: int, salt: int, width: int) -> Ints:
-    """Rows of different countries, of those with a weight above 0, drawn evenly."""
+# --- helpers
+
+
+def _draw_countries(weights: Ints, count: int, salt: int, width: int) -> Ints:
+    """Draw rows of distinct countries uniformly from those with a weight above 0."""
     countries = np.flatnonzero(weights)
     numbers = [hashed(np.arange(count), salt * 100 + n) % np.uint64(len(countries)) for n in range(width)]
     rows = countries[np.stack(numbers, 1).astype(np.int64)]
@@ -240,38 +284,41 @@ def _drawn(graph: Graph, weights: Ints, count: int, salt: int, width: int) -> In
 
 
 def _split_of_all(graph: Graph, countries: Ints) -> Ints:
-    """Test if an entity is of test, else validation if one is, for the answer comes from all of them."""
+    """Return test if any entity is in test, else validation if any is, because the answer depends on all of them."""
     splits = np.where(countries >= 0, graph.split[countries], TRAIN)
     return np.select([np.any(splits == TEST, 1), np.any(splits == VALIDATION, 1)], [TEST, VALIDATION], TRAIN)
 
 
-def _rows(subjects: Ints, attribute: Ints, split: Ints) -> Rows:
+def _rows(subjects: Ints, attribute: Ints, split: Ints) -> QuestionRows:
     keep = split >= 0
-    return Rows(subjects[keep], attribute[keep], split[keep])
+    return QuestionRows(subjects[keep], attribute[keep], split[keep])
 
 
-def _gaps(graph: Graph, places: Places, count: int, salt: int, least: int) -> Rows:
-    rows = _drawn(graph, places.count, count, salt, 2)
+def _gaps(graph: Graph, locations: Locations, count: int, salt: int, least: int) -> QuestionRows:
+    rows = _draw_countries(locations.count, count, salt, 2)
     chosen = np.stack(
-        [places.one_of(rows[:, n], hashed(np.arange(len(rows)), salt * 100 + 50 + n)) for n in range(2)], 1
+        [locations.pick(rows[:, n], hashed(np.arange(len(rows)), salt * 100 + 50 + n)) for n in range(2)], 1
     )
-    values = places.quantity[chosen]
+    values = locations.quantity[chosen]
     chosen = np.where((values[:, 0] > values[:, 1])[:, None], chosen, chosen[:, ::-1])
     low, high = np.min(values, 1), np.max(values, 1)
     clear = (low > 0) & (high >= CLEAR * low) & (high - low >= least)
     return _rows(chosen, np.zeros(len(rows), int), np.where(clear, _split_of_all(graph, rows), NONE))
 
 
-def _some_inside(
-    graph: Graph, places: Places, count: int, salt: int, fine: NDArray[np.bool_]
+def _mix_locations(
+    graph: Graph, locations: Locations, count: int, salt: int, valid: NDArray[np.bool_]
 ) -> tuple[Ints, Ints, Ints]:
-    """Countries, for each five places of which as likely none as one, or all, lie in it, and the splits."""
-    rows = _drawn(graph, places.count, count, salt, 6)
-    rows = rows[(places.count[rows[:, 0]] >= 12) & fine[rows[:, 0]]]
+    """Return countries, five locations for each, and the splits.
+
+    Each count of locations inside the country, from zero to five, is equally likely.
+    """
+    rows = _draw_countries(locations.count, count, salt, 6)
+    rows = rows[(locations.count[rows[:, 0]] >= 12) & valid[rows[:, 0]]]
     numbers = np.arange(len(rows))
     inside = (hashed(numbers, salt * 100 + 90) % np.uint64(6)).astype(int)
     where = np.where(np.arange(5) < inside[:, None], rows[:, :1], rows[:, 1:])
-    chosen = np.stack([places.one_of(where[:, n], hashed(numbers, salt * 100 + 50 + n)) for n in range(5)], 1)
+    chosen = np.stack([locations.pick(where[:, n], hashed(numbers, salt * 100 + 50 + n)) for n in range(5)], 1)
     mixed = np.argsort(np.stack([hashed(numbers, salt * 100 + 70 + n) for n in range(5)], 1), axis=1)
     apart = np.all(np.diff(np.sort(chosen, axis=1), axis=1) > 0, axis=1)
     split = np.where(apart, _split_of_all(graph, np.column_stack([rows[:, 0], where])), NONE)
@@ -279,56 +326,53 @@ def _some_inside(
 
 
 def _cities(graph: Graph, count: int, salt: int) -> tuple[Ints, Ints]:
-    """Rows of four countries, and of a city in each."""
-    rows = _drawn(graph, graph.cities.count, count, salt, 4)
+    """Return rows of four countries, and rows with a city in each."""
+    rows = _draw_countries(graph.cities.count, count, salt, 4)
     numbers = np.arange(len(rows))
-    return rows, np.stack([graph.cities.one_of(rows[:, n], hashed(numbers, salt * 100 + 50 + n)) for n in range(4)], 1)
+    return rows, np.stack([graph.cities.pick(rows[:, n], hashed(numbers, salt * 100 + 50 + n)) for n in range(4)], 1)
 
 
-def _whole(graph: Graph, name: str) -> NDArray[np.bool_]:
-    """The countries that have a whole number of something."""
+def _is_whole(graph: Graph, name: str) -> NDArray[np.bool_]:
+    """Mark the countries whose quantity is a whole number."""
     values = graph.quantity(name)
-    whole: NDArray[np.bool_] = values == np.floor(values)  # false where it is unknown
+    whole: NDArray[np.bool_] = values == np.floor(values)  # false for an unknown quantity
     return whole
 
 
-def _countries(graph: Graph, places: Sequence[int]) -> dict[str, str]:
-    return dict(zip("abcd", (graph.country(place) for place in places), strict=False))
-
-
-def _told_borders(graph: Graph, place: int) -> bool:
-    """Whether a country has neighbours, all of them undisputed."""
-    others = [other for other, _ in graph.facts.countries["borders"][place]]
-    france = graph.facts.countries["iso"].index("FR")  # counted with French Guiana or without?
+def _has_clear_borders(graph: Graph, country: int) -> bool:
+    """Return true if a country has neighbours and all of them are undisputed."""
+    others = [other for other, _ in graph.facts.countries["borders"][country]]
+    france = graph.facts.countries["iso"].index("FR")  # ambiguous: with or without French Guiana
     return bool(
-        graph.asked[place] and others and all(graph.asked[o] for o in others) and france not in (place, *others)
+        graph.usable[country] and others and all(graph.usable[o] for o in others) and france not in (country, *others)
     )
 
 
-def _around(graph: Graph, places: Sequence[int]) -> set[int]:
-    """The countries that border on some, without these."""
-    return {other for place in places for other, _ in graph.facts.countries["borders"][place]} - set(map(int, places))
+def _neighbours(graph: Graph, countries: Sequence[int]) -> set[int]:
+    """Neighbours of some countries, without these countries themselves."""
+    borders = graph.facts.countries["borders"]
+    return {other for country in countries for other, _ in borders[country]} - set(map(int, countries))
 
 
-def _where(graph: Graph, place: int, clue: str, wording: Wording) -> str:
-    value = graph.facts.countries[clue][graph.facts.cities["country"][place]][0]
-    return wording.one(question_templates.CLUE[clue]).format(value)
+def _country_by_clue(graph: Graph, city: int, clue: str, wording: Wording) -> str:
+    value = graph.facts.countries[clue][graph.facts.cities["country"][city]][0]
+    return wording.one(templates.CLUE[clue]).format(value)
 
 
-def _twin_pages(graph: Graph, place: int, clue: str) -> list[Page]:
-    country = graph.facts.cities["country"][place]
-    return [graph.clue_page(country, clue), graph.city_page(place, country)]
+def _namesake_pages(graph: Graph, city: int, clue: str) -> list[Page]:
+    country = graph.facts.cities["country"][city]
+    return [graph.clue_page(country, clue), graph.city_page(city, country)]
 
 
-def _tells_apart(graph: Graph, large: int, small: int) -> bool:
+def _is_comparable(graph: Graph, large: int, small: int) -> bool:
     columns = graph.facts.cities
-    known = all(graph.clues[columns["country"][place]] for place in (large, small))
+    known = all(graph.clues[columns["country"][city]] for city in (large, small))
     return known and bool(columns["population"][large] >= CLEAR * columns["population"][small])
 
 
-def _listed(names: Sequence[str], word: str = "and") -> str:
+def _join(names: Sequence[str], word: str = "and") -> str:
     return f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
-def _capital(goal: str) -> str:
+def _capitalize(goal: str) -> str:
     return goal[0].upper() + goal[1:]

@@ -1,7 +1,7 @@
-"""The published sets of questions, from files that the user has, numbered as AgentGym numbers them.
+"""The published sets of questions, from the user's files, with AgentGym's numbering.
 
-The files are FlashRAG's, in its folders: `nq/test.jsonl`, `hotpotqa/dev.jsonl` and so on (`PUBLISHED`), one JSON
-object a line with `id`, `question` and `golden_answers`.
+The files are FlashRAG's, in its folders: `nq/test.jsonl`, `hotpotqa/dev.jsonl` and so on (`PUBLISHED`). Each line is a
+JSON object with `id`, `question` and `golden_answers`.
 
 Source: FlashRAG (arXiv 2405.13576), https://huggingface.co/datasets/RUC-NLPIR/FlashRAG_datasets; the numbering is that
 of AgentGym's server at commit 3ef9235.
@@ -29,8 +29,8 @@ NAME, VERSION = "searchqa", 1
 _CHUNK = 1 << 24
 
 
-class Part(NamedTuple):
-    """The indices from `first` on, `length` of them: the lines of one file of a data set."""
+class DatasetPart(NamedTuple):
+    """A file of a data set; its lines have the task indices `first` to `first + length - 1`."""
 
     name: str
     split: Split
@@ -52,20 +52,20 @@ _FILES: tuple[tuple[str, Split, str, int], ...] = (
 )
 
 
-def _number() -> Iterator[Part]:
+def _number_files() -> Iterator[DatasetPart]:
     first = 0
     for name, split, file, length in _FILES:
-        yield Part(name, split, first, length, f"{name}/{file}.jsonl")
+        yield DatasetPart(name, split, first, length, f"{name}/{file}.jsonl")
         first += length
 
 
-PUBLISHED = tuple(_number())
-"""Test questions of seven data sets, then the training questions of two."""
+PUBLISHED = tuple(_number_files())
+"""Test questions of seven data sets, then training questions of two."""
 SIZE = sum(part.length for part in PUBLISHED)
 
 
 class Survey(NamedTuple):
-    """What is there of a file: its rows, how many are published, their indices, and what is amiss ("" if nothing)."""
+    """The state of a file: its rows, the number published, their task indices, and the problem ("" if none)."""
 
     name: str
     split: Split
@@ -80,90 +80,90 @@ class Survey(NamedTuple):
 class FlashRagQuestions(TaskSet):
     """The tasks `searchqa/<index>`; groups are data sets.
 
-    Files that are not there, or hold fewer rows than are published, are questions that are not there. A file is read
-    when it is first needed, and then only the places of its lines are kept. A task's `data` holds `answers`,
-    `passages` (none are known), `queries` (the question) and `source_id`, the id in the file.
+    Questions of missing files, and beyond the end of short files, do not exist. A file is read when it is first needed,
+    and only the offsets of its lines are kept. A task's `data` holds `answers`, `passages` (always empty), `queries`
+    (the question) and `source_id`, the id in the file.
 
-    A line that is no question raises TaskTableError when it is asked for; `survey` looks at all.
+    Reading a malformed line raises TaskTableError; `survey` checks all lines.
     """
 
     name, version = NAME, VERSION
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Raises UsageError if none of the files is in the folder."""
+        """Find the files. Raises UsageError if the folder holds none of them."""
         self.folder = Path(folder).resolve()
-        self._rows = {part: Rows(path) for part in PUBLISHED if (path := self.folder / part.file).is_file()}
-        if not self._rows:
+        self._files = {part: QuestionFile(path) for part in PUBLISHED if (path := self.folder / part.file).is_file()}
+        if not self._files:
             raise UsageError(_no_files(self.folder))
 
     def get(self, task_id: str) -> Task:
-        """The task of that id. Raises UnknownTask, which names the file where the question would be."""
+        """Return the task of that id. Raises UnknownTask, which names the file that would hold the question."""
         head, _, number = task_id.partition("/") if isinstance(task_id, str) else ("", "", "")
         index = plain_number(number)
         if head != NAME or not 0 <= index < SIZE:
             raise UnknownTask(f"there is no task {task_id!r:.120}; ids are '{NAME}/<index>' with an index below {SIZE}")
         part = next(part for part in PUBLISHED if index < part.first + part.length)
-        place, there = index - part.first, self._count(part)
-        if place >= there:
-            has = f"has {there} rows only" if part in self._rows else "is not there"
-            raise UnknownTask(f"{task_id!r} is row {place + 1} of {part.file}, which {has}")
-        return self._task(part, place)
+        row, count = index - part.first, self._count(part)
+        if row >= count:
+            problem = f"has only {count} rows" if part in self._files else "does not exist"
+            raise UnknownTask(f"{task_id!r} is row {row + 1} of {part.file}, which {problem}")
+        return self._task(part, row)
 
     def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The task at place `key` modulo the number of tasks of that split and those groups."""
+        """Return the task at index `key` modulo the number of tasks in that split and those groups."""
         parts = self._select(split, groups)
         return self._at(parts, key % self._total(parts))
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
-        """`count` distinct tasks in the order of their indices, chosen by `seed`; all of them if `count` is None."""
+        """Return `count` distinct tasks, sorted by index and chosen by `seed`; by default all tasks."""
         parts = self._select(split, groups)
         total = self._total(parts)
-        places = sorted(random.Random(seed).sample(range(total), check_count(self.name, count, total)))
-        return [self._at(parts, place) for place in places]
+        chosen = sorted(random.Random(seed).sample(range(total), check_count(self.name, count, total)))
+        return [self._at(parts, index) for index in chosen]
 
     def counts(self) -> dict[str, dict[Split, int]]:
-        """See `TaskSet.counts`."""
+        """Return the number of tasks of each group in each split."""
         found: dict[str, dict[Split, int]] = {group: dict.fromkeys(SPLITS, 0) for group in self.groups}
-        for part in self._rows:
+        for part in self._files:
             found[part.name][part.split] += self._count(part)
         return found
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The data sets of which a file is there, in AgentGym's order."""
-        return tuple(dict.fromkeys(part.name for part in self._rows))
+        """Data sets with at least one file, in AgentGym's order."""
+        return tuple(dict.fromkeys(part.name for part in self._files))
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the files."""
+        """SHA-256 of the files."""
         whole = hashlib.sha256(f"{self.name} {self.version}".encode())
-        for part, rows in self._rows.items():
+        for part, rows in self._files.items():
             whole.update(f"\n{part.file} {_file_digest(rows.path)}".encode())
         return whole.hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.folder,)
 
-    def _count(self, part: Part) -> int:
-        """How many rows are there. Raises TaskTableError if they would run into the next set's numbers."""
-        if part not in self._rows:
+    def _count(self, part: DatasetPart) -> int:
+        """Return the number of rows. Raises TaskTableError if there are more than published."""
+        if part not in self._files:
             return 0
-        count = len(self._rows[part])
+        count = len(self._files[part])
         if count > part.length:
             raise TaskTableError(
-                f"{part.file} has {count} rows; {part.length} are published, and more would have the "
+                f"{part.file} has {count} rows; {part.length} are published, and more would overlap with the "
                 "numbers of another set"
             )
         return count
 
-    def _total(self, parts: Sequence[Part]) -> int:
+    def _total(self, parts: Sequence[DatasetPart]) -> int:
         return sum(map(self._count, parts))
 
-    def _select(self, split: str | None, groups: Sequence[str] | None) -> list[Part]:
+    def _select(self, split: str | None, groups: Sequence[str] | None) -> list[DatasetPart]:
         check_selection(self, split, groups)
-        parts = [p for p in self._rows if split in (None, p.split) and (groups is None or p.name in groups)]
+        parts = [p for p in self._files if split in (None, p.split) and (groups is None or p.name in groups)]
         if not self._total(parts):
             wanted = [p.file for p in PUBLISHED if split in (None, p.split) and (groups is None or p.name in groups)]
             where = f"; they would be in {', '.join(wanted)}" if wanted else ", and none are published"
@@ -171,32 +171,32 @@ class FlashRagQuestions(TaskSet):
             raise UnknownTask(f"there are no questions{chosen} of the split {split!r}{where}")
         return parts
 
-    def _at(self, parts: Sequence[Part], place: int) -> Task:
+    def _at(self, parts: Sequence[DatasetPart], index: int) -> Task:
         for part in parts:
-            if place < self._count(part):
-                return self._task(part, place)
-            place -= self._count(part)
-        raise AssertionError("a place beyond the rows")
+            if index < self._count(part):
+                return self._task(part, index)
+            index -= self._count(part)
+        raise AssertionError("the index is beyond the rows")
 
-    def _task(self, part: Part, place: int) -> Task:
-        question, data = self._rows[part].read(place)
-        return Task(f"{NAME}/{part.first + place}", part.split, part.name, question, data)
+    def _task(self, part: DatasetPart, row: int) -> Task:
+        question, data = self._files[part].read(row)
+        return Task(f"{NAME}/{part.first + row}", part.split, part.name, question, data)
 
 
-class Rows:
-    """The lines of a file that are not blank: bytes of a memory-mapped file, and where each line begins and ends."""
+class QuestionFile:
+    """The non-blank lines of a memory-mapped JSONL file, found by the offsets of their bytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = f"{path.parent.name}/{path.name}"
-        """What errors call it, which strangers may read."""
+        """The name in error messages, without the user's folders."""
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._offsets)
 
-    def read(self, place: int) -> tuple[str, dict[str, Any]]:
-        """A question and its task's data. Raises TaskTableError, with file and line, for what is none."""
-        begin, end = self._places[place].tolist()
+    def read(self, row: int) -> tuple[str, dict[str, Any]]:
+        """Read a question and its task's data. Raises TaskTableError, with file and line, for a malformed row."""
+        begin, end = self._offsets[row].tolist()
         try:
             return _question(json.loads(self._bytes[begin:end]))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -215,70 +215,70 @@ class Rows:
             raise TaskTableError(f"{self.name} cannot be read: {error.strerror}") from None
 
     @cached_property
-    def _places(self) -> npt.NDArray[np.int64]:
+    def _offsets(self) -> npt.NDArray[np.int64]:
         """Begin and end of each line."""
         text = np.frombuffer(self._bytes, np.uint8)
         breaks = [np.flatnonzero(text[at : at + _CHUNK] == ord("\n")) + at for at in range(0, len(text), _CHUNK)]
         ends = np.concatenate([*breaks, [len(text)]]).astype(np.int64)
-        places = np.stack([np.concatenate([[0], ends[:-1] + 1]), ends], axis=1)
-        short = np.flatnonzero(ends - places[:, 0] < len("{}"))
-        blank = [at for at in short.tolist() if not self._bytes[places[at, 0] : places[at, 1]].strip()]
-        return np.delete(places, blank, axis=0)
+        offsets = np.stack([np.concatenate([[0], ends[:-1] + 1]), ends], axis=1)
+        short = np.flatnonzero(ends - offsets[:, 0] < len("{}"))
+        blank = [line for line in short.tolist() if not self._bytes[offsets[line, 0] : offsets[line, 1]].strip()]
+        return np.delete(offsets, blank, axis=0)
 
 
 def survey(folder: str | os.PathLike[str]) -> list[Survey]:
-    """What is there of each published file, every line read. Raises UsageError if none of them is."""
+    """Check each published file, reading every line. Raises UsageError if the folder holds none of them."""
     questions = FlashRagQuestions(folder)
-    return [_look(questions, part) for part in PUBLISHED]
+    return [_survey_file(questions, part) for part in PUBLISHED]
 
 
-def _look(questions: FlashRagQuestions, part: Part) -> Survey:
-    rows, problem = 0, "is not there"
-    if part in questions._rows:
-        rows, problem = _check(questions._rows[part], part.length)
+def _survey_file(questions: FlashRagQuestions, part: DatasetPart) -> Survey:
+    rows, problem = 0, "does not exist"
+    if part in questions._files:
+        rows, problem = _check(questions._files[part], part.length)
     last = part.first + part.length - 1
     return Survey(part.name, part.split, part.file, rows, part.length, part.first, last, problem)
 
 
-def _check(rows: Rows, published: int) -> tuple[int, str]:
-    """How many rows a file has, and what is amiss, worded to follow the file's name."""
+def _check(rows: QuestionFile, published: int) -> tuple[int, str]:
+    """Return the number of rows of a file and its problem, worded to follow the file's name."""
     try:
         count = len(rows)
     except TaskTableError as error:
         return 0, str(error).removeprefix(f"{rows.name} ")
     if count > published:
-        return count, f"has {count - published} rows more than are published, so that it cannot be used"
-    wrong = [text for place in range(count) if (text := _amiss(rows, place))]
+        return count, f"has {count - published} more rows than are published, so it cannot be used"
+    wrong = [text for row in range(count) if (text := _find_error(rows, row))]
     if wrong:
-        return count, f"has lines that are no questions ({len(wrong)}); the first: {wrong[0]}"
-    return count, f"has {published - count} rows fewer than are published" if count < published else ""
+        return count, f"has {len(wrong)} lines that are not questions; the first: {wrong[0]}"
+    return count, f"has {published - count} fewer rows than are published" if count < published else ""
 
 
-def _amiss(rows: Rows, place: int) -> str:
+def _find_error(rows: QuestionFile, row: int) -> str:
     try:
-        rows.read(place)
+        rows.read(row)
     except TaskTableError as error:
         return str(error)
     return ""
 
 
 def _question(row: Any) -> tuple[str, dict[str, Any]]:
-    """A row as a goal and data. Raises ValueError, KeyError or TypeError if it is none."""
+    """Convert a row to a goal and data. Raises ValueError, KeyError or TypeError if it is malformed."""
     question, answers = row["question"].strip(), row["golden_answers"]
     answers = [answers] if isinstance(answers, str) else answers
     if not question:
         raise ValueError("the question is empty")
     if not isinstance(answers, list) or not all(isinstance(answer, str) for answer in answers):
-        raise ValueError("golden_answers must be a list of texts")
+        raise ValueError("golden_answers must be a list of strings")
     if not any(map(str.strip, answers)):
-        raise ValueError("no answer is given")
-    "".join([question, *answers]).encode()  # an escape in JSON can hold half a character, which nothing could send on
+        raise ValueError("there is no answer")
+    "".join([question, *answers]).encode()  # raises for a lone surrogate, which JSON can hold and UTF-8 cannot
     question = question if question.endswith("?") else f"{question}?"  # as Search-R1 does
     return question, {"answers": answers, "passages": [], "queries": [question], "source_id": str(row.get("id", ""))}
 
 
 def _no_files(folder: Path) -> str:
-    """What is wrong with a folder without any of the files."""
+    """Return the error message for a folder that holds none of the files."""
     files = f"{PUBLISHED[0].file}, {PUBLISHED[3].file} and so on"
     if not folder.is_dir():
         return f"there is no folder {folder}; give one that holds FlashRAG's files ({files})"

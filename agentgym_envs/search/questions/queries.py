@@ -1,4 +1,4 @@
-"""What the oracle searches for: short queries for what is asked, as people write them."""
+"""The oracle's queries: short and worded like those of people."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ QUERY: Mapping[str, tuple[str, str]] = {
     "rail": ("{} railways total length", "{} railways total length"),
     "borders": ("{} longest land border", "{} land borders"),
 }
-"""What to search for to learn something of a country; the second one for those of `HARD`."""
+"""Queries for each attribute of a country; the second one is for the countries in `HARD`."""
 HARD = frozenset(("BA", "BF", "BZ", "CZ", "GN", "KN", "LB", "ME", "MN", "VC"))
-"""Countries whose name many towns have, or which others share a word with."""
+"""Countries that share their name with many towns, or a word of it with other countries."""
 QUERY_AIRPORT = {"city": "city", "iata": "IATA code", "icao": "ICAO code", "elevation": "elevation"}
 QUERY_ELEMENT = {
     "symbol": "chemical symbol",

@@ -1,4 +1,4 @@
-"""How questions are worded. Every template ends with its blank, so that what fills it may be long."""
+"""Templates for the wording of questions. Most end with their blank, because its filling may be long."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FRAMES = (
     "Work out {}.",
     "Determine {}.",
 )
-"""What goes around a noun phrase that names what is asked for."""
+"""Frames around a noun phrase for the answer."""
 FRAMES_2015 = (
     "What was {}?",
     *FRAMES[1:],
 )
-"""The same for what changes over the years."""
+"""Frames for attributes that change over the years."""
 
 COUNTRY: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "capital": (
@@ -208,7 +208,7 @@ COUNTRY: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         ),
     ),
 }
-"""For each attribute of a country: noun phrases, and whole questions."""
+"""Noun phrases and whole questions for each attribute of a country."""
 AIRPORT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "city": (
         ("the city served by {}", "the name of the place that is served by {}", "the city or town served by {}"),
@@ -218,7 +218,7 @@ AIRPORT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         ("the IATA code of {}", "the three-letter IATA code of {}", "the three-letter code of {}"),
         (
             "Which IATA code belongs to {}?",
-            "Which three letters stand on keys to {}?",
+            "Which three letters stand on tickets to {}?",
             "Which three-letter code has IATA given to {}?",
         ),
     ),
@@ -282,7 +282,7 @@ ELEMENT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
 }
 CHANGES = frozenset(["population", "life", "roads", "rail"])
-"""Attributes that a question asks as of 2015."""
+"""Attributes whose question refers to 2015."""
 
 CITY_COUNTRY = (
     "the country in which {} lies",
@@ -323,7 +323,7 @@ MORE: Mapping[str, Sequence[str]] = {
     "peak_m": ("the higher highest point", "the highest point that is higher", "the loftier highest point"),
     "border": ("the longer land boundaries in all", "more kilometres of land border in all"),
 }
-"""By what two countries are compared."""
+"""Phrases for the quantities by which two countries are compared."""
 COMPARED_COUNTRIES = (
     "whichever has {more}: {a} or {b}",
     "the one with {more} out of {a} and {b}",
@@ -477,8 +477,8 @@ CLUE: Mapping[str, Sequence[str]] = {
         "the country that uses the {} as its money",
     ),
 }
-"""What a country is told by where its name would be too easy."""
-TWIN = (
+"""Phrases that identify a country without its name."""
+NAMESAKE = (
     "How many inhabitants does the {name} in {where} have?",
     "What is the population of the {name} in {where}?",
     "Several places are called {name}. What is the population of the one in {where}?",
@@ -488,7 +488,7 @@ TWIN = (
     "Of all the places named {name}, one is in {where}. How many inhabitants does it have?",
     "Tell me the number of inhabitants of the {name} that is in {where}.",
 )
-TWINS_APART = (
+NAMESAKE_GAP = (
     "How many more inhabitants does the {name} in {a} have than the {name} in {b}?",
     "One {name} lies in {a}, another in {b}. How many more people does the first have?",
     "By how many inhabitants is the {name} in {a} larger than its namesake in {b}?",

@@ -1,4 +1,4 @@
-"""Search engines over passages: one protocol, several engines, and what goes around any of them."""
+"""Search engines over passages: the `Retriever` protocol, the engines, indexes, caching and batching."""
 
 from agentgym_envs.search.retrieval.base import Hit, Passage, Retriever
 

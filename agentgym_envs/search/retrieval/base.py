@@ -1,4 +1,4 @@
-"""What a search engine is: queries in, passages out, best first."""
+"""The protocol of search engines: queries in, passages out, best first."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 from agentgym_envs.errors import UsageError
 
 MAX_TOP_K = 1_000
-"""The most passages that one query can ask for."""
+"""The most passages that a query can return."""
 MAX_QUERY_CHARS = 4_096
-"""A longer query is cut here: no engine finds more by reading on, and some would take seconds."""
+"""Longer queries are truncated: no engine finds more with the rest, and some would take seconds."""
 
 
 class Passage(NamedTuple):
-    """A passage as Search-R1's corpora hold it: the first line of `contents` is the title, often in double quotes.
+    """A passage in the format of Search-R1's corpora: the first line of `contents` is the title, often quoted.
 
     Source: https://github.com/PeterGriffinJin/Search-R1 (wiki-18.jsonl).
     """
@@ -26,7 +26,7 @@ class Passage(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The title without its quotes; "" if `contents` is a single line, which is text then."""
+        """The title without its quotes; "" if `contents` is a single line, which then is the text."""
         first, newline, _ = self.contents.partition("\n")
         if not newline:
             return ""
@@ -34,56 +34,56 @@ class Passage(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What follows the title."""
+        """The text after the title."""
         first, newline, rest = self.contents.partition("\n")
         return rest if newline else first
 
 
 class Hit(NamedTuple):
-    """A passage that was found. Scores of different engines have nothing to do with each other; higher is better."""
+    """A passage in a search result. Higher scores are better; scores of different engines are not comparable."""
 
     passage: Passage
     score: float
 
 
 class Retriever(ABC):
-    """A search engine. It may be used by many environments and threads of a process at a time.
+    """A search engine. Many environments and threads of a process may use it at the same time.
 
-    Results are best first, and of equal scores the passage that stands first in the corpus comes first, so that the
-    same corpus and query give the same result everywhere. There may be fewer than `k` hits, never more, and never one
-    twice; a query without a word that the corpus knows finds nothing, as does `k <= 0`.
+    Results are ordered by score, and equal scores by position in the corpus, so the same corpus and query give the same
+    result everywhere. A result holds at most `k` distinct passages, and may hold fewer. It is empty if no word of the
+    query is in the corpus, or if `k <= 0`.
     """
 
     waits: ClassVar[bool] = False
-    """Whether a search waits for something outside this process, so that it should not hold an event loop up."""
+    """True if a search waits for something outside this process and should not block an event loop."""
 
     @abstractmethod
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The `k` best passages for each query.
+        """Return the `k` best passages for each query.
 
         Raises:
-            UsageError: `k` is larger than `MAX_TOP_K`, or a query is no text.
+            UsageError: `k` is larger than `MAX_TOP_K`, or a query is not a string.
             RetrieverError: the engine or its server failed.
         """
 
     async def asearch(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """`search` that lets the event loop go on meanwhile, if it waits."""
+        """Search without blocking the event loop: a search that `waits` runs in a thread."""
         if self.waits:
             return await asyncio.to_thread(self.search, queries, k)
         return self.search(queries, k)
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What it is (JSON): `engine`, and as far as it knows `corpus`, `passages` and `sha256`."""
+        """Return a description (JSON): `engine`, and where known `corpus`, `passages` and `sha256`."""
 
-    def close(self) -> None:  # noqa: B027 (most hold nothing)
-        """Free what it holds; closing twice is fine."""
+    def close(self) -> None:  # noqa: B027 (most engines hold no resources)
+        """Free resources. Closing twice is allowed."""
 
 
 def check_queries(queries: Sequence[str], k: int) -> list[str]:
-    """The queries, none longer than `MAX_QUERY_CHARS`. Raises UsageError if they or `k` cannot be."""
+    """Return the queries, truncated to `MAX_QUERY_CHARS`. Raises UsageError for invalid queries or an invalid `k`."""
     if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
-        raise UsageError(f"queries are a list of texts, got {queries!r:.80}")
+        raise UsageError(f"queries must be a list of strings, got {queries!r:.80}")
     if type(k) is not int or k > MAX_TOP_K:
-        raise UsageError(f"k is a whole number of at most {MAX_TOP_K}, got {k!r}")
+        raise UsageError(f"k must be a whole number of at most {MAX_TOP_K}, got {k!r}")
     return [query[:MAX_QUERY_CHARS] for query in queries]

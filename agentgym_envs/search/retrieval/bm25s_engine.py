@@ -1,10 +1,10 @@
 """The fast engine: BM25 by bm25s, over the title and the text of a passage.
 
-It ranks as the default engine does: the same words, the same two fields with weights and statistics of their own. But
-bm25s works all scores out when the index is made, and those of the two fields are added up there, so that a search
-only sums a few columns of a sparse matrix. That is a loop for numba. bm25s has one, but it takes seconds to compile in
-every process and breaks ties by chance; this one is compiled once and for all, and is faster for what it leaves out.
-To make the index takes memory: about 100 bytes for each different word of each passage.
+It ranks like the default engine: the same tokens, and the same two fields, each with its own weight and statistics. But
+bm25s computes all scores when it builds the index, and the scores of the two fields are added there. A search then only
+sums a few columns of a sparse matrix, in a loop compiled by numba. The loop of bm25s itself takes seconds to compile in
+every process and breaks ties at random. This one is compiled once, and is faster because it does less.
+Building takes about 100 bytes of memory for each distinct word of each passage.
 Source: https://github.com/xhluca/bm25s
 """
 
@@ -25,19 +25,20 @@ import numpy as np
 
 from agentgym_envs.errors import missing_extra
 from agentgym_envs.search.retrieval.base import Hit, check_queries
-from agentgym_envs.search.retrieval.local_base import LocalRetriever, Ranking, damaged
+from agentgym_envs.search.retrieval.local_base import LocalRetriever, Ranking
+from agentgym_envs.search.retrieval.manifest import damaged
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.tantivy_engine import TITLE_WEIGHT, analyzer, import_tantivy, query_words
 from agentgym_envs.search.retrieval.words import spaced
 
 FOLDER = "bm25s"
 K1, B = 1.2, 0.75
-"""Tantivy's constants."""
+"""The BM25 constants of Tantivy."""
 _log = logging.getLogger(__name__)
 
 
 def import_bm25s() -> ModuleType:
-    """The package, with numba. Raises MissingExtra."""
+    """Import bm25s, and check that numba is installed. Raises MissingExtra."""
     try:
         import bm25s
         import numba  # noqa: F401
@@ -48,12 +49,12 @@ def import_bm25s() -> ModuleType:
 
 
 class Bm25sRetriever(LocalRetriever):
-    """Searches an index that `build` made. Threads may share it; it releases the GIL while it searches."""
+    """Searches an index that `build` wrote. Threads may share it; it releases the GIL while it searches."""
 
     engine = "bm25s"
 
     def __init__(self, folder: Path, passages: PassageStore) -> None:
-        """Opens the index, and compiles the search where no process has before, which takes some seconds.
+        """Open the index, and compile the search if no process has done so before, which takes some seconds.
 
         Raises MissingExtra and RetrieverError.
         """
@@ -62,26 +63,26 @@ class Bm25sRetriever(LocalRetriever):
         self._analyzer = analyzer(import_tantivy())
         try:
             model = bm25s.BM25.load(str(folder / FOLDER), mmap=True)
-            # as plain arrays, which numba takes faster than memmaps; an index that cannot be negative is faster too
+            # plain arrays, which numba accepts faster than memmaps; unsigned indices are faster too
             indptr, numbers, scores = (np.asarray(model.scores[name]) for name in ("indptr", "indices", "data"))
             self._columns = indptr, numbers.view(np.uint32), scores
             if model.scores["num_docs"] != len(passages):
-                raise ValueError("it is of other passages")
+                raise ValueError("it was built from other passages")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise damaged("the bm25s index", folder, error) from None
         self._vocabulary: dict[str, int] = model.vocab_dict
         self._search, self._local = _compiled(), threading.local()
         began = time.perf_counter()
         self._best([[]], 1)
-        _log.info("the search of bm25s was made ready in %.1f s", time.perf_counter() - began)
+        _log.info("the bm25s search was compiled or loaded in %.1f s", time.perf_counter() - began)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """See `Retriever.search`."""
+        """Return the best passages for each query."""
         words = [self._words(query) for query in check_queries(queries, k)]
         return [self._hits(ranking) for ranking in self._best(words, min(k, len(self._passages)))]
 
     def _words(self, query: str) -> list[int]:
-        """The columns of a query's words."""
+        """Columns of the words of a query."""
         known = self._vocabulary
         return [known[word] for word in query_words(self._analyzer, query) if word in known]
 
@@ -103,41 +104,41 @@ def _compiled() -> Callable[..., tuple[Any, Any, Any]]:
 
     try:
         function: Callable[..., tuple[Any, Any, Any]] = numba.njit(nogil=True, cache=True)(_search)
-    except RuntimeError:  # no folder to keep it in can be written to
+    except RuntimeError:  # no cache folder is writable
         function = numba.njit(nogil=True)(_search)
     return function
 
 
 def _search(words: Any, ends: Any, indptr: Any, indices: Any, data: Any, sums: Any, k: int) -> tuple[Any, Any, Any]:
-    """The best passages for each query: numbers and scores (queries, k), and how many of them there are (queries,).
+    """Return the best passages for each query: numbers and scores (queries, k), and their count (queries,).
 
-    `words` are the columns of all queries, one after the other; those of query i begin at `ends[i]`. `sums` holds a 0
-    for each passage, before and after.
+    `words` holds the columns of all queries, concatenated; those of query i begin at `ends[i]`. `sums` is a buffer with
+    a 0 for each passage, before and after the call.
     """
     queries = len(ends) - 1
     numbers, scores = np.zeros((queries, k), np.int64), np.zeros((queries, k), np.float32)
     counts = np.zeros(queries, np.int64)
     for query in range(queries):
         for word in words[ends[query] : ends[query + 1]]:
-            for place in range(indptr[word], indptr[word + 1]):
-                sums[indices[place]] += data[place]
+            for entry in range(indptr[word], indptr[word + 1]):
+                sums[indices[entry]] += data[entry]
         count, least = 0, np.float32(0)
         for begin in range(0, len(sums), 64):
             block = sums[begin : begin + 64]
-            better = 0  # counted without a branch, many at a time: in few blocks there are any
+            better = 0  # counted without a branch, so that the loop is vectorized: most blocks have none
             for offset in range(len(block)):
                 better += 1 if block[offset] > least else 0
             if better == 0:
                 continue
             for offset in range(len(block)):
                 score = block[offset]
-                if score > least:  # one that equals the last of a full list stands behind it
-                    place = min(count, k - 1)
-                    while place > 0 and scores[query, place - 1] < score:
-                        scores[query, place] = scores[query, place - 1]
-                        numbers[query, place] = numbers[query, place - 1]
-                        place -= 1
-                    scores[query, place], numbers[query, place] = score, begin + offset
+                if score > least:  # a tie with the last hit of a full list loses: its passage number is higher
+                    rank = min(count, k - 1)
+                    while rank > 0 and scores[query, rank - 1] < score:
+                        scores[query, rank] = scores[query, rank - 1]
+                        numbers[query, rank] = numbers[query, rank - 1]
+                        rank -= 1
+                    scores[query, rank], numbers[query, rank] = score, begin + offset
                     count = min(count + 1, k)
                     if count == k:
                         least = scores[query, k - 1]
@@ -147,7 +148,7 @@ def _search(words: Any, ends: Any, indptr: Any, indices: Any, data: Any, sums: A
 
 
 def build(folder: Path, passages: PassageStore) -> None:
-    """Make the engine's part of an index from its passages."""
+    """Build the engine's part of an index from its passages."""
     bm25s = import_bm25s()
     vocabulary: dict[str, int] = {}
     titles, texts = _read(passages, vocabulary)
@@ -158,7 +159,7 @@ def build(folder: Path, passages: PassageStore) -> None:
 
 
 def _read(passages: PassageStore, vocabulary: dict[str, int]) -> tuple[list[array[int]], list[array[int]]]:
-    """The words of titles and texts as numbers; new words are entered in the vocabulary."""
+    """Return the words of titles and texts as numbers, and add new words to the vocabulary."""
     analyze = analyzer(import_tantivy()).analyze
     fields: tuple[list[array[int]], list[array[int]]] = ([], [])
     for passage in passages:
@@ -168,12 +169,12 @@ def _read(passages: PassageStore, vocabulary: dict[str, int]) -> tuple[list[arra
 
 
 def _score(model: Any, field: list[array[int]], vocabulary: dict[str, int], weight: float) -> dict[str, Any]:
-    """The scores of all words in a field, as the columns of a sparse matrix."""
-    if not any(field):  # its mean length would be 0
+    """Scores of all words in a field, as the columns of a sparse matrix."""
+    if not any(field):  # the mean length would be 0
         nothing = {"data": np.zeros(0, np.float32), "indices": np.zeros(0, np.int32)}
         return {**nothing, "indptr": np.zeros(len(vocabulary) + 1, np.int64), "num_docs": len(field)}
     scores: dict[str, Any] = model.build_index_from_ids(list(vocabulary.values()), field, show_progress=False)
-    scores["data"] *= weight * (K1 + 1)  # the library leaves out the constant factor, Tantivy does not
+    scores["data"] *= weight * (K1 + 1)  # bm25s leaves out this constant factor, Tantivy does not
     return scores
 
 
@@ -181,15 +182,15 @@ def _merge(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """The sum of two matrices."""
     passages, words = one["num_docs"], len(one["indptr"]) - 1
     columns = [np.repeat(np.arange(words, dtype=np.int64), np.diff(part["indptr"])) for part in (one, other)]
-    places = np.concatenate(columns) * passages + np.concatenate([one["indices"], other["indices"]])
-    order = np.argsort(places, kind="stable")
-    places = places[order]
-    begins = np.flatnonzero(np.diff(places, prepend=-1))
+    entries = np.concatenate(columns) * passages + np.concatenate([one["indices"], other["indices"]])
+    order = np.argsort(entries, kind="stable")
+    entries = entries[order]
+    begins = np.flatnonzero(np.diff(entries, prepend=-1))
     data = np.concatenate([one["data"], other["data"]])[order]
-    places = places[begins]
+    entries = entries[begins]
     return {
         "data": np.add.reduceat(data, begins) if len(begins) else data,
-        "indices": (places % passages).astype(np.int32),
-        "indptr": np.searchsorted(places, np.arange(words + 1, dtype=np.int64) * passages),
+        "indices": (entries % passages).astype(np.int32),
+        "indptr": np.searchsorted(entries, np.arange(words + 1, dtype=np.int64) * passages),
         "num_docs": passages,
     }

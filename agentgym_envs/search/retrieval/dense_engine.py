@@ -1,6 +1,7 @@
-"""The dense engine: passages and queries as vectors of an encoder, the nearest found by faiss.
+"""The dense engine: nearest-neighbour search by faiss over vectors of an encoder.
 
-Vectors are kept whole in memory and in the file, 4 bytes a dimension. Source: https://github.com/facebookresearch/faiss
+Vectors are stored uncompressed in memory and in the file, at 4 bytes a dimension.
+Source: https://github.com/facebookresearch/faiss
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ import numpy as np
 from agentgym_envs.errors import RetrieverError, UsageError, missing_extra
 from agentgym_envs.search.retrieval.base import Hit, check_queries
 from agentgym_envs.search.retrieval.encoders import Encoder, Vectors, load_encoder, reload_encoder
-from agentgym_envs.search.retrieval.local_base import MORE, LocalRetriever, Ranking, damaged, rank
+from agentgym_envs.search.retrieval.local_base import MORE, LocalRetriever, Ranking, rank
+from agentgym_envs.search.retrieval.manifest import damaged
 from agentgym_envs.search.retrieval.passages import PassageStore
 
 FOLDER = "dense"
 _VECTORS, _ENCODER, _RAW = "vectors.faiss", "encoder.json", "vectors.raw"
-_AT_ONCE = 256
+_BATCH = 256
 _NEIGHBOURS, _BUILD_EFFORT, _SEARCH_EFFORT = 32, 100, 64
 _DECIMALS = 5
-"""Of a score: what lies below differs with the size of the batch, and must not decide on the order of equals."""
+"""Decimals of a score. Further ones vary with the batch size, and must not decide the order of ties."""
 
 
 def import_faiss() -> ModuleType:
-    """The package. Raises MissingExtra."""
+    """Import faiss. Raises MissingExtra."""
     try:
         import faiss
     except ModuleNotFoundError:
@@ -39,12 +41,15 @@ def import_faiss() -> ModuleType:
 
 
 class DenseRetriever(LocalRetriever):
-    """Searches an index that `build` made, with the encoder that made it. Threads may share it."""
+    """Searches an index that `build` wrote, with the encoder that it was built with. Threads may share it."""
 
     engine = "dense"
 
     def __init__(self, folder: Path, passages: PassageStore) -> None:
-        """Loads the vectors and the encoder. Raises MissingExtra, RetrieverError, and UsageError for the encoder."""
+        """Load the vectors and the encoder.
+
+        Raises MissingExtra, RetrieverError for a damaged index, and UsageError if the encoder cannot be loaded.
+        """
         super().__init__(folder, passages)
         self._faiss = import_faiss()
         try:
@@ -57,18 +62,18 @@ class DenseRetriever(LocalRetriever):
             raise RetrieverError(f"the dense index in {folder} does not fit its passages or its encoder")
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """See `Retriever.search`."""
-        asked = check_queries(queries, k)
-        results: list[list[Hit]] = [[] for _ in asked]
-        places = [place for place, query in enumerate(asked) if k > 0 and any(map(str.isalnum, query))]
-        if places:
-            vectors = self._encoder.encode([asked[place] for place in places], "query")
-            for place, vector, first in zip(places, vectors, self._nearest(vectors, k + MORE), strict=True):
-                results[place] = self._hits(self._best(vector[np.newaxis], k, first))
+        """Return the nearest passages for each query; nothing for a query without a letter or digit."""
+        checked = check_queries(queries, k)
+        results: list[list[Hit]] = [[] for _ in checked]
+        indices = [index for index, query in enumerate(checked) if k > 0 and any(map(str.isalnum, query))]
+        if indices:
+            vectors = self._encoder.encode([checked[index] for index in indices], "query")
+            for index, vector, first in zip(indices, vectors, self._nearest(vectors, k + MORE), strict=True):
+                results[index] = self._hits(self._best(vector[np.newaxis], k, first))
         return results
 
     def describe(self) -> dict[str, Any]:
-        """See `Retriever.describe`."""
+        """Describe the engine and its encoder."""
         return {**super().describe(), **self._about}
 
     def _best(self, vector: Vectors, k: int, first: Ranking) -> Ranking:
@@ -83,7 +88,7 @@ class DenseRetriever(LocalRetriever):
             effort = self._faiss.SearchParametersHNSW(efSearch=max(_SEARCH_EFFORT, 2 * limit))
         scores, numbers = self._index.search(vectors, limit, params=effort)
         rows = zip((-scores).round(_DECIMALS).tolist(), numbers.tolist(), strict=True)
-        # faiss fills up with the number -1 where it found too few
+        # faiss pads with the number -1 if it finds too few
         return [[(score, number) for score, number in zip(*row, strict=True) if number >= 0] for row in rows]
 
 
@@ -95,27 +100,35 @@ def build(
     kind: Literal["flat", "hnsw"] = "flat",
     **options: Any,
 ) -> None:
-    """Make the engine's part of an index from its passages, going on after those that are encoded already.
+    """Build the engine's part of an index from its passages. Resumes after passages that are already encoded.
 
-    `encoder` and `options` are those of `load_encoder`. "flat" compares a query with every passage; "hnsw" with a few
-    hundred of a graph and misses some, for corpora of more than some 100,000 passages. Raises UsageError and
-    MissingExtra.
+    Args:
+        folder: where the part is written.
+        passages: the passages of the index.
+        encoder: the name for `load_encoder`.
+        kind: "flat" compares a query with every passage. "hnsw" compares it with a few hundred passages of a graph and
+            misses some; use it for corpora of more than about 100,000 passages.
+        options: further arguments of `load_encoder`.
+
+    Raises:
+        UsageError: the encoder or the kind does not exist.
+        MissingExtra: a package is not installed.
     """
     faiss = import_faiss()
     model = load_encoder(encoder, **options)
-    index = _empty(faiss, kind, model.dimensions)
+    index = _empty_index(faiss, kind, model.dimensions)
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     raw = folder / FOLDER / _RAW
     _encode(model, passages, raw, folder / FOLDER / _ENCODER)
     vectors = np.memmap(raw, np.float32, mode="r").reshape(len(passages), model.dimensions)
-    for begin in range(0, len(passages), _AT_ONCE):
-        index.add(np.asarray(vectors[begin : begin + _AT_ONCE]))
+    for begin in range(0, len(passages), _BATCH):
+        index.add(np.asarray(vectors[begin : begin + _BATCH]))
     faiss.write_index(index, str(folder / FOLDER / _VECTORS))
     raw.unlink()
 
 
 def _encode(model: Encoder, passages: PassageStore, raw: Path, about: Path) -> None:
-    """Write the vectors of all passages to a file, keeping those that the same encoder wrote before."""
+    """Write the vectors of all passages to a file, and keep those that the same encoder has already written."""
     description = json.dumps(model.describe())
     if not about.is_file() or about.read_text(encoding="utf-8") != description:
         raw.unlink(missing_ok=True)
@@ -124,17 +137,17 @@ def _encode(model: Encoder, passages: PassageStore, raw: Path, about: Path) -> N
         done = file.tell() // (4 * model.dimensions)
         file.truncate(done * 4 * model.dimensions)
         rest = passages.after(done)
-        while some := list(islice(rest, _AT_ONCE)):
-            texts = [f"{passage.title}\n{passage.text}".strip() for passage in some]
+        while batch := list(islice(rest, _BATCH)):
+            texts = [f"{passage.title}\n{passage.text}".strip() for passage in batch]
             file.write(model.encode(texts, "passage").tobytes())
             file.flush()
 
 
-def _empty(faiss: ModuleType, kind: str, dimensions: int) -> Any:
+def _empty_index(faiss: ModuleType, kind: str, dimensions: int) -> Any:
     if kind == "flat":
         return faiss.IndexFlatIP(dimensions)
     if kind != "hnsw":
-        raise UsageError(f'the kind of a dense index is "flat" or "hnsw", not {kind!r}')
+        raise UsageError(f'the kind of a dense index must be "flat" or "hnsw", not {kind!r}')
     index = faiss.IndexHNSWFlat(dimensions, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
     index.hnsw.efConstruction = _BUILD_EFFORT
     return index

@@ -1,10 +1,9 @@
-"""Retrievers by name."""
+"""Opening retrievers by name, and checking the name before an environment starts."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -12,23 +11,14 @@ from typing import Any, cast
 from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Retriever
 from agentgym_envs.search.retrieval.batching import BatchingRetriever
-from agentgym_envs.search.retrieval.bm25s_engine import import_bm25s
 from agentgym_envs.search.retrieval.cache import CachedRetriever
-from agentgym_envs.search.retrieval.dense_engine import import_faiss
+from agentgym_envs.search.retrieval.engines import ENGINES, HYBRID, RETRIEVERS
 from agentgym_envs.search.retrieval.http_retriever import HttpRetriever
 from agentgym_envs.search.retrieval.hybrid import HybridRetriever
-from agentgym_envs.search.retrieval.index import ENGINES, check_engines, open_index, read_manifest
-from agentgym_envs.search.retrieval.tantivy_engine import import_tantivy
+from agentgym_envs.search.retrieval.index import open_index
+from agentgym_envs.search.retrieval.manifest import check_built_for, read_manifest
 from agentgym_envs.search.retrieval.wire import DIALECTS, Dialect
 
-HYBRID = "hybrid"
-_NEEDS: dict[str, tuple[Callable[[], object], ...]] = {
-    "tantivy": (import_tantivy,),
-    "bm25s": (import_tantivy, import_bm25s),
-    "dense": (import_faiss,),
-    HYBRID: (import_tantivy, import_faiss),
-}
-"""What finds out whether the packages of an engine are there."""
 _URL = re.compile(rf"(?:({'|'.join(map(re.escape, DIALECTS))})\+)?(https?://.+)", re.DOTALL)
 
 
@@ -37,17 +27,17 @@ Index = str | os.PathLike[str] | None
 
 
 def open_retriever(spec: Spec, index: Index = None) -> Retriever:
-    """A retriever by name; all of a process share one.
+    """Open a retriever by name. All callers in a process share it.
 
     Args:
-        spec: an engine ("tantivy", "bm25s", "dense"); "hybrid", the dense one and one of the others together; the URL
-            of a retrieval server, perhaps with the dialect that it speaks before it
-            ("skyrl+http://127.0.0.1:8000/retrieve"), whose answers are remembered, and which gets what is asked
-            at a time as one request; or a retriever, which is returned.
-        index: the folder of the index, by default the embedded corpus's; it does not matter for a server.
+        spec: the name of an engine in `engines.ENGINES`; "hybrid", which combines the dense engine and a lexical one;
+            the URL of a retrieval server, with an optional dialect as a prefix
+            ("skyrl+http://127.0.0.1:8000/retrieve"); or a retriever, which is returned. Results of a server are cached,
+            and concurrent queries to it are sent as one request.
+        index: the folder of the index, by default that of the embedded corpus; ignored for a server.
 
     Raises:
-        UsageError: there is no such retriever, or no such index.
+        UsageError: there is no such retriever or no such index.
         RetrieverError: the index is damaged.
     """
     check_retriever(spec, index)
@@ -56,12 +46,12 @@ def open_retriever(spec: Spec, index: Index = None) -> Retriever:
     if found := _URL.fullmatch(spec):
         return _server(found[2], cast("Dialect", found[1] or DIALECTS[0]))
     if spec == HYBRID:
-        return _hybrid(_open_local(_words_of(index), index), _open_local("dense", index))
+        return _hybrid(*(_open_local(engine, index) for engine in _hybrid_engines(index)))
     return _open_local(spec, index)
 
 
 def check_retriever(spec: Spec, index: Index = None) -> Spec:
-    """The same `spec`, if `open_retriever` can open it, as far as that can be known before.
+    """Return `spec` if `open_retriever` is expected to open it. Does not open an index or connect to a server.
 
     Raises:
         UsageError: there is no such retriever or no such index.
@@ -69,20 +59,27 @@ def check_retriever(spec: Spec, index: Index = None) -> Spec:
     """
     if isinstance(spec, Retriever) or is_url(spec):
         return spec
-    if not isinstance(spec, str) or spec not in (*ENGINES, HYBRID):
+    if not isinstance(spec, str) or spec not in RETRIEVERS:
         urls = ("http://HOST:PORT", *(f"{name}+http://..." for name in DIALECTS))
-        choices = ", ".join(map(repr, (*ENGINES, HYBRID, *urls)))
+        choices = ", ".join(map(repr, (*RETRIEVERS, *urls)))
         raise UsageError(f"there is no retriever {spec!r}; choose one of {choices}, or pass a Retriever")
-    for need in _NEEDS[spec]:
-        need()
+    engines = _hybrid_engines(index) if spec == HYBRID else (spec,)
+    for engine in engines:
+        for import_package in ENGINES[engine].packages:
+            import_package()
     if index is not None:
-        check_engines(Path(index), (_words_of(index), "dense") if spec == HYBRID else (spec,))
+        check_built_for(Path(index), engines)
     return spec
 
 
 def is_url(spec: object) -> bool:
-    """Whether it names a retrieval server."""
+    """Return true if `spec` is the URL of a retrieval server."""
     return isinstance(spec, str) and _URL.fullmatch(spec) is not None
+
+
+def uses_encoder(spec: object) -> bool:
+    """Return true if `spec` names an engine that encodes queries with a model, which takes CPU time."""
+    return spec == HYBRID or (isinstance(spec, str) and spec in ENGINES and ENGINES[spec].encodes)
 
 
 def _open_local(engine: str, index: Index) -> Retriever:
@@ -93,10 +90,10 @@ def _open_local(engine: str, index: Index) -> Retriever:
     return open_index(index, engine)
 
 
-def _words_of(index: Index) -> str:
-    """The engine that stands for words in a hybrid: the fast one if the index was made for it."""
-    made = [] if index is None else read_manifest(Path(index))["engines"]
-    return "bm25s" if "bm25s" in made else "tantivy"
+def _hybrid_engines(index: Index) -> tuple[str, str]:
+    """Engines that a hybrid combines. The lexical one is the fast one if the index was built for it."""
+    built = [] if index is None else read_manifest(Path(index))["engines"]
+    return "bm25s" if "bm25s" in built else "tantivy", "dense"
 
 
 @lru_cache(maxsize=16)
@@ -110,11 +107,11 @@ def _server(url: str, dialect: Dialect) -> Retriever:
 
 
 class _Server(CachedRetriever):
-    """A server's retriever that is shared, wherever it is loaded from a pickle too."""
+    """The retriever of a server, shared by all callers in a process, also after unpickling."""
 
     def __init__(self, url: str, dialect: Dialect) -> None:
         super().__init__(BatchingRetriever(HttpRetriever(url, dialect)))
-        self._opened = url, dialect
+        self._arguments = url, dialect
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _server, self._opened
+        return _server, self._arguments

@@ -1,4 +1,4 @@
-"""A search engine behind HTTP: Search-R1's retrieval server, those that speak as it does, and ours.
+"""A search engine behind HTTP: Search-R1's retrieval server, ours, and others with a compatible protocol.
 
 Source: https://github.com/PeterGriffinJin/Search-R1 (search_r1/search/retrieval_server.py)
 """
@@ -20,19 +20,19 @@ from agentgym_envs.search.retrieval.wire import DIALECTS, Dialect, read_results,
 
 _ATTEMPTS = 5
 _FIRST_PAUSE = 0.1
-_MOST_BYTES = 64_000_000
-_random = random.SystemRandom()  # touches nobody's seed, and differs between forked processes
+_MAX_REPLY_BYTES = 64_000_000
+_random = random.SystemRandom()  # independent of the global seed, and different in forked processes
 
 
-class _Failed(Exception):
-    """An attempt failed in a way that may pass."""
+class _Retryable(Exception):
+    """Raised when an attempt fails with a temporary error."""
 
 
 class HttpRetriever(Retriever):
-    """Asks a server. Threads, event loops and forked processes may share it; each has connections of its own.
+    """Queries a server. Threads, event loops and forked processes may share it; each has its own connections.
 
-    What may pass (no connection, no answer in time, status 429 or 5xx) is tried again, up to five times in all and
-    within the deadline. Whatever else a server may answer, only passages become results.
+    Temporary errors (no connection, a timeout, status 429 or 5xx) are retried: at most five attempts, within the
+    deadline. Any other unexpected reply raises RetrieverError.
     """
 
     waits: ClassVar[bool] = True
@@ -45,20 +45,28 @@ class HttpRetriever(Retriever):
         deadline: float = 60.0,
         token: str | None = None,
     ) -> None:
-        """`url` without a path means its /retrieve. A request has `timeout` seconds, a search `deadline` in all.
+        """Set the server and its limits; connects at the first search.
 
-        `token` is sent as a bearer's. Raises UsageError for another dialect or what is no URL of HTTP.
+        Args:
+            url: the URL; without a path, /retrieve is appended.
+            dialect: the form of requests.
+            timeout: seconds for a request.
+            deadline: seconds for a search, including all attempts.
+            token: sent as a bearer token.
+
+        Raises:
+            UsageError: the dialect does not exist, or `url` is not an HTTP URL.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"a retrieval server has a URL like http://127.0.0.1:8000/retrieve, not {url!r}")
+            raise UsageError(f"the URL of a retrieval server is like http://127.0.0.1:8000/retrieve, not {url!r}")
         if dialect not in DIALECTS:
             raise UsageError(f"there is no dialect {dialect!r}; choose one of {', '.join(DIALECTS)}")
         parts = parts._replace(path=parts.path.rstrip("/") or "/retrieve")
         self.url = urlunsplit(parts)
         shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
-        self._shown = urlunsplit(shown)  # without secrets: errors may be read by strangers
-        self._encrypted = parts.scheme == "https"  # else no certificates need to be loaded, which takes a while
+        self._shown = urlunsplit(shown)  # without credentials, for error messages
+        self._encrypted = parts.scheme == "https"  # without TLS, the slow loading of certificates is skipped
         self._arguments = (url, dialect, timeout, deadline, token)
         self._dialect, self._timeout, self._deadline = dialect, timeout, deadline
         self._headers = {"content-type": "application/json"}
@@ -75,44 +83,44 @@ class HttpRetriever(Retriever):
         return self
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """See `Retriever.search`."""
-        asked, places = self._sort_out(queries, k)
-        tries = _Tries(self._shown, self._deadline)
+        """Send the queries and return the results."""
+        checked, indices = self._select(queries, k)
+        attempts = _Attempts(self._shown, self._deadline)
         found = []
-        for size, body in write_requests([asked[place] for place in places], k, self._dialect):
-            found += self._read(self._ask(body, tries), size, k)
-        return _spread(found, places, len(asked))
+        for size, body in write_requests([checked[index] for index in indices], k, self._dialect):
+            found += self._read(self._send(body, attempts), size, k)
+        return _scatter(found, indices, len(checked))
 
     async def asearch(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """See `Retriever.asearch`."""
-        asked, places = self._sort_out(queries, k)
-        end = _Tries(self._shown, self._deadline).end
-        requests = write_requests([asked[place] for place in places], k, self._dialect)
-        tasks = [asyncio.create_task(self._aask(body, end)) for _, body in requests]
+        """Send the queries concurrently and return the results."""
+        checked, indices = self._select(queries, k)
+        end = _Attempts(self._shown, self._deadline).end
+        requests = write_requests([checked[index] for index in indices], k, self._dialect)
+        tasks = [asyncio.create_task(self._asend(body, end)) for _, body in requests]
         try:
             replies = await asyncio.gather(*tasks)
-        finally:  # if one failed, or the caller was cancelled, the others are of no use
+        finally:  # if one failed or the caller was cancelled, stop the others
             for task in tasks:
                 task.cancel()
         found = []
         for (size, _), reply in zip(requests, replies, strict=True):
             found += self._read(reply, size, k)
-        return _spread(found, places, len(asked))
+        return _scatter(found, indices, len(checked))
 
     def describe(self) -> dict[str, Any]:
-        """See `Retriever.describe`."""
+        """Return the URL without credentials, and the dialect."""
         return {"engine": "http", "url": self._shown, "dialect": self._dialect}
 
     def close(self) -> None:
-        """Close the connections of this process's threads; those of an event loop are closed when it ends."""
+        """Close the connections of this process. Those of an event loop are closed when the loop ends."""
         client = self._clients.pop(os.getpid(), None)
         if client is not None:
             client.close()
 
-    def _sort_out(self, queries: Sequence[str], k: int) -> tuple[list[str], list[int]]:
-        """The queries, and the places of those that ask for something."""
-        asked = check_queries(queries, k)
-        return asked, [place for place, query in enumerate(asked) if k > 0 and query.strip()]
+    def _select(self, queries: Sequence[str], k: int) -> tuple[list[str], list[int]]:
+        """Return the queries, and the indices of those that are not blank."""
+        checked = check_queries(queries, k)
+        return checked, [index for index, query in enumerate(checked) if k > 0 and query.strip()]
 
     def _read(self, reply: bytes, queries: int, k: int) -> list[list[Hit]]:
         try:
@@ -120,21 +128,21 @@ class HttpRetriever(Retriever):
         except ValueError as error:
             raise RetrieverError(f"the retrieval server {self._shown} answered with {error}") from None
 
-    def _ask(self, body: bytes, tries: _Tries) -> bytes:
-        tries.begin()
+    def _send(self, body: bytes, attempts: _Attempts) -> bytes:
+        attempts.begin()
         while True:
             try:
-                return self._post(body, min(self._timeout, tries.left()))
-            except _Failed as error:
-                time.sleep(tries.pause(error))
+                return self._post(body, min(self._timeout, attempts.seconds_left()))
+            except _Retryable as error:
+                time.sleep(attempts.pause(error))
 
-    async def _aask(self, body: bytes, end: float) -> bytes:
-        tries = _Tries(self._shown, self._deadline, end)
+    async def _asend(self, body: bytes, end: float) -> bytes:
+        attempts = _Attempts(self._shown, self._deadline, end)
         while True:
             try:
-                return await self._apost(body, min(self._timeout, tries.left()))
-            except _Failed as error:
-                await asyncio.sleep(tries.pause(error))
+                return await self._apost(body, min(self._timeout, attempts.seconds_left()))
+            except _Retryable as error:
+                await asyncio.sleep(attempts.pause(error))
 
     def _post(self, body: bytes, seconds: float) -> bytes:
         import httpx
@@ -145,9 +153,9 @@ class HttpRetriever(Retriever):
                 for chunk in response.iter_bytes():
                     reply.add(chunk)
                     if time.monotonic() > end:
-                        raise _Failed(f"no whole answer within {seconds:.3g} s")
+                        raise _Retryable(f"no complete answer within {seconds:.3g} s")
         except httpx.RequestError as error:
-            raise _Failed(f"{type(error).__name__}: {error}") from None
+            raise _Retryable(f"{type(error).__name__}: {error}") from None
         return reply.check(response.status_code)
 
     async def _apost(self, body: bytes, seconds: float) -> bytes:
@@ -159,13 +167,13 @@ class HttpRetriever(Retriever):
                 async for chunk in response.aiter_bytes():
                     reply.add(chunk)
         except TimeoutError:
-            raise _Failed(f"no whole answer within {seconds:.3g} s") from None
+            raise _Retryable(f"no complete answer within {seconds:.3g} s") from None
         except httpx.RequestError as error:
-            raise _Failed(f"{type(error).__name__}: {error}") from None
+            raise _Retryable(f"{type(error).__name__}: {error}") from None
         return reply.check(response.status_code)
 
     def _client(self) -> Any:
-        """This process's httpx.Client: connections that a fork inherited are its parent's."""
+        """Return the httpx.Client of this process; a forked process does not use the connections of its parent."""
         import httpx
 
         process = os.getpid()
@@ -178,7 +186,10 @@ class HttpRetriever(Retriever):
         return client
 
     async def _async_client(self) -> Any:
-        """This event loop's httpx.AsyncClient, held by an asynchronous generator: a loop that ends closes those."""
+        """Return the httpx.AsyncClient of this event loop.
+
+        An asynchronous generator holds it, because an event loop that ends closes its generators.
+        """
         loop = asyncio.get_running_loop()
         if loop not in self._async_clients:
             holder = self._hold_client()
@@ -191,68 +202,68 @@ class HttpRetriever(Retriever):
         try:
             async with httpx.AsyncClient(headers=self._headers, verify=self._encrypted, timeout=None) as client:
                 yield client
-        finally:  # the generator holds its loop
+        finally:  # the generator keeps its loop alive
             self._async_clients.pop(asyncio.get_running_loop(), None)
 
 
-class _Tries:
-    """The attempts at a request that are left, and the time."""
+class _Attempts:
+    """Counts the attempts at a request, and the time left."""
 
     def __init__(self, url: str, deadline: float, end: float | None = None) -> None:
-        """The time is up at `end`, or `deadline` seconds from now."""
+        """Set the end, by default `deadline` seconds from now."""
         self.end = time.monotonic() + deadline if end is None else end
-        self._url, self._deadline, self._made, self._why = url, deadline, 0, "nothing was asked"
+        self._url, self._deadline, self._made, self._why = url, deadline, 0, "no request was sent"
 
     def begin(self) -> None:
-        """Count the attempts at another request."""
+        """Reset the count for another request."""
         self._made = 0
 
-    def left(self) -> float:
-        """Seconds until the time is up. Raises RetrieverError if it is."""
+    def seconds_left(self) -> float:
+        """Seconds until the end. Raises RetrieverError if the end has passed."""
         left = self.end - time.monotonic()
         if left <= 0:
-            raise self._given_up()
+            raise self._give_up()
         return left
 
-    def pause(self, why: _Failed) -> float:
-        """Seconds to wait before the next attempt. Raises RetrieverError if there is none."""
+    def pause(self, why: _Retryable) -> float:
+        """Seconds to wait before the next attempt. Raises RetrieverError if there is no next attempt."""
         self._why, self._made = str(why), self._made + 1
         seconds = _FIRST_PAUSE * 2.0 ** (self._made - 1) * _random.uniform(0.5, 1.5)
         if self._made == _ATTEMPTS or self.end - time.monotonic() <= seconds:
-            raise self._given_up()
+            raise self._give_up()
         return seconds
 
-    def _given_up(self) -> RetrieverError:
+    def _give_up(self) -> RetrieverError:
         return RetrieverError(
             f"the retrieval server {self._url} failed {self._made} times within its {self._deadline:g} s; "
-            f"at last: {self._why}"
+            f"last error: {self._why}"
         )
 
 
 class _Reply:
-    """What a server has answered so far."""
+    """The body of a server's reply, as far as it has been received."""
 
     def __init__(self, url: str) -> None:
         self._url, self._body = url, bytearray()
 
     def add(self, chunk: bytes) -> None:
-        """Raises RetrieverError if it becomes too much."""
+        """Append a chunk. Raises RetrieverError if the body becomes too long."""
         self._body += chunk
-        if len(self._body) > _MOST_BYTES:
-            raise RetrieverError(f"the retrieval server {self._url} answers with more than {_MOST_BYTES:,} bytes")
+        if len(self._body) > _MAX_REPLY_BYTES:
+            raise RetrieverError(f"the retrieval server {self._url} answers with more than {_MAX_REPLY_BYTES:,} bytes")
 
     def check(self, status: int) -> bytes:
-        """The body, if it is results. Raises RetrieverError, and _Failed if that may pass."""
+        """Return the body if the status is 200. Raises RetrieverError, or _Retryable for a temporary error."""
         if status == 200:
             return bytes(self._body)
         why = f"status {status}: {self._body[:300].decode(errors='replace')}"
         if status == 429 or status >= 500:
-            raise _Failed(why)
+            raise _Retryable(why)
         raise RetrieverError(f"the retrieval server {self._url} refused: {why}")
 
 
-def _spread(found: list[list[Hit]], places: list[int], size: int) -> list[list[Hit]]:
+def _scatter(found: list[list[Hit]], indices: list[int], size: int) -> list[list[Hit]]:
     results: list[list[Hit]] = [[] for _ in range(size)]
-    for place, hits in zip(places, found, strict=True):
-        results[place] = hits
+    for index, hits in zip(indices, found, strict=True):
+        results[index] = hits
     return results

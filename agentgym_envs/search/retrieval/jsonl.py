@@ -1,7 +1,7 @@
-"""Reading a corpus: one JSON object a line, as Search-R1's are, plain or compressed by gzip.
+"""Reading a corpus in Search-R1's format: one JSON object a line, optionally compressed by gzip.
 
-An object holds `id` and `contents`, of which the first line is the title in double quotes, or `id`, `title` and
-`text`. An id may be a whole number; other keys are not looked at, and blank lines are skipped.
+An object holds `id` and `contents`, whose first line is the title in double quotes, or `id`, `title` and `text`. An id
+may be a whole number. Other keys are ignored, and blank lines are skipped.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Passage
 
 MAX_LINE_BYTES = 2**24
-"""A longer line is no passage, and would fill the memory."""
+"""The longest line that is read into memory."""
 _GZIP = b"\x1f\x8b"
 
 
-class Row(NamedTuple):
-    """A passage, the number of its line (from 1), and where the next line begins (bytes, once decompressed)."""
+class CorpusRow(NamedTuple):
+    """A passage, its line number (from 1), and the offset of the next line in decompressed bytes."""
 
     passage: Passage
     line: int
@@ -33,10 +33,10 @@ class Row(NamedTuple):
 
 
 class Corpus:
-    """The passages of a file, in order, in bounded memory."""
+    """The passages of a file, read in order and in bounded memory."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Raises UsageError if the file cannot be opened."""
+        """Open the file. Raises UsageError if it cannot be opened."""
         self.path = Path(path).resolve()
         try:
             self._raw = open(self.path, "rb")  # noqa: SIM115 (`close` closes it)
@@ -49,19 +49,19 @@ class Corpus:
 
     @property
     def name(self) -> str:
-        """What an index of it is called: the name of the file, without the endings."""
+        """The name of an index of this corpus: the file name without its extensions."""
         return self.path.name.removesuffix(".gz").removesuffix(".jsonl")
 
     @property
     def read(self) -> int:
-        """Bytes of the file that were read so far, as compressed as they are."""
+        """The number of (compressed) bytes of the file that have been read."""
         return self._raw.tell()
 
-    def rows(self, offset: int = 0, line: int = 0) -> Iterator[Row]:
-        """The passages after `offset`, where line number `line` ends.
+    def rows(self, offset: int = 0, line: int = 0) -> Iterator[CorpusRow]:
+        """Yield the passages after `offset`, which is the end of line number `line`.
 
         Raises:
-            UsageError: a line holds none; the message begins with file and line.
+            UsageError: a line is not a passage; the message begins with file and line.
         """
         try:
             self._file.seek(offset)
@@ -69,12 +69,12 @@ class Corpus:
                 offset, line = offset + len(text), line + 1
                 passage = parse(text, f"{self.path}:{line}")
                 if passage is not None:
-                    yield Row(passage, line, offset)
+                    yield CorpusRow(passage, line, offset)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise UsageError(f"{self.path}:{line + 1}: the gzip data is damaged or ends too soon: {error}") from None
 
     def lines_of(self, numbers: tuple[int, ...]) -> list[int]:
-        """The lines of the passages of those numbers (from 0, ascending), which takes reading again."""
+        """Return the line numbers of passages, given by number (from 0, ascending). Reads the file again."""
         return [row.line for number, row in enumerate(self.rows()) if number in numbers]
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class Corpus:
 
 
 def parse(line: bytes, where: str) -> Passage | None:
-    """The passage of a line, None if the line is blank. Raises UsageError, which begins with `where`."""
+    """Parse the passage of a line; None if the line is blank. Raises UsageError; the message begins with `where`."""
     if len(line) > MAX_LINE_BYTES:
         raise UsageError(f"{where}: the line is longer than {MAX_LINE_BYTES} bytes")
     try:
@@ -104,7 +104,7 @@ def parse(line: bytes, where: str) -> Passage | None:
     except UnicodeDecodeError as error:
         raise UsageError(f"{where}: this is not UTF-8 text, from byte {error.start + 1} of the line on") from None
     except UnicodeEncodeError:
-        raise UsageError(f"{where}: the text holds half a character (a lone surrogate)") from None
+        raise UsageError(f"{where}: the text contains a lone surrogate") from None
     except json.JSONDecodeError as error:
         raise UsageError(f"{where}: this is not JSON: {error.msg} (column {error.colno})") from None
     except (ValueError, RecursionError) as error:
@@ -113,9 +113,8 @@ def parse(line: bytes, where: str) -> Passage | None:
 
 
 def _passage(row: Any) -> Passage:
-    """Raises ValueError if it is none."""
     if not isinstance(row, dict):
-        raise ValueError('a line must be an object such as {"id": "7", "contents": "..."}, and this is none')
+        raise ValueError('a line must be an object such as {"id": "7", "contents": "..."}, and this is not')
     return Passage(_id(row.get("id")), _contents(row))
 
 
@@ -125,11 +124,11 @@ def _id(value: Any) -> str:
     if value is None:
         raise ValueError('there is no "id"')
     if not isinstance(value, str):
-        raise ValueError('"id" must be a text or a whole number')
+        raise ValueError('"id" must be a string or a whole number')
     if not value.strip():
         raise ValueError('"id" is empty')
     if "\n" in value or "\r" in value:
-        raise ValueError('"id" holds a line break')
+        raise ValueError('"id" contains a line break')
     return value
 
 
@@ -140,14 +139,14 @@ def _contents(row: dict[str, Any]) -> str:
         raise ValueError('there is no "contents", nor "title" and "text"')
     title = row.get("title", "")
     if not isinstance(title, str):
-        raise ValueError('"title" must be a text')
+        raise ValueError('"title" must be a string')
     return f'"{" ".join(title.split())}"\n{_text(row, "text")}'
 
 
 def _text(row: dict[str, Any], key: str) -> str:
     value = row[key]
     if not isinstance(value, str):
-        raise ValueError(f'"{key}" must be a text')
+        raise ValueError(f'"{key}" must be a string')
     if not value.strip():
         raise ValueError(f'"{key}" is empty')
     return value

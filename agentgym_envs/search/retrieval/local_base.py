@@ -1,43 +1,49 @@
-"""What engines over an index of this machine have in common: how they travel, and how ties are broken."""
+"""The base of engines over an index on this machine: sharing, pickling and stable tie-breaking."""
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agentgym_envs.errors import RetrieverError
 from agentgym_envs.search.retrieval.base import Hit, Retriever
+from agentgym_envs.search.retrieval.manifest import (
+    MANIFEST,
+    check_built_for,
+    check_sizes,
+    open_passages,
+    read_manifest,
+)
 from agentgym_envs.search.retrieval.passages import PassageStore
 
 MORE = 8
-"""How many hits are asked for beyond `k`, so that ties at the end of the list can be broken."""
+"""Hits requested beyond `k`, so that ties at the end of the list can be broken."""
 MOST_TIES = 10_000
-"""Among more passages of one score than this, the engine's own order decides (see `rank`)."""
+"""The most tied passages that are put in order; beyond this, the engine's own order decides (see `rank`)."""
 Ranking = list[tuple[float, int]]
-"""Hits as (0 - score, number of the passage), sorted: best first, and of equal scores the least number."""
-_log = logging.getLogger(__name__)
+"""Hits as (negated score, passage number), sorted: best first, and equal scores by passage number."""
 
 
 class LocalRetriever(Retriever):
-    """An engine over the passages of an index. A copy is itself; a pickle names the index, and loading opens it."""
+    """An engine over the passages of an index.
+
+    Copying returns the same object. A pickle holds the folder of the index, and unpickling opens it again.
+    """
 
     engine: ClassVar[str]
 
     def __init__(self, folder: str | os.PathLike[str], passages: PassageStore) -> None:
-        """`folder` is that of the index, `passages` those that it is of."""
+        """Take the folder of an index and its passages."""
         self._folder, self._passages = Path(folder).resolve(), passages
 
     def describe(self) -> dict[str, Any]:
-        """See `Retriever.describe`."""
+        """Return the engine's name and the number of passages."""
         return {"engine": self.engine, "passages": len(self._passages)}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from agentgym_envs.search.retrieval.index import open_index
-
-        return open_index, (str(self._folder), self.engine)
+        return open_shared, (type(self), self.engine, str(self._folder))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LocalRetriever:
         return self
@@ -46,28 +52,43 @@ class LocalRetriever(Retriever):
         return [Hit(self._passages[number], -score) for score, number in ranking]
 
 
-def damaged(what: str, folder: Path, why: object) -> RetrieverError:
-    """The error for an index, or an engine's part of it (`what`), that cannot be read.
+def open_shared(
+    retriever: Callable[[Path, PassageStore], Retriever], engine: str, folder: str | os.PathLike[str]
+) -> Retriever:
+    """Open an index with a retriever class, once per process.
 
-    It may reach the clients of a server, so it names the folder without those above it; the log has the whole path.
+    Raises:
+        UsageError: the folder is not an index of this format, or it was not built for `engine`.
+        RetrieverError: the index is damaged.
     """
-    _log.info("%s in %s: %s", what, folder, why)
-    return RetrieverError(f"{what} {folder.name} is damaged: {str(why).replace(str(folder), folder.name)}")
+    path = Path(folder).resolve()
+    read_manifest(path)
+    return _open(retriever, engine, path, (path / MANIFEST).stat().st_mtime_ns)
 
 
-def rank(found: Callable[[int], Ranking], k: int, passages: int, first: Ranking | None = None) -> Ranking:
-    """The `k` best of what `found(limit)` finds, which breaks ties within its limit only.
+@lru_cache(maxsize=16)
+def _open(retriever: Callable[[Path, PassageStore], Retriever], engine: str, folder: Path, changed: int) -> Retriever:
+    manifest = check_built_for(folder, [engine])
+    check_sizes(folder, manifest["engines"][engine]["files"])
+    return retriever(folder, open_passages(folder, manifest))
 
-    So more are asked for until what ties with the last one is known whole. `first` is what it found of the first
-    `k + MORE`, if that has been asked already.
 
-    That ends at `MOST_TIES` beyond `k`: of more passages with one score, the least numbers are chosen among those that
-    the engine finds first. An index then still gives the same answer every time and in every process, but another index
-    of the same corpus may choose others of them.
+def rank(find: Callable[[int], Ranking], k: int, passages: int, first: Ranking | None = None) -> Ranking:
+    """Return the `k` best hits of an engine that breaks ties only within the limit that it is given.
+
+    The limit grows until all passages that tie with the last hit are known. It stops `MOST_TIES` beyond `k`: among
+    more passages of one score, the lowest numbers of those that the engine finds first are chosen. The result is then
+    still the same every time and in every process, but another index of the same corpus may choose other passages.
+
+    Args:
+        find: returns up to `limit` hits.
+        k: the number of hits wanted.
+        passages: the number of passages in the index.
+        first: the result of `find(k + MORE)`, if already known.
     """
     limit, most = k + MORE, min(k + MORE + MOST_TIES, passages)
-    ranking = sorted(found(limit) if first is None else first)
+    ranking = sorted(find(limit) if first is None else first)
     while limit < most and len(ranking) >= limit and ranking[k - 1][0] == ranking[-1][0]:
         limit = min(4 * limit, most)
-        ranking = sorted(found(limit))
+        ranking = sorted(find(limit))
     return ranking[:k]

@@ -1,4 +1,4 @@
-"""Passages on disk: one file of UTF-8 text, one of offsets, both memory-mapped, so that processes share the pages."""
+"""Passages on disk: a file of UTF-8 text and a file of offsets, both memory-mapped, so that processes share them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from agentgym_envs.search.retrieval.base import Passage
 
 TEXTS, OFFSETS = "passages.bin", "passages.idx"
 OFFSET = np.dtype("<i8")
-_AT_ONCE = 1024
+_BATCH = 1024
 
 
 def encode(passage: Passage) -> bytes:
-    """A passage as it stands in the file. Its id holds no line break."""
+    """Encode a passage for the file. Its id must not contain a line break."""
     return f"{passage.id}\n{passage.contents}".encode()
 
 
 class PassageStore:
-    """The passages of an index, by number (their place in the corpus, from 0)."""
+    """The passages of an index, by number (their position in the corpus, from 0)."""
 
     def __init__(self, folder: Path) -> None:
-        """Opens the two files of a folder; raises OSError or ValueError if they are not there or not whole."""
+        """Open the two files of a folder. Raises OSError or ValueError if they are missing or truncated."""
         self._path = folder / TEXTS
-        self._offsets = np.asarray(np.memmap(folder / OFFSETS, OFFSET, mode="r"))  # as a memmap it is slow to slice
+        self._offsets = np.asarray(np.memmap(folder / OFFSETS, OFFSET, mode="r"))  # a memmap is slow to slice
         with open(self._path, "rb") as file:
             self._texts = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if len(self._texts) < int(self._offsets[-1]):
@@ -46,12 +46,12 @@ class PassageStore:
         return self.after(0)
 
     def after(self, number: int) -> Iterator[Passage]:
-        """The passages from `number` on, read in order: unlike mapped pages, they take up no memory."""
+        """Yield the passages from `number` on. They are read as a stream, and unlike mapped pages use no memory."""
         with open(self._path, "rb") as file:
             begin = int(self._offsets[number])
             file.seek(begin)
-            for place in range(number + 1, len(self._offsets), _AT_ONCE):
-                for end in self._offsets[place : place + _AT_ONCE].tolist():
+            for first in range(number + 1, len(self._offsets), _BATCH):
+                for end in self._offsets[first : first + _BATCH].tolist():
                     name, _, contents = file.read(end - begin).decode().partition("\n")
                     yield Passage(name, contents)
                     begin = end

@@ -1,7 +1,7 @@
-"""The default engine: BM25 by Tantivy, over the title and the text of a passage as fields of their own.
+"""The default engine: BM25 by Tantivy, over the title and the text of a passage as separate fields.
 
-A title of three words that is poured into a text of a hundred is lost in the text's length; as a field with its own
-statistics and weight it finds the page that a question names. Source: https://github.com/quickwit-oss/tantivy-py
+In a single field, a title of three words would have little weight next to a text of a hundred. As a field with its own
+statistics and weight, it finds the page that a question names. Source: https://github.com/quickwit-oss/tantivy-py
 """
 
 from __future__ import annotations
@@ -18,24 +18,26 @@ from typing import Any
 
 from agentgym_envs.errors import AgentGymError, RetrieverError, missing_extra
 from agentgym_envs.search.retrieval.base import Hit, Passage, check_queries
-from agentgym_envs.search.retrieval.local_base import LocalRetriever, Ranking, damaged, rank
+from agentgym_envs.search.retrieval.local_base import LocalRetriever, Ranking, rank
+from agentgym_envs.search.retrieval.manifest import damaged
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, STOP_WORDS, spaced
 
 TITLE_WEIGHT = 3.0
-"""How much more a word counts in the title. With 2 and less, pages of the embedded corpus that a query names ("Italy
-population 2015") stand behind longer ones about the same country; where titles say nothing of the text, 1.5 is better.
+"""The weight of the title, relative to the text. With 2 or less, pages of the embedded corpus that a query names
+("Italy population 2015") rank below longer ones about the same country. If titles do not describe the text, 1.5 is
+better.
 """
 FOLDER = "tantivy"
 COMMIT_EVERY = 100_000
-"""After so many passages, building an index makes sure of what it has."""
+"""A build commits after this many passages."""
 _ANALYZER = "agentgym"
 _NUMBER, _TITLE, _TEXT = "number", "title", "text"
 _LONGEST_WORD = 64
 
 
 def import_tantivy() -> ModuleType:
-    """The package. Raises MissingExtra."""
+    """Import tantivy. Raises MissingExtra."""
     try:
         import tantivy
     except ModuleNotFoundError:
@@ -50,7 +52,7 @@ class TantivyRetriever(LocalRetriever):
     engine = "tantivy"
 
     def __init__(self, folder: Path, passages: PassageStore) -> None:
-        """`folder` is that of the index, `passages` those that it is of. Raises MissingExtra and RetrieverError."""
+        """Open the index in `folder`. Raises MissingExtra and RetrieverError."""
         super().__init__(folder, passages)
         tantivy = import_tantivy()
         try:
@@ -61,7 +63,7 @@ class TantivyRetriever(LocalRetriever):
         self._tantivy, self._schema, self._analyzer = tantivy, self._index.schema, analyzer(tantivy)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """See `Retriever.search`."""
+        """Return the best passages for each query."""
         return [self._best(query, k) for query in check_queries(queries, k)]
 
     def _best(self, query: str, k: int) -> list[Hit]:
@@ -90,13 +92,13 @@ class TantivyRetriever(LocalRetriever):
 
 
 class TantivyWriter:
-    """Writes an index, passage by passage; what was committed stays, whatever happens afterwards.
+    """Writes an index, passage by passage. Committed passages survive a crash.
 
-    One thread writes, so that equal corpora give equal indexes.
+    It uses one thread, so that equal corpora give equal indexes.
     """
 
     def __init__(self, folder: Path, *, begin_at: int = 0, heap_mb: int = 128) -> None:
-        """Goes on after the `begin_at` passages that `committed` finds in the folder. Raises MissingExtra."""
+        """Resume after the `begin_at` passages that `committed` counts in the folder. Raises MissingExtra."""
         tantivy = import_tantivy()
         path = folder / FOLDER
         if begin_at == 0:
@@ -111,7 +113,7 @@ class TantivyWriter:
         self._document, self._next = tantivy.Document, begin_at
 
     def add(self, passages: Iterable[Passage]) -> None:
-        """Index passages; their numbers go on from the last one's."""
+        """Index passages; they are numbered consecutively."""
         for passage in passages:
             self._writer.add_document(
                 self._document(number=self._next, title=spaced(passage.title), text=spaced(passage.text))
@@ -119,11 +121,11 @@ class TantivyWriter:
             self._next += 1
 
     def commit(self) -> None:
-        """Make sure of what was added so far."""
+        """Commit the passages added so far."""
         self._writer.commit()
 
     def close(self) -> None:
-        """Commit, and wait until the index is at rest."""
+        """Commit, and wait until background merging has ended."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.commit()
@@ -137,11 +139,11 @@ class TantivyWriter:
     ) -> None:
         if kind is None:
             self.close()
-        self._writer = None  # frees the lock
+        self._writer = None  # releases Tantivy's lock
 
 
 def analyzer(tantivy: ModuleType) -> Any:
-    """What cuts a text: words of letters and digits, lower case, without accents and stop words, as Snowball stems."""
+    """Create the tokenizer: words of letters and digits, lower case, without accents or stop words, Snowball stems."""
     keep = tantivy.Filter
     steps = (
         keep.remove_long(_LONGEST_WORD),
@@ -157,7 +159,7 @@ def analyzer(tantivy: ModuleType) -> Any:
 
 
 def query_words(analyzer: Any, query: str) -> list[str]:
-    """The words that a query is searched by, each once. What is no Unicode (half a surrogate pair) separates words."""
+    """Return the distinct words of a query. Invalid Unicode (a lone surrogate) separates words."""
     try:
         words = analyzer.analyze(spaced(query))
     except UnicodeEncodeError:
@@ -166,7 +168,7 @@ def query_words(analyzer: Any, query: str) -> list[str]:
 
 
 def build(folder: Path, passages: PassageStore) -> None:
-    """Make the engine's part of an index from its passages, going on after those that are there already.
+    """Build the engine's part of an index from its passages. Resumes after the passages that are already committed.
 
     Raises MissingExtra, OSError if the disk is full, and RetrieverError if Tantivy fails.
     """
@@ -179,27 +181,30 @@ def build(folder: Path, passages: PassageStore) -> None:
 
 
 @contextlib.contextmanager
-def begun(folder: Path) -> Iterator[Callable[[Iterable[Passage]], None]]:
-    """What indexes passages as they come, from the first on: `build` then finds them done. Raises what `build` does."""
+def streaming_build(folder: Path) -> Iterator[Callable[[Iterable[Passage]], None]]:
+    """Index passages while they are being written, from the first on; `build` then finds them committed.
+
+    Tantivy indexes in a thread, so this saves time. Raises the same errors as `build`.
+    """
     with _failures(), TantivyWriter(folder) as writer:
         yield writer.add
 
 
 def committed(folder: Path) -> int:
-    """How many passages of an index that is being made are safe, whatever happens. Raises MissingExtra."""
+    """Return the number of committed passages in an index that is being built. Raises MissingExtra."""
     tantivy = import_tantivy()
     try:
         return int(tantivy.Index.open(str(folder / FOLDER)).searcher().num_docs)
-    except ValueError:  # nothing, or nothing yet
+    except ValueError:  # there is no index yet
         return 0
 
 
 @contextlib.contextmanager
 def _failures() -> Iterator[None]:
-    """Tell a full disk from what is wrong with Tantivy, which has one exception for everything."""
+    """Convert Tantivy's errors: those of the operating system to OSError, others to RetrieverError."""
     try:
         yield
-    except AgentGymError:  # some are a ValueError too
+    except AgentGymError:  # some are ValueErrors too
         raise
     except ValueError as error:
         if found := re.search(r"os error (\d+)", str(error)):

@@ -1,4 +1,4 @@
-"""What goes over the wire to a retrieval server, and what of its answer is a result."""
+"""The wire formats of retrieval servers: writing requests and reading replies."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any, Literal, get_args
 from agentgym_envs.search.retrieval.base import Hit, Passage
 
 Dialect = Literal["search-r1", "verl", "skyrl"]
-"""What is sent: "search-r1" and "verl" (they are alike) a list of queries, "skyrl" a request for each query.
+"""The form of a request: "search-r1" and "verl" (identical) send a list of queries, "skyrl" a request for each query.
 
-SkyRL's own client and server have spoken as Search-R1's do since late 2025; "skyrl" is for those of before.
+SkyRL's own client and server have used Search-R1's form since late 2025; "skyrl" is for earlier versions.
 """
 DIALECTS: tuple[str, ...] = get_args(Dialect)
 _FILLER = -1e38
-"""faiss gives the lowest number there is as the score of what it did not find; Search-R1's server passes it on, with
-the last passage of the corpus."""
+"""The score of a missing hit. faiss pads short results with the lowest float. Search-R1's server sends these hits on,
+each with the last passage of the corpus."""
 
 
 def write_requests(queries: Sequence[str], k: int, dialect: Dialect) -> list[tuple[int, bytes]]:
-    """The requests that ask for all queries: how many queries each is for, and its body."""
+    """Return the requests for all queries, as pairs of the number of queries and the body."""
     rest = {"topk": k, "return_scores": True}
     if dialect == "skyrl":
         return [(1, json.dumps({"query": query, **rest}).encode()) for query in queries]
@@ -30,25 +30,25 @@ def write_requests(queries: Sequence[str], k: int, dialect: Dialect) -> list[tup
 
 
 def read_results(reply: bytes, queries: int, k: int) -> list[list[Hit]]:
-    """The hits for each query, at most `k` and none twice, in the server's order.
+    """Return the hits for each query: at most `k` distinct ones, in the server's order.
 
-    Raises ValueError, saying what is wrong, if the reply is anything but results for all queries.
+    Raises ValueError, with the reason, if the reply does not hold results for all queries.
     """
     try:
         results = json.loads(reply)["result"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError(f'not JSON with a "result": {reply[:200]!r}') from None
     if queries == 1 and isinstance(results, list) and all(isinstance(item, dict) for item in results):
-        results = [results]  # as servers do that know one query only
+        results = [results]  # servers that take one query reply with a flat list
     if not isinstance(results, list) or len(results) != queries:
-        found = f"{len(results)} results" if isinstance(results, list) else "no list of results"
+        found = f"{len(results)} results" if isinstance(results, list) else "something other than a list of results"
         raise ValueError(f"{found} for {queries} queries")
     return [_read_hits(items, k) for items in results]
 
 
 def _read_hits(items: Any, k: int) -> list[Hit]:
     if not isinstance(items, list):
-        raise ValueError(f"a result is no list of passages: {items!r:.100}")
+        raise ValueError(f"a result that is not a list of passages: {items!r:.100}")
     hits: dict[Passage, Hit] = {}
     for rank, item in enumerate(items):
         hit = _read_hit(item, rank)
@@ -61,15 +61,15 @@ def _read_hit(item: Any, rank: int) -> Hit:
     document = item.get("document", item) if isinstance(item, dict) else item
     score: Any = item.get("score", 1 / (1 + rank)) if isinstance(item, dict) else None
     if not isinstance(document, dict) or type(score) not in (int, float) or not abs(score) <= sys.float_info.max:
-        raise ValueError(f"this is no passage with a score: {item!r:.100}")
+        raise ValueError(f"an item that is not a passage with a score: {item!r:.100}")
     contents = document.get("contents")
     if contents is None and "text" in document:
         contents = f'"{document.get("title") or ""}"\n{document["text"]}'
     if not isinstance(contents, str):
-        raise ValueError(f"a passage has no text: {document!r:.100}")
+        raise ValueError(f"a passage without text: {document!r:.100}")
     name = document.get("id")
     if not isinstance(name, str | int):
         name = hashlib.sha256(contents.encode(errors="surrogatepass")).hexdigest()[:16]
-    # JSON can hold half a character, which nothing could send on
+    # JSON can hold a lone surrogate, which cannot be encoded as UTF-8
     readable = (text.encode(errors="replace").decode() for text in (str(name), contents))
     return Hit(Passage(*readable), float(score))

@@ -1,4 +1,4 @@
-"""What all lexical engines have in common: which words do not count, and how many do."""
+"""Text rules that all lexical engines share: stop words, query length, and scripts without spaces."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _STOP_WORDS = (
     "with would you your"
 )
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words that say nothing of what a text is about: without them a query is several times faster."""
+"""English words that carry little meaning. Without them a query is several times faster."""
 MAX_QUERY_WORDS = 64
-"""Further words of a query are not looked for."""
+"""Further words of a query are ignored."""
 _UNSPACED = re.compile("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
-"""Letters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, which are written without spaces between the words."""
+"""Letters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, which are written without spaces between words."""
 
 
 def spaced(text: str) -> str:
-    """The text with letters of such scripts apart, so that each is a word, and what is asked for need not be all."""
+    """Put spaces around letters of scripts without spaces, so that each letter is a word and partial matches work."""
     return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)

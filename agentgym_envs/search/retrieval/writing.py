@@ -1,4 +1,4 @@
-"""Writing the passages of an index: appended to, made sure of now and then, and looked through for ids used twice."""
+"""Writing the passages of an index: appending, flushing to disk, and checking for duplicate ids."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import numpy as np
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Passage
+from agentgym_envs.search.retrieval.manifest import FORMAT, MANIFEST, sizes_of, write_json
 from agentgym_envs.search.retrieval.passages import OFFSET, OFFSETS, TEXTS, PassageStore, encode
 
 IDS = "ids.tmp"
+"""A temporary file with a hash of each passage id."""
 _HASH = np.dtype("<u8")
 
 
-class Twins(NamedTuple):
+class DuplicateId(NamedTuple):
     """An id, and the numbers of the first two passages that have it."""
 
     id: str
@@ -27,10 +29,10 @@ class Twins(NamedTuple):
 
 
 class StoreWriter:
-    """Writes a store passage by passage. What was flushed can be gone on from, whatever happens afterwards."""
+    """Writes passages one by one. Writing can resume after the last flush, even if the process is killed."""
 
     def __init__(self, folder: Path, *, passages: int = 0, size: int = 0) -> None:
-        """Goes on after so many passages, whose records are `size` bytes; what the files hold beyond is dropped."""
+        """Resume after `passages` passages, whose records take `size` bytes; anything beyond is truncated."""
         self._files = [
             _open_at(folder / TEXTS, size),
             _open_at(folder / OFFSETS, (passages + 1) * OFFSET.itemsize if passages else 0),
@@ -50,7 +52,7 @@ class StoreWriter:
         self._hashes.append(_hash(passage.id))
 
     def flush(self, *, durable: bool = True) -> None:
-        """Hand everything to the system; `durable` waits until the disk has it."""
+        """Flush everything to the operating system and, if `durable`, to disk."""
         _, offsets, ids = self._files
         offsets.write(np.array(self._ends, OFFSET).tobytes())
         ids.write(b"".join(self._hashes))
@@ -61,7 +63,7 @@ class StoreWriter:
                 os.fsync(file.fileno())
 
     def close(self) -> None:
-        """Close the files. What was not flushed may be lost."""
+        """Close the files. Passages that were not flushed may be lost."""
         for file in self._files:
             file.close()
 
@@ -74,8 +76,8 @@ class StoreWriter:
         self.close()
 
 
-def find_twins(folder: Path) -> Twins | None:
-    """Two passages of one id, if there are such. Takes 16 bytes of memory a passage."""
+def find_duplicate_id(folder: Path) -> DuplicateId | None:
+    """Return two passages with the same id, or None. Takes 16 bytes of memory per passage."""
     hashes = np.fromfile(folder / IDS, _HASH)
     ordered = np.sort(hashes)
     suspects = ordered[1:][ordered[1:] == ordered[:-1]]
@@ -85,36 +87,35 @@ def find_twins(folder: Path) -> Twins | None:
     for number in np.flatnonzero(np.isin(hashes, suspects)).tolist():
         first = seen.setdefault(store[number].id, number)
         if first != number:
-            return Twins(store[number].id, first, number)
+            return DuplicateId(store[number].id, first, number)
     return None
 
 
-def finish_store(folder: Path) -> dict[str, Any]:
-    """What the manifest says of a store without twins: passages, the SHA-256 of its records, sizes of its files.
+def finish_store(folder: Path, corpus: str, **details: Any) -> None:
+    """Write the manifest of a complete store that has no engines yet.
 
-    Raises UsageError if it is empty.
+    The manifest holds the name of the corpus, `details`, the number of passages, the SHA-256 of their records and the
+    sizes of their files. Raises UsageError if there are no passages.
     """
     passages = (folder / IDS).stat().st_size // _HASH.itemsize
     if not passages:
         raise UsageError("the corpus holds no passages")
     with open(folder / TEXTS, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"passages": passages, "sha256": digest, "files": sizes_of([folder / TEXTS, folder / OFFSETS], folder)}
-
-
-def sizes_of(paths: list[Path], folder: Path) -> dict[str, int]:
-    """The sizes of files by their names in a folder."""
-    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in sorted(paths)}
+    files = sizes_of([folder / TEXTS, folder / OFFSETS], folder)
+    contents = {"passages": passages, "sha256": digest, "files": files}
+    write_json(folder / MANIFEST, {"format": FORMAT, "corpus": corpus, **details, **contents, "engines": {}})
+    (folder / IDS).unlink()  # last, so that a build that stops before the manifest is written can resume
 
 
 def _open_at(path: Path, size: int) -> Any:
-    """A file that is written from `size` on, where it ends. Raises UsageError if it is shorter."""
+    """Open a file for writing from `size` on, and truncate it there. Raises UsageError if the file is shorter."""
     if not size:
         return open(path, "wb")
     file = open(path, "r+b")  # noqa: SIM115 (the writer closes it)
     if os.fstat(file.fileno()).st_size < size:
         file.close()
-        raise UsageError(f"{path} is shorter than it was, so nothing can be gone on with: remove {path.parent}")
+        raise UsageError(f"{path} is shorter than it was, so the build cannot resume: remove {path.parent}")
     file.truncate(size)
     file.seek(size)
     return file

@@ -12,8 +12,8 @@ from agentgym_envs.task import Task, TaskSet
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.backends import BACKENDS
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
-from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Verdict
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
+from agentgym_envs.webarena.evaluators.base import Evaluator, FinishedEpisode, Verdict
 from agentgym_envs.webarena.inspector.watch import Watch
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.world import world
@@ -51,7 +51,7 @@ class InspectorSession:
     def find(self, text: str) -> list[Task]:
         """Some tasks whose goal or id holds all words of a text."""
         words = text.lower().split()
-        every = self.tasks.take()
+        every = self.tasks.sample()
         found = (task for task in every if all(word in f"{task.id} {task.goal}".lower() for word in words))
         return [task for task, _ in zip(found, range(_MOST_FOUND), strict=False)]
 
@@ -80,23 +80,23 @@ class _Reading:
 
     def __init__(self, browser: BrowserOptions, episode: Episode, here: str) -> None:
         self._browser, self._episode, self._here = browser, episode, here
-        self._session: Session | None = None
+        self._session: BrowserSession | None = None
 
     async def __call__(self, url: str | None, script: str = "") -> str:
-        return await loop.awaited(self._read(url or self._here, script))
+        return await loop.run_async(self._read(url or self._here, script))
 
     async def _read(self, url: str, script: str) -> str:
         if self._session is None:
             options = SessionOptions(self._browser, headers={HEADER: self._episode.token})
-            self._session = await Session.open(options, BACKENDS["js"]())
+            self._session = await BrowserSession.open(options, BACKENDS["js"]())
         return await self._session.read(url, script)
 
     async def close(self) -> None:
         if self._session is not None:
-            await loop.awaited(self._session.close())
+            await loop.run_async(self._session.close())
 
 
-async def _standing(evaluator: Evaluator, ended: Finished) -> EvaluatorStatus:
+async def _standing(evaluator: Evaluator, ended: FinishedEpisode) -> EvaluatorStatus:
     about = _ABOUT.get(type(evaluator).__name__, type(evaluator).__name__)
     try:
         verdict = await evaluator(ended)

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from dataclasses import dataclass, field
 
-from agentgym_envs.webarena.browser.per_process import once_a_process
+from agentgym_envs.webarena.browser.per_process import once_per_process
 from agentgym_envs.webarena.sites.world import World, open_image
 
 HEADER = "x-episode"
@@ -62,7 +62,7 @@ class Episodes:
                 episode.database.close()
 
 
-@once_a_process
+@once_per_process
 def episodes() -> Episodes:
     """Return the episodes of this process."""
     return Episodes()

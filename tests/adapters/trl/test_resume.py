@@ -1,4 +1,4 @@
-"""A run that was stopped and goes on is, to the bit, the run that was never stopped."""
+"""A stopped and resumed run equals, bit for bit, a run that never stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.adapters.trl.small import ScoredCraft, config, dataset, played
 STEPS = 10
 RUNS: dict[str, dict[str, Any]] = {
     # A rollout lasts four optimizer steps, in two minibatches and two epochs; the data, two rollouts.
-    "gae": {"num_iterations": 2, "steps_per_generation": 2, "critic_lr_warmup_steps": 7, "critic_warmup_steps": 1},
+    "ppo": {"num_iterations": 2, "steps_per_generation": 2, "critic_lr_warmup_steps": 7, "critic_warmup_steps": 1},
     # A rollout lasts two optimizer steps of two micro-batches; the reference model follows the policy.
     "grpo": {
         "steps_per_generation": 4,
@@ -42,12 +42,12 @@ def make(out: Path, tokenizer: Any, model: Path, estimator: str, **more: Any) ->
         "weight_decay": 0.1,
     }
     fixed |= {"save_steps": 1, "rounds": "1,2", "every": 6, "max_turn_tokens": 6}
-    args = config(out, advantage_estimator=estimator, **{**fixed, **RUNS[estimator], **more})
+    args = config(out, algorithm=estimator, **{**fixed, **RUNS[estimator], **more})
     return AgentTrainer(str(model), ScoredCraft, args=args, processing_class=tokenizer, train_dataset=dataset(4))
 
 
 def state_of(trainer: Any) -> dict[str, Any]:
-    """All that a step changes."""
+    """All state that a step changes."""
     critic = trainer.learner
     return {
         "policy": trainer.model.state_dict(),
@@ -79,7 +79,7 @@ def logged(trainer: Any, after: int) -> list[dict[str, Any]]:
 
 
 def episodes(out: Path, after: int) -> dict[str, list[Any]]:
-    """What was played in each step, by the name of the file."""
+    """The episodes of each step, by the name of the file."""
     steps = sorted(int(path.stem[5:]) for path in (out / "trajectories").glob("step-*.jsonl"))
     found = {str(step): played(out, step) for step in steps if step >= after}
     return {
@@ -92,7 +92,7 @@ def episodes(out: Path, after: int) -> dict[str, list[Any]]:
 def whole(
     request: pytest.FixtureRequest, tokenizer: Any, model_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Any]:
-    """A run that nobody stopped, with a checkpoint of every step."""
+    """A run without an interruption, with a checkpoint of every step."""
     torch.set_num_threads(1)
     trainer = make(tmp_path_factory.mktemp("whole"), tokenizer, model_path, request.param, save_strategy="steps")
     trainer.train()
@@ -102,9 +102,11 @@ def whole(
 
 @pytest.mark.train
 @pytest.mark.parametrize("step", [3, 4, pytest.param(8, marks=pytest.mark.rotating)])
-def test_a_resumed_run_is_the_run(step: int, whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
-    """From the middle of a rollout's use (3), from between two rollouts, and from the border of an epoch (4, 8)."""
-    estimator, first = whole.args.advantage_estimator, Path(whole.args.output_dir)
+def test_a_resumed_run_equals_the_whole_run(
+    step: int, whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path
+) -> None:
+    """From the middle of a rollout's use (3), between two rollouts, and the border of an epoch (4, 8)."""
+    estimator, first = whole.args.algorithm, Path(whole.args.output_dir)
     trainer = make(tmp_path, tokenizer, model_path, estimator)
     trainer.train(resume_from_checkpoint=str(first / f"checkpoint-{step}"))
     assert trainer.state.global_step == STEPS
@@ -114,8 +116,8 @@ def test_a_resumed_run_is_the_run(step: int, whole: Any, tokenizer: Any, model_p
 
 
 @pytest.mark.train
-def test_checkpoints_that_are_not_of_this_run(whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
-    estimator, checkpoint = whole.args.advantage_estimator, Path(whole.args.output_dir) / "checkpoint-2"
+def test_checkpoints_of_other_runs_are_refused(whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
+    estimator, checkpoint = whole.args.algorithm, Path(whole.args.output_dir) / "checkpoint-2"
     trainer = make(tmp_path / "other", tokenizer, model_path, estimator)
 
     def refused(part: str, path: Path = checkpoint) -> None:
@@ -126,21 +128,19 @@ def test_checkpoints_that_are_not_of_this_run(whole: Any, tokenizer: Any, model_
     broken = Path(shutil.copytree(checkpoint, tmp_path / "broken"))
     if trainer.learner:
         (broken / "critic.pt").unlink()
-        refused("holds no critic", broken)
+        refused("has no critic", broken)
     (broken / "agentgym-rank0.pt").unlink()
-    refused("holds no agentgym-rank0.pt.*fewer processes.*save_only_model", broken)
+    refused("has no agentgym-rank0.pt.*fewer processes.*save_only_model", broken)
     trainer.args.num_iterations = 3
     refused(r"was made with num_iterations \d, not 3")
-    trainer.args.advantage_estimator = "rloo"
-    refused(f"was made with advantage_estimator {estimator}, not rloo")
+    trainer.args.algorithm = "rloo"
+    refused(f"was made with algorithm {estimator}, not rloo")
 
 
 @pytest.mark.train
-def test_a_checkpoint_of_the_model_alone_is_none_to_go_on_from(
-    tokenizer: Any, model_path: Path, tmp_path: Path
-) -> None:
+def test_a_checkpoint_of_the_model_only_cannot_be_resumed(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
     more = {"save_strategy": "steps", "save_only_model": True, "max_steps": 1}
-    trainer: Any = make(tmp_path, tokenizer, model_path, "gae", **more)
+    trainer: Any = make(tmp_path, tokenizer, model_path, "ppo", **more)
     trainer.train()
     assert (tmp_path / "checkpoint-1" / "model.safetensors").exists()
     with pytest.raises(UsageError, match="save_only_model"):
@@ -156,7 +156,7 @@ def orders(sampler: RepeatSampler, epochs: range) -> list[list[int]]:
     return found
 
 
-def test_the_order_of_an_epoch_depends_on_seed_and_epoch_alone() -> None:
+def test_the_order_of_an_epoch_depends_on_seed_and_epoch_only() -> None:
     def make_sampler(seed: int = 3, shuffle: bool = True) -> RepeatSampler:
         return RepeatSampler(list(range(10)), 2, 4, 3, shuffle, seed)
 

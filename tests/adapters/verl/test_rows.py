@@ -8,39 +8,41 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import UsageError
-from agentgym_verl.rows import Row, read_row, short_name
+from agentgym_verl.rows import TaskRow, read_row, short_name
 
-ROW = Row("AgentGym/TextCraft-v0", "textcraft/7", 11, "depth-2", "test", True, {"worlds": "fictional", "n": 2}, "a bed")
+ROW = TaskRow(
+    "AgentGym/TextCraft-v0", "textcraft/7", 11, "depth-2", "test", True, {"worlds": "fictional", "n": 2}, "a bed"
+)
 
 
-def test_a_row_comes_back_from_its_columns() -> None:
+def test_a_row_is_read_from_its_columns() -> None:
     columns = ROW.as_columns(4)
     found = read_row(columns)
-    assert found == Row(*(getattr(ROW, name) for name in list(Row.__dataclass_fields__)[:-1]))
+    assert found == TaskRow(*(getattr(ROW, name) for name in list(TaskRow.__dataclass_fields__)[:-1]))
     assert columns["data_source"] == "TextCraft" and columns["agent_name"] == "agentgym"
     assert columns["prompt"] == [{"role": "user", "content": "a bed"}]
     assert columns["extra_info"]["index"] == 4
 
 
 def test_all_rows_have_the_same_fields() -> None:
-    """Parquet has one schema for all, so arguments of environments are text."""
-    bare = Row("Toy/Count-v0", "count/3", 0)
+    """Parquet has one schema for all rows, so the arguments of environments are text."""
+    bare = TaskRow("Toy/Count-v0", "count/3", 0)
     one, other = ROW.as_columns(0), bare.as_columns(1)
 
     def schema(value: Any) -> Any:
         return {key: schema(v) for key, v in value.items()} if isinstance(value, dict) else type(value)
 
     assert schema(one) == schema(other) and json.loads(other["extra_info"]["env_kwargs"]) == {}
-    assert other["prompt"][0]["content"] == "count/3"  # verl wants something to be there
+    assert other["prompt"][0]["content"] == "count/3"  # verl requires a value
 
 
 def test_a_kind_is_an_environment_with_its_arguments() -> None:
     def kind(**kwargs: Any) -> str:
-        return Row("Toy/Count-v0", "count/3", 0, env_kwargs=kwargs).kind
+        return TaskRow("Toy/Count-v0", "count/3", 0, env_kwargs=kwargs).kind
 
     assert kind(a=1, b=2) == kind(b=2, a=1)
     assert len({kind(), kind(a=1), kind(a="1"), ROW.kind}) == 4
-    assert Row("Toy/Count-v0", "count/2", 9).kind == kind()
+    assert TaskRow("Toy/Count-v0", "count/2", 9).kind == kind()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_a_kind_is_an_environment_with_its_arguments() -> None:
         ({"extra_info": {**ROW.as_columns(0)["extra_info"], "env_kwargs": "[1]"}}, "TypeError"),
     ],
 )
-def test_another_row_is_refused(columns: dict[str, Any], message: str) -> None:
+def test_a_row_of_another_dataset_is_refused(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=f"`agentgym verl data`: .*({message})"):
         read_row(columns)
 

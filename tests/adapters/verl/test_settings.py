@@ -7,34 +7,34 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import UsageError
-from agentgym_verl.settings import Settings, max_turns, read_settings
+from agentgym_verl.settings import EpisodeSettings, max_turns, read_settings
 
 COUNT, TRICKY = "Toy/Count-v0", "Toy/Tricky-v0"
 
 
-def test_without_a_block_there_are_defaults() -> None:
-    assert read_settings(None) == read_settings({}) == Settings()
-    assert max_turns(Settings(), COUNT, 1, False) == 30
+def test_a_missing_block_has_the_defaults() -> None:
+    assert read_settings(None) == read_settings({}) == EpisodeSettings()
+    assert max_turns(EpisodeSettings(), COUNT, 1, False) == 30
 
 
 def test_values_as_hydra_reads_them() -> None:
     found = read_settings({"rounds": [10, 20, 30], "every": 100, "env_seconds": 5, "trajectories": None})
-    assert found == Settings(rounds="10,20,30", every=100, env_seconds=5.0)
+    assert found == EpisodeSettings(rounds="10,20,30", every=100, env_seconds=5.0)
     assert isinstance(found.env_seconds, float)
-    assert read_settings({"rounds": 12}) == read_settings({"rounds": "12"}) == Settings(rounds="12")
+    assert read_settings({"rounds": 12}) == read_settings({"rounds": "12"}) == EpisodeSettings(rounds="12")
     assert read_settings({"env_seconds": None}).env_seconds is None
 
 
 @pytest.mark.parametrize(
     "block, message",
     [
-        ({"round": 3}, r"no setting agentgym\.round; there are rounds, every"),
+        ({"round": 3}, r"no setting agentgym\.round; choose from rounds, every"),
         ({"rounds": None}, r"agentgym\.rounds must have a value"),
         ({"rounds": True}, r"agentgym\.rounds must be str, got True"),
         ({"rounds": {"a": 1}}, r"agentgym\.rounds must be str"),
         ({"rounds": "ten"}, "whole numbers"),
         ({"rounds": "10,20"}, "--every 100"),
-        ({"rounds": "20,10", "every": 5}, "shrink"),
+        ({"rounds": "20,10", "every": 5}, "decrease"),
         ({"rounds": "Count=3;Count=4"}, "each environment once"),
         ({"every": 1.5}, r"agentgym\.every must be int, got 1\.5"),
         ({"every": True}, r"agentgym\.every must be int, got True"),
@@ -54,22 +54,22 @@ def test_values_as_hydra_reads_them() -> None:
         ({"trajectories": False}, r"agentgym\.trajectories must be str, got False"),
     ],
 )
-def test_what_cannot_be_is_refused(block: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(block: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read_settings(block)
 
 
 def test_the_step_of_the_schedule_counts_from_1() -> None:
-    settings = Settings(rounds="10,20,30", every=100)
+    settings = EpisodeSettings(rounds="10,20,30", every=100)
     limits = {step: max_turns(settings, COUNT, step, False) for step in (0, 1, 100, 101, 200, 201, 900)}
     assert limits == {0: 10, 1: 10, 100: 10, 101: 20, 200: 20, 201: 30, 900: 30}
     assert max_turns(settings, COUNT, 101, True) == 20
-    evaluated = Settings(rounds="10,20,30", every=100, eval_max_turns=4)
+    evaluated = EpisodeSettings(rounds="10,20,30", every=100, eval_max_turns=4)
     assert max_turns(evaluated, COUNT, 900, True) == 4 and max_turns(evaluated, COUNT, 900, False) == 30
 
 
 def test_schedules_by_environment() -> None:
-    settings = Settings(rounds=f"Count=2,4;{TRICKY}=3", every=10)
+    settings = EpisodeSettings(rounds=f"Count=2,4;{TRICKY}=3", every=10)
     assert [max_turns(settings, COUNT, step, False) for step in (10, 11)] == [2, 4]
     assert max_turns(settings, TRICKY, 11, False) == 3
     with pytest.raises(UsageError, match=r"must name them all: Slow; got Count, Toy/Tricky-v0"):

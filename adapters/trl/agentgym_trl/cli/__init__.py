@@ -3,71 +3,65 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from importlib import import_module
 
 from rich.console import Console
 
 from agentgym_envs.errors import UsageError
+from agentgym_trl.algorithms import ALGORITHMS, Algorithm, load_function
 from agentgym_trl.cli.arguments import Parser, quiet
 
 _USAGE = """usage: agentgym train ALGORITHM [options]
 
-online, over whole episodes, with a growing limit of turns if asked for:
-  grpo                  group-relative policy optimisation
-  rloo                  REINFORCE with a leave-one-out baseline
-  reinforce++           REINFORCE with whitening over the batch
-  reinforce++-baseline  the same, after the mean of the group was taken off
-  ppo                   proximal policy optimisation with a critic (GAE)
-from trajectories, with the same masks:
-  sft                   supervised training on demonstrations
-  dpo                   preferences between trajectories of the same task
-  agentevol             explore, keep what succeeded, train from the base model; again and again
+on episodes that the policy plays during training, optionally with a turn-limit curriculum:
+{online}
+on trajectories, with the same masks:
+{offline}
 
 `agentgym train ALGORITHM --help` lists the options: those of the environment, and every field of TRL's config.
-`--config FILE.yaml` reads options from a file; `--resume` goes on with a run that was stopped."""
-
-_ONLINE = {
-    "grpo": "grpo",
-    "rloo": "rloo",
-    "reinforce++": "reinforce++",
-    "reinforce++-baseline": "reinforce++-baseline",
-    "ppo": "gae",
-}
-_OFFLINE = ("sft", "dpo", "agentevol")
+Our own options have hyphens; TRL's keep their underscores. Each takes either.
+`--config FILE.yaml` reads options from a file; `--resume` continues a run that was stopped."""
 
 
 def train(argv: Sequence[str]) -> int:
     """Train a model on an environment with TRL."""
     if not argv or argv[0] in ("-h", "--help"):
-        sys.stdout.write(_USAGE + "\n")
+        sys.stdout.write(_usage() + "\n")
         return 0
     name, *rest = argv
-    if name not in (*_ONLINE, *_OFFLINE):
-        raise UsageError(f"there is no algorithm {name!r}; choose from {', '.join((*_ONLINE, *_OFFLINE))}")
+    if name not in ALGORITHMS:
+        raise UsageError(f"there is no algorithm {name!r}; choose from {', '.join(ALGORITHMS)}")
     quiet()
-    return _command(name)(rest)
+    return _run(name, ALGORITHMS[name], rest)
 
 
-def _command(name: str) -> Callable[[Sequence[str]], int]:
-    """The function behind a name. An algorithm's libraries are imported when it is asked for."""
-    if name in _ONLINE:
-        online = import_module("agentgym_trl.cli.online")
-        return partial(online.train_online, name, _ONLINE[name])
-    command: Callable[[Sequence[str]], int] = getattr(import_module(f"agentgym_trl.cli.{name}"), f"train_{name}")
-    return command
+def _run(name: str, algorithm: Algorithm, argv: Sequence[str]) -> int:
+    """Run an algorithm's command; its libraries are imported only now."""
+    if algorithm.is_online:
+        from agentgym_trl.cli.online import train_online
+
+        return train_online(name, argv)
+    return int(load_function(algorithm.command)(argv))
+
+
+def _usage() -> str:
+    width = max(map(len, ALGORITHMS))
+    lines = {True: "", False: ""}
+    for name, algorithm in ALGORITHMS.items():
+        lines[algorithm.is_online] += f"  {name:{width}}  {algorithm.summary}\n"
+    return _USAGE.format(online=lines[True].rstrip("\n"), offline=lines[False].rstrip("\n"))
 
 
 def tiny_model(argv: Sequence[str]) -> int:
-    """Make a small model and tokenizer from nothing."""
-    from agentgym_envs.cli.common import find_env
+    """Make a small untrained model and its tokenizer."""
+    from agentgym_envs.cli.envs import find_env
     from agentgym_envs.rollout.mixture import gym_make
     from agentgym_trl.demonstrations import environment_corpus
     from agentgym_trl.tiny import save_tiny_model
 
     parser = Parser(prog="agentgym tiny-model", description=tiny_model.__doc__)
-    parser.add_argument("out", help="directory to make")
+    parser.add_argument("out", help="directory to create")
     parser.add_argument("--env", action="append", help="environment whose words the tokenizer knows (repeatable)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random weights")
     options = parser.parse_args(list(argv))

@@ -1,4 +1,4 @@
-"""Options of `agentgym train`: our own, TRL's, and those that a config file sets."""
+"""Options of `agentgym train`: our own, TRL's, and those of a config file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 import json
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -18,47 +18,44 @@ from datasets import disable_progress_bars
 from transformers.utils import logging as transformers_logging
 from trl import ModelConfig, TrlParser
 
-from agentgym_envs.cli.common import full_name
+from agentgym_envs.cli.envs import full_name
 from agentgym_envs.errors import UsageError
-from agentgym_trl.error_messages import refusals
+from agentgym_trl.error_messages import as_usage_errors
 
 _Config = TypeVar("_Config")
 
 
 @dataclass
 class EnvArguments:
-    """What is played."""
+    """The environments and tasks of a run."""
 
-    env_id: list[str] = field(
-        metadata={
-            "help": "Environment ids or short names, with weights if there are several: textcraft:2 babyai:1.",
-            "aliases": ["--env"],
-        }
+    env: list[str] = field(
+        metadata={"help": "Environment ids or short names, with weights if there are several: textcraft:2 babyai:1."}
     )
     env_kwargs: str = field(
         default="{}",
         metadata={
-            "help": 'Arguments for gym.make, as JSON: \'{"worlds": "fictional"}\'. With several environments, such '
-            "objects keyed by id."
+            "help": 'Arguments for gym.make, as JSON: \'{"worlds": "fictional"}\'. With several environments, one '
+            "object for each id."
         },
     )
-    split: str = field(default="train", metadata={"help": "Split that tasks are drawn from."})
-    groups: list[str] | None = field(default=None, metadata={"help": "Groups that tasks are drawn from."})
+    split: str = field(default="train", metadata={"help": "Split to draw tasks from."})
+    groups: list[str] | None = field(default=None, metadata={"help": "Groups to draw tasks from."})
     tasks: int | None = field(
-        default=None, metadata={"help": "Number of tasks; by default all of a table, enough for the run if endless."}
+        default=None, metadata={"help": "Number of tasks; by default all of a finite set, or as many as the run needs."}
     )
-    resume: bool = field(default=False, metadata={"help": "Go on with the run in --output_dir."})
+    resume: bool = field(default=False, metadata={"help": "Continue the run in --out."})
 
     def __post_init__(self) -> None:
-        self.env_id = [full_name(name) for name in self.env_id]
+        self.env = [full_name(name) for name in self.env]
 
 
 def parse(
     config: type[_Config], argv: Sequence[str], *more: type[Any], fixed: Mapping[str, str] | None = None
 ) -> tuple[Any, ...]:
-    """Read `EnvArguments`, `config` (one of TRL's), `ModelConfig`, and further dataclasses.
+    """Parse `EnvArguments`, `config` (one of TRL's), `ModelConfig`, and further dataclasses.
 
-    `fixed` are options that the algorithm's name decides.
+    `fixed` are options that the command sets itself.
 
     Raises:
         UsageError: an option is wrong or missing, or one of `fixed` is given.
@@ -69,27 +66,26 @@ def parse(
     given = {*_options(rest), *defaults}
     for name, value in (fixed or {}).items():
         if name in given:
-            raise UsageError(f"the algorithm's name says --{name} already ({value}); leave it out")
+            raise UsageError(f"the command sets --{name} already ({value}); leave it out")
         rest += [f"--{name}", value]
-    for name in ("bf16", "gradient_checkpointing", "dataloader_pin_memory"):  # defaults that are meant for a GPU
+    for name in ("bf16", "gradient_checkpointing", "dataloader_pin_memory"):  # TRL's defaults are for a GPU
         if not torch.cuda.is_available() and given.isdisjoint({name, f"no_{name}"}):
             rest += [f"--{name}", "false"]
-    with refusals():
-        parser = _ConfigParser((EnvArguments, config, ModelConfig, *more), prog="agentgym train", allow_abbrev=False)
-        for action in parser._actions:
-            if action.dest in (fixed or {}):
-                action.help = argparse.SUPPRESS
+    with as_usage_errors():
+        classes = (EnvArguments, config, ModelConfig, *more)
+        parser = _ConfigParser(classes, prog="agentgym train", allow_abbrev=False)
+        _show_one_spelling(parser, classes, hidden=fixed or {})
         if unknown := [key for key in defaults if parser.set_defaults_with_config(**{key: defaults[key]})]:
-            raise UsageError(f"the config file sets {', '.join(unknown)}, which is no option")
+            raise UsageError(f"the config file sets {', '.join(unknown)}, which is not an option")
         env_args, args, model_args, *others = parser.parse_args_into_dataclasses(rest)
     if model_args.model_name_or_path is None:
         raise UsageError("no model was given: --model NAME_OR_PATH (agentgym tiny-model makes a small one)")
-    args.disable_tqdm = True  # the progress line takes its place
+    args.disable_tqdm = True  # our progress line replaces it
     return env_args, args, model_args, *others
 
 
 def quiet() -> None:
-    """No bars but ours, and no warnings that a user can do nothing about: TRL's version is bounded."""
+    """Silence progress bars and deprecation warnings of libraries, which the user cannot act on."""
     transformers_logging.disable_progress_bar()
     disable_progress_bars()
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing.* is deprecated", category=FutureWarning)
@@ -97,60 +93,82 @@ def quiet() -> None:
 
 
 class _OneLine:
-    """For parsers: a wrong argument is an error of ours, instead of an exit after pages of usage."""
+    """Parser mixin: a wrong argument raises UsageError instead of printing pages of usage."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
 
 
 class Parser(_OneLine, argparse.ArgumentParser):
-    """For our own few options."""
+    """A parser for options of our own."""
 
 
 class _ConfigParser(_OneLine, TrlParser):  # type: ignore[misc]
-    """For the fields of dataclasses, TRL's configs among them."""
+    """A parser for the fields of dataclasses, such as TRL's configs."""
+
+
+def _show_one_spelling(parser: argparse.ArgumentParser, classes: Sequence[type[Any]], hidden: Container[str]) -> None:
+    """Show hyphens in our options and underscores in TRL's, in help and errors; both spellings still parse."""
+    ours = {name for each in classes for name in _own_fields(each)}
+    short = {long: name for each in classes for name, long in _short_names(each).items()}
+    for action in parser._actions:
+        if action.dest in hidden:
+            action.help = argparse.SUPPRESS
+        if action.dest in short:
+            action.option_strings = [f"--{short[action.dest].replace('_', '-')}"]
+            continue
+        other = "_" if action.dest in ours else "-"
+        action.option_strings = [text for text in action.option_strings if other not in text[2:]]
+
+
+def _own_fields(config: type[Any]) -> set[str]:
+    """The fields that a config of ours adds to TRL's; none of a config of TRL's."""
+    if not config.__module__.startswith("agentgym_trl"):
+        return set()
+    inherited = {name for base in config.__bases__ if is_dataclass(base) for name in base.__dataclass_fields__}
+    return set(config.__dataclass_fields__) - inherited
 
 
 def _short_names(config: type[Any]) -> dict[str, str]:
-    """Our words for options that have others, on the command line and in config files."""
-    names = {"model": "model_name_or_path", "env": "env_id"}
+    """Our names for options of TRL's, on the command line and in config files."""
+    names = {"model": "model_name_or_path", "out": "output_dir"}
     if "chat_template_path" in config.__dataclass_fields__:
         names["chat_template"] = "chat_template_path"
     return names
 
 
 def _renamed(word: str, names: Mapping[str, str]) -> str:
-    """An argument with its option by its own name, if that has one; any other word as it is."""
+    """Replace a short option name by the long one; return any other word unchanged."""
     option, equals, value = word.partition("=")
     name = names.get(option[2:].replace("-", "_")) if option.startswith("--") else None
     return word if name is None else f"--{name}{equals}{value}"
 
 
 def _take_config(argv: list[str]) -> tuple[list[str], str | None]:
-    """The arguments without `--config FILE`, and that file. TRL's own reader would take `env` for itself."""
+    """The arguments without `--config FILE`, and that file. TRL's own reader has another meaning for `env`."""
     parser = Parser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config")
-    found, rest = parser.parse_known_args(argv)
-    return rest, found.config
+    options, rest = parser.parse_known_args(argv)
+    return rest, options.config
 
 
 def _read_config(path: str, names: Mapping[str, str]) -> dict[str, Any]:
-    """The options in a config file; `path` may name one of ours, without its ending."""
+    """The options in a config file; `path` may also be the name of one of our own files, without `.yaml`."""
     packaged = resources.files("agentgym_trl") / "configs" / f"{path}.yaml"
     try:
         config = yaml.safe_load((packaged if packaged.is_file() else Path(path)).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"the config file {path} does not read: {error}") from None
+        raise UsageError(f"the config file {path} cannot be read: {error}") from None
     if not isinstance(config, dict):
-        raise UsageError(f"the config file {path} must hold options, a line each, as in: max_steps: 100")
-    words = [(str(key).replace("-", "_"), value) for key, value in config.items()]
-    config = {names.get(key, key): value for key, value in words}
+        raise UsageError(f"the config file {path} must have one option per line, as in: max_steps: 100")
+    options = [(str(key).replace("-", "_"), value) for key, value in config.items()]
+    config = {names.get(key, key): value for key, value in options}
     if "rounds" in config:
         config["rounds"] = _rounds_text(config["rounds"])
-    for name in ("env_id", "groups"):
+    for name in ("env", "groups"):
         if isinstance(config.get(name), str):
             config[name] = [config[name]]
-    ids = config.get("env_id", [])
+    ids = config.get("env", [])
     if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
         raise UsageError(f"env in the config file {path} must be the id of an environment, or a list, got {ids!r}")
     if isinstance(config.get("env_kwargs"), dict):
@@ -159,12 +177,12 @@ def _read_config(path: str, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _rounds_text(rounds: Any) -> str:
-    """A schedule as one writes it in YAML, a number, a list, or one for each environment, as the option has it."""
+    """A schedule of a YAML file (a number, a list, or one per environment) as the text of the option --rounds."""
     if isinstance(rounds, dict):
         return ";".join(f"{name}={_rounds_text(own)}" for name, own in rounds.items())
     return ",".join(map(str, rounds)) if isinstance(rounds, list) else str(rounds)
 
 
 def _options(argv: Sequence[str]) -> Iterator[str]:
-    """The names of the options that are given."""
+    """The names of the given options."""
     return (word[2:].partition("=")[0].replace("-", "_") for word in argv if word.startswith("--"))

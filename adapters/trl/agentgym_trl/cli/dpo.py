@@ -11,66 +11,66 @@ from trl import DPOConfig, get_peft_config
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout.mixture import Member
+from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_envs.task import check_selection
 from agentgym_envs.trajectory import Trajectory
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import only_environment
 from agentgym_trl.cli.runs import model_name, run, run_settings
 from agentgym_trl.dpo import make_dpo_trainer
-from agentgym_trl.error_messages import refusals
+from agentgym_trl.error_messages import as_usage_errors
 from agentgym_trl.models import load_tokenizer, make_codec, read_template
 from agentgym_trl.pairs import PairSet, Preference, load_trajectories, make_pairs
 
 
 @dataclass
 class PairArguments:
-    """What is compared."""
+    """The trajectories and the pairs made of them."""
 
     trajectories: list[str] = field(
         metadata={"help": "Files of trajectories (JSONL), with several episodes of the same task and seed."}
     )
     max_pairs_per_task: int = field(
-        default=4, metadata={"help": "Most pairs that a task and seed give; --tasks bounds how many of these give any."}
+        default=4, metadata={"help": "Max pairs per task and seed; --tasks bounds the number of these that give pairs."}
     )
-    min_margin: float = field(default=0.0, metadata={"help": "By how much a better score must be higher, from 0 to 1."})
+    min_margin: float = field(default=0.0, metadata={"help": "Min difference of scores, from 0 to 1."})
     preferences: list[str] = field(
         default_factory=lambda: [preference.value for preference in Preference],
         metadata={
-            "help": "Which pairs are used: success (over failure), score (higher over lower), turns (of two successes "
-            "with equal scores, fewer over more)."
+            "help": "Kinds of pairs: success (over failure), score (higher over lower), turns (of two successes with "
+            "equal scores, fewer over more)."
         },
     )
     chat_template: str | None = field(default=None, metadata={"help": "File with a Jinja chat template."})
 
     def __post_init__(self) -> None:
-        """A config file may name one file, or one kind, without a list."""
-        self.trajectories, self.preferences = _listed(self.trajectories), _listed(self.preferences)
+        """Make lists of single values, which a config file may have."""
+        self.trajectories, self.preferences = _as_list(self.trajectories), _as_list(self.preferences)
 
 
 def train_dpo(argv: Sequence[str]) -> int:
-    """Direct preference optimisation on pairs of recorded trajectories. Returns the exit code."""
+    """Train by direct preference optimisation on pairs of recorded trajectories. Returns the exit code."""
     env_args, args, model_args, pair_args = parse(DPOConfig, argv, PairArguments)
     if env_args.resume and args.sync_ref_model:
-        raise UsageError("a run with --sync_ref_model cannot be resumed: TRL keeps no copy of the moved reference")
-    found = _pairs(pair_args, env_args, only_environment(env_args), args.seed)
+        raise UsageError("a run with --sync_ref_model cannot be resumed: TRL does not save the updated reference model")
+    pairs = _pairs(pair_args, env_args, only_environment(env_args), args.seed)
     template = read_template(pair_args.chat_template)
     codec = make_codec(load_tokenizer(model_args.model_name_or_path), template=template)
-    settings = run_settings(args, "dpo", env_args, model_args, pairs=found.digest())
-    with refusals():
+    settings = run_settings(args, "dpo", env_args, model_args, pairs=pairs.digest())
+    with as_usage_errors():
         trainer = make_dpo_trainer(
             model_name(model_args, args),
-            found.pairs,
+            pairs.pairs,
             codec,
             args,
             peft_config=get_peft_config(model_args),
         )
     if trainer.accelerator.is_main_process:
-        Console(stderr=True).print(str(found.summary), highlight=False)
+        Console(stderr=True).print(str(pairs.summary), highlight=False)
     return run(trainer, settings, resume=env_args.resume)
 
 
-def _pairs(pair_args: PairArguments, env_args: EnvArguments, environment: Member, seed: int) -> PairSet:
+def _pairs(pair_args: PairArguments, env_args: EnvArguments, environment: MixtureEnv, seed: int) -> PairSet:
     env = environment.make()
     check_selection(text_env(env).tasks, env_args.split, env_args.groups)
     env.close()
@@ -85,10 +85,10 @@ def _pairs(pair_args: PairArguments, env_args: EnvArguments, environment: Member
     )
 
 
-def _selected(trajectories: list[Trajectory], environment: Member, arguments: EnvArguments) -> list[Trajectory]:
-    """Those of the environment, the split and the groups that the run names; of its arguments, if it names any."""
+def _selected(trajectories: list[Trajectory], environment: MixtureEnv, arguments: EnvArguments) -> list[Trajectory]:
+    """Select the trajectories of the run's environment, split and groups; of its arguments, if it has any."""
 
-    def fits(trajectory: Trajectory) -> bool:
+    def matches(trajectory: Trajectory) -> bool:
         return (
             trajectory.env_id == environment.id
             and trajectory.task.split == arguments.split
@@ -96,22 +96,22 @@ def _selected(trajectories: list[Trajectory], environment: Member, arguments: En
             and (not environment.kwargs or dict(trajectory.env_kwargs) == dict(environment.kwargs))
         )
 
-    selected = [trajectory for trajectory in trajectories if fits(trajectory)]
+    selected = [trajectory for trajectory in trajectories if matches(trajectory)]
     if trajectories and not selected:
         wanted = f"{environment.id}, split {arguments.split}"
         wanted += f", groups {' '.join(arguments.groups)}" if arguments.groups else ""
         raise UsageError(
-            f"none of the {len(trajectories)} trajectories is of {wanted}; most are of {_most(trajectories)}. "
-            "Say so by --env, --split, --groups and --env_kwargs, or give other files"
+            f"none of the {len(trajectories)} trajectories is of {wanted}; most are of {_most_common(trajectories)}. "
+            "Change --env, --split, --groups and --env-kwargs, or give other files"
         )
     return selected
 
 
-def _most(trajectories: list[Trajectory]) -> str:
-    """The commonest kind of trajectory, in words."""
+def _most_common(trajectories: list[Trajectory]) -> str:
+    """A description of the most common kind of trajectory."""
     kinds = Counter(f"{t.env_id}, split {t.task.split}, with {dict(t.env_kwargs)}" for t in trajectories)
     return kinds.most_common(1)[0][0]
 
 
-def _listed(value: list[str]) -> list[str]:
+def _as_list(value: list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""The environments that a run names: parsed, checked and made."""
+"""The environments of a run: parsed and checked."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.multiagent.joint import is_team
-from agentgym_envs.rollout.mixture import Member, read_env_kwargs, read_mixture
+from agentgym_envs.rollout.mixture import MixtureEnv, read_env_kwargs, read_mixture
 from agentgym_trl.cli.arguments import EnvArguments
-from agentgym_trl.error_messages import team_refused
+from agentgym_trl.error_messages import team_error
 
 
-def environments(arguments: EnvArguments) -> list[Member]:
-    """What `--env` and `--env_kwargs` name. Raises UsageError."""
-    return read_mixture(arguments.env_id, read_env_kwargs(arguments.env_kwargs))
+def environments(arguments: EnvArguments) -> list[MixtureEnv]:
+    """The environments of `--env` and `--env-kwargs`. Raises UsageError."""
+    return read_mixture(arguments.env, read_env_kwargs(arguments.env_kwargs))
 
 
-def only_environment(arguments: EnvArguments, *, teams: bool = False) -> Member:
-    """The environment of an algorithm that takes one, and that takes teams or not.
+def only_environment(arguments: EnvArguments, *, teams: bool = False) -> MixtureEnv:
+    """The environment of an algorithm that trains on one.
 
-    Raises UsageError if several are named, or a team that the algorithm does not take.
+    Raises UsageError if several are given, or if it is a team and `teams` is false.
     """
     found = environments(arguments)
     if len(found) != 1:
         raise UsageError(f"this algorithm takes one environment, got {', '.join(e.id for e in found)}")
     if not teams and is_team(found[0].id):
-        raise team_refused(found[0].id, "this algorithm")
+        raise team_error(found[0].id, "this algorithm")
     return found[0]
 
 
-def makers(found: list[Member]) -> dict[str, Callable[[], Any]]:
-    """How to make each environment, by its id."""
+def makers(found: list[MixtureEnv]) -> dict[str, Callable[[], Any]]:
+    """A function that makes each environment, by its id."""
     return {environment.id: environment.make for environment in found}

@@ -1,4 +1,4 @@
-"""`agentgym train grpo | rloo | reinforce++ | reinforce++-baseline | ppo`: one trainer, one word apart."""
+"""The online algorithms of `agentgym train`: one trainer, which differs by its advantage estimator only."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from trl import get_peft_config
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout.mixture import Member, draw_members
+from agentgym_envs.rollout.mixture import MixtureEnv, draw_mixture
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import environments, makers
 from agentgym_trl.cli.runs import model_name, run, run_settings
 from agentgym_trl.dataset import as_dataset
-from agentgym_trl.error_messages import refusals
+from agentgym_trl.error_messages import as_usage_errors
 from agentgym_trl.models import load_tokenizer, make_codec, read_template
 from agentgym_trl.trainer import AgentConfig, AgentTrainer
 
 
-def train_online(algorithm: str, estimator: str, argv: Sequence[str]) -> int:
-    """Reinforcement learning over episodes. Returns the exit code."""
-    env_args, args, model_args = parse(AgentConfig, argv, fixed={"advantage_estimator": estimator})
+def train_online(algorithm: str, argv: Sequence[str]) -> int:
+    """Train by reinforcement learning on episodes. Returns the exit code."""
+    env_args, args, model_args = parse(AgentConfig, argv, fixed={"algorithm": algorithm})
     found = environments(env_args)
     codec = make_codec(
         load_tokenizer(model_args.model_name_or_path),
@@ -29,11 +29,9 @@ def train_online(algorithm: str, estimator: str, argv: Sequence[str]) -> int:
     )
     dataset = _tasks(found, env_args, args)
     _check_enough(dataset, args)
-    told: dict[str, Any] = {"estimator": args.advantage_estimator}
-    if args.train_agents is not None:
-        told |= {"train_agents": args.train_agents, "partner": args.partner}
-    settings = run_settings(args, algorithm, env_args, model_args, **told)
-    with refusals():
+    team = {} if args.train_agents is None else {"train_agents": args.train_agents, "partner": args.partner}
+    settings = run_settings(args, algorithm, env_args, model_args, **team)
+    with as_usage_errors():
         trainer = AgentTrainer(
             model_name(model_args, args),
             makers(found),
@@ -45,9 +43,9 @@ def train_online(algorithm: str, estimator: str, argv: Sequence[str]) -> int:
     return run(trainer, settings, resume=env_args.resume)
 
 
-def _tasks(found: list[Member], env_args: EnvArguments, args: AgentConfig) -> Any:
-    """The rows of the run, of all its environments."""
-    drawn = draw_members(
+def _tasks(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -> Any:
+    """The tasks of all environments, as a dataset."""
+    drawn = draw_mixture(
         found,
         env_args.tasks,
         enough=_enough(args),
@@ -59,13 +57,13 @@ def _tasks(found: list[Member], env_args: EnvArguments, args: AgentConfig) -> An
 
 
 def _enough(args: AgentConfig) -> int:
-    """How many rows a run over an endless set of tasks needs, so that each is played once."""
+    """The number of tasks that a run needs from an endless set, to play each of them once."""
     steps = args.max_steps if args.max_steps > 0 else 1000
     return max(1, steps * int(args.generation_batch_size) // int(args.num_generations or 1))
 
 
 def _check_enough(dataset: Any, args: AgentConfig) -> None:
-    """TRL leaves out what does not fill a batch; with less than one it would train for no step, and say nothing."""
+    """Raise UsageError if the tasks do not fill one batch: TRL drops the incomplete batch and trains for no step."""
     needed = int(args.generation_batch_size) // int(args.num_generations or 1)
     if len(dataset) < needed:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What every training command does: load the model by TRL's options, claim the directory, train, report."""
+"""The steps that all training commands share: claim the run directory, train, report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentgym_trl.run_directory import claim_run_directory, last_checkpoint
 
 
 def model_name(model_args: ModelConfig, args: Any) -> str:
-    """The name of the model; the trainer loads it, with these settings."""
+    """The name of the model; puts the settings with which the trainer loads it into `args`."""
     dtype = model_args.dtype if model_args.dtype not in (None, "auto") else None
     settings = {
         "revision": model_args.model_revision,
@@ -28,10 +28,10 @@ def model_name(model_args: ModelConfig, args: Any) -> str:
 
 
 def run_settings(args: Any, algorithm: str, env: EnvArguments, model: ModelConfig, **more: Any) -> dict[str, Any]:
-    """What makes this run another one than others. Raises UsageError if its directory is not for it."""
+    """The settings that identify this run. Raises UsageError if its directory holds another run."""
     settings = {
         "algorithm": algorithm,
-        "env": env.env_id if len(env.env_id) > 1 else env.env_id[0],
+        "env": env.env if len(env.env) > 1 else env.env[0],
         "env_kwargs": read_env_kwargs(env.env_kwargs),
         "model": model.model_name_or_path,
         "split": env.split,
@@ -39,7 +39,7 @@ def run_settings(args: Any, algorithm: str, env: EnvArguments, model: ModelConfi
         "seed": args.seed,
         **more,
     }
-    if args.process_index == 0:  # the other processes may be late, when this one has claimed the directory already
+    if args.process_index == 0:  # a late process would find the directory claimed already
         check_run_directory(args.output_dir, settings, resume=env.resume)
     return settings
 
@@ -49,12 +49,12 @@ def run(trainer: Any, settings: dict[str, Any], *, resume: bool) -> int:
     main = trainer.accelerator.is_main_process
     console = Console(stderr=True, quiet=not main)
     out = trainer.args.output_dir
-    if main:  # only now: what could not begin leaves no directory that looks like a run
+    if main:  # only now: a run that cannot start leaves no directory behind
         claim_run_directory(out, settings, resume=resume)
     trainer.accelerator.wait_for_everyone()
     if not run_training(trainer, settings["algorithm"], console=console, checkpoint=last_checkpoint(out)):
         step = trainer.state.global_step
-        console.print(f"[yellow]Stopped at step {step}.[/] Go on with the same command and --resume.")
+        console.print(f"[yellow]Stopped at step {step}.[/] To continue, run the same command with --resume.")
         return 130
     console.print(f"[green]Done:[/] model, checkpoints, metrics and trajectories are in {out}")
     return 0

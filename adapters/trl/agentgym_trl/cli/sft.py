@@ -11,26 +11,26 @@ from trl import ModelConfig, SFTConfig, get_peft_config
 from agentgym_envs.cli.common import json_object
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec
-from agentgym_envs.rollout.mixture import Member
+from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import only_environment
 from agentgym_trl.cli.runs import model_name, run, run_settings
 from agentgym_trl.conversations import read_demonstrations
 from agentgym_trl.demonstrations import oracle_demonstrations
-from agentgym_trl.error_messages import refusals
+from agentgym_trl.error_messages import as_usage_errors
 from agentgym_trl.models import load_tokenizer, make_codec, read_template
 from agentgym_trl.sft import Demonstration, make_sft_trainer
 
 
 @dataclass
 class DemoArguments:
-    """What is learned from, and how it is written down."""
+    """The demonstrations and their chat template."""
 
     demos: str | None = field(
         default=None,
         metadata={
-            "help": "What to train on: trajectories (JSONL), or conversations as AgentTraj-L has them (JSON or JSONL "
-            "with item_id and conversations). By default the oracle makes --tasks."
+            "help": "File to train on: trajectories (JSONL), or conversations in AgentTraj-L's format (JSON or JSONL "
+            "with item_id and conversations). By default the oracle demonstrates --tasks."
         },
     )
     chat_template_kwargs: dict[str, Any] | str | None = field(
@@ -39,19 +39,19 @@ class DemoArguments:
     )
 
     def __post_init__(self) -> None:
-        """Reads the JSON. Raises UsageError."""
-        self.chat_template_kwargs = json_object("--chat_template_kwargs", self.chat_template_kwargs)
+        """Parse the JSON. Raises UsageError."""
+        self.chat_template_kwargs = json_object("--chat-template-kwargs", self.chat_template_kwargs)
 
 
 def train_sft(argv: Sequence[str]) -> int:
-    """Supervised training on demonstrations. Returns the exit code."""
+    """Train on demonstrations. Returns the exit code."""
     env_args, args, model_args, demo_args = parse(SFTConfig, argv, DemoArguments)
     environment = only_environment(env_args, teams=True)
     codec = codec_of(args, model_args, demo_args)
     demonstrations = load_demonstrations(demo_args.demos, env_args, environment, args.seed)
-    told = {"demos": demo_args.demos, "chat_template_kwargs": demo_args.chat_template_kwargs}
-    settings = run_settings(args, "sft", env_args, model_args, **told)
-    with refusals():
+    data = {"demos": demo_args.demos, "chat_template_kwargs": demo_args.chat_template_kwargs}
+    settings = run_settings(args, "sft", env_args, model_args, **data)
+    with as_usage_errors():
         trainer = make_sft_trainer(
             model_name(model_args, args), demonstrations, codec, args, peft_config=get_peft_config(model_args)
         )
@@ -59,14 +59,14 @@ def train_sft(argv: Sequence[str]) -> int:
 
 
 def codec_of(args: SFTConfig, model_args: ModelConfig, demo_args: DemoArguments) -> ChatCodec:
-    """The codec that the options ask for; TRL must not read the template again."""
+    """The codec of the options; clears `chat_template_path`, so that TRL does not apply the template again."""
     template, args.chat_template_path = read_template(args.chat_template_path), None
-    kwargs: Any = demo_args.chat_template_kwargs  # no text any more: it was parsed
+    kwargs: Any = demo_args.chat_template_kwargs  # parsed already
     return make_codec(load_tokenizer(str(model_args.model_name_or_path)), template=template, template_kwargs=kwargs)
 
 
 def load_demonstrations(
-    path: str | None, arguments: EnvArguments, environment: Member, seed: int
+    path: str | None, arguments: EnvArguments, environment: MixtureEnv, seed: int
 ) -> Sequence[Demonstration]:
     """The trajectories or conversations in a file, or the oracle's own."""
     if path is not None:
@@ -80,5 +80,5 @@ def load_demonstrations(
         )
     except UsageError as error:
         if arguments.tasks is None:
-            error.add_note("say how many by --tasks, or give --demos")
+            error.add_note("give the number of tasks by --tasks, or a file by --demos")
         raise

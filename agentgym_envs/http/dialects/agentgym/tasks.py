@@ -47,7 +47,7 @@ class IndexTasks(TaskSet):
         rows = self._select(split, groups)
         return self._at(rows, key % _count(rows))
 
-    def take(
+    def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """`count` distinct tasks, chosen by `seed`; all of them if `count` is None."""

@@ -1,0 +1,35 @@
+"""`RolloutOptions`: how a rollout plays and records its episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutOptions:
+    """Options of a rollout.
+
+    eval_max_turns: the max turns in evaluation; by default that of the training step.
+    concurrency: number of episodes that run at the same time.
+    retries: number of retries of an episode that ended in `env_error`.
+    resamples: number of times that zero-variance groups are replaced by other tasks (DAPO's dynamic sampling).
+    mask_truncated_answers: leave truncated answers out of the loss.
+    trajectories: a directory for `step-N.jsonl` files.
+    record_tokens: also write `step-N.tokens.jsonl` files, with every token, its mask (1 for a sampled token, also where
+        `mask_truncated_answers` leaves it out of the loss), and the log-probability from the engine.
+    train_agents: the members of a team that are trained; all by default.
+    partner: a frozen model (a directory, or a name on the hub) that plays the other members; by default the policy
+        plays them.
+    """
+
+    eval_max_turns: int | None = None
+    concurrency: int = 1024
+    retries: int = 2
+    resamples: int = 0
+    mask_truncated_answers: bool = False
+    trajectories: Path | None = None
+    record_tokens: bool = False
+    train_agents: Sequence[str] | None = None
+    partner: str | None = None

@@ -1,0 +1,81 @@
+"""`StepRollout`: the episodes of one training step, with replays and dynamic sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agentgym_envs.errors import EnvError
+from agentgym_envs.rollout import EpisodeSpec
+from agentgym_trl.agent_trajectories import Episode
+from agentgym_trl.distributed import anywhere, gathered
+from agentgym_trl.dynamic_sampling import episode_start, fresh_prompts, whole_groups, zero_variance_groups
+from agentgym_trl.episode_player import EpisodePlayer, OnDone, PlayStats
+
+
+class StepRollout:
+    """Plays the episodes of one training step."""
+
+    def __init__(
+        self, player: EpisodePlayer, trainer: Any, make_spec: Callable[[Any], EpisodeSpec], *, on_done: OnDone
+    ) -> None:
+        """`make_spec` converts a prompt of TRL to the specification of an episode."""
+        self._player, self._trainer, self._make_spec, self._on_done = player, trainer, make_spec, on_done
+        self._training = bool(trainer.model.training)
+        self._num_generations = int(trainer.num_generations if self._training else trainer.num_generations_eval)
+        self.group_size = player.team.group_size(self._num_generations)
+        self._stats = PlayStats()
+        self._zero_variance, self._resampled = 0.0, 0
+
+    def play(self, prompts: Sequence[Any]) -> tuple[list[EpisodeSpec], list[Episode]]:
+        """The specifications and episodes, `group_size` for each group; `prompts` has one prompt per row."""
+        prompts = self._player.team.episode_prompts(prompts, self._num_generations)
+        specs = [self._make_spec(prompt) for prompt in prompts]
+        episodes = self._play(specs)
+        if not anywhere(any(episode.trajectory.usable for episode in episodes)):
+            raise EnvError(f"every episode of this step failed, the first with: {episodes[0].trajectory.error}")
+        if self._training:
+            self._resample(specs, episodes)
+        return specs, episodes
+
+    def metrics(self, seconds: float) -> dict[str, float]:
+        """The metrics of all processes: the sum of their tokens, the times of the slowest. `seconds` is the step's."""
+        stats, resamples = self._stats, self._player.options.resamples
+        local = (stats.tokens, stats.replayed, stats.seconds, max(seconds - stats.seconds, 0.0))
+        tokens, replayed, generate, env = zip(*gathered([local]), strict=True)
+        return {
+            **({"rollout/zero_variance_groups": self._zero_variance} if self._training else {}),
+            **({"rollout/resampled_groups": float(self._resampled)} if resamples else {}),
+            "rollout/replayed": float(sum(replayed)),
+            "rollout/tokens": float(sum(tokens)),
+            "rollout/tokens_per_second": sum(tokens) / max(*generate, 1e-9),
+            "time/generate": max(generate),
+            "time/env": max(env),
+        }
+
+    def _play(self, specs: Sequence[EpisodeSpec]) -> list[Episode]:
+        return self._player.play(specs, self._trainer, self._stats, self._on_done)
+
+    def _resample(self, specs: list[EpisodeSpec], episodes: list[Episode]) -> None:
+        """Replace tasks whose groups have zero variance in every role by other tasks, in place."""
+        team, size, resamples = self._player.team, self.group_size, self._player.options.resamples
+        rank = int(self._trainer.accelerator.process_index)
+        started = set(gathered([episode_start(spec) for spec in specs])) if resamples else set()
+        for attempt in range(resamples + 1):
+            equal, count = zero_variance_groups(team.rows(episodes, size), size)
+            self._zero_variance = len(equal) / count if attempt == 0 else self._zero_variance
+            groups = whole_groups(equal, team.roles)
+            if not groups or attempt == resamples:
+                return
+            # `_step` counts micro-batches: a step may have several rollouts.
+            step = int(self._trainer.state.global_step)
+            seed = (self._trainer.args.seed, step, self._trainer._step, attempt)
+            prompts = fresh_prompts(self._trainer.train_dataset, len(groups), seed, started)
+            new = {group: self._make_spec(prompt) for group, prompt in zip(groups, prompts, strict=True)}
+            started |= {episode_start(spec) for spec in new.values()}
+            first = rank * len(episodes)
+            replaced = [index for index in range(len(episodes)) if (first + index) // size in new]
+            played = self._play([new[(first + index) // size] for index in replaced])
+            for index, episode in zip(replaced, played, strict=True):
+                specs[index], episodes[index] = new[(first + index) // size], episode
+            self._resampled += len(groups)
