@@ -190,7 +190,7 @@ def test_what_is_ready_can_be_crafted_and_what_is_missing_at_the_end_can_be_take
         can = dict[str, bool]()
         for recipe in book.recipes:
             enough = all(sum(held.get(m, 0) for m in book.members.get(p, [p])) >= n for p, n in recipe.parts)
-            can[names.name_of(recipe.item)] = can.get(names.say(recipe.item), False) or enough
+            can[names.name_of(recipe.item)] = can.get(names.name_of(recipe.item), False) or enough
         return can, Counter(names.name_of(recipe.item) for recipe in book.recipes)
 
     trajectory, seen = play("AgentGym/TextCraft-v0", ready, seed=seed, groups=["depth-3", "depth-4"])
