@@ -439,7 +439,7 @@ def make_airports(file: Path, countries: dict) -> tuple[dict, dict]:
 
 
 def airport_asks(rows: list[dict]) -> list[int]:
-    """The possible questions about each airport, as bits: 1 city (unless its name is a hint), 2 and 4 codes, 8 elevation."""
+    """Possible questions about each airport, as bits: 1 city (if its name is no hint), 2 and 4 codes, 8 elevation."""
     elevations, cities = Counter(row["elevation"] for row in rows), Counter(fold(row["city"]) for row in rows)
     asks = []
     for row in rows:
