@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import RetrieverError, UsageError
 from agentgym_envs.search.retrieval import building, jsonl, tantivy_engine, writing
 from agentgym_envs.search.retrieval.building import extend_index, index_corpus, partial_of
-from agentgym_envs.search.retrieval.engines import ENGINES, Engine
+from agentgym_envs.search.retrieval.engines import ENGINES, SearchEngine
 from agentgym_envs.search.retrieval.index import build_index, open_index
 from agentgym_envs.search.retrieval.jsonl import Corpus
 from agentgym_envs.search.retrieval.locking import locked
@@ -219,7 +219,7 @@ def test_a_second_engine_leaves_the_rest_alone(made: Path, monkeypatch: pytest.M
         (folder / "toy").mkdir()
         (folder / "toy" / "data").write_text(" ".join(passage.id for passage in passages))
 
-    monkeypatch.setitem(ENGINES, "toy", Engine("", lambda folder, passages: opened, make, (), "toy"))
+    monkeypatch.setitem(ENGINES, "toy", SearchEngine("", lambda folder, passages: opened, make, (), "toy"))
     with pytest.raises(UsageError, match=r"not built for the engine 'toy' \(only for tantivy\); .*--engine toy"):
         open_index(made, "toy")
     before = {path: path.stat().st_mtime_ns for path in (made / "tantivy").rglob("*")}
@@ -241,7 +241,7 @@ def test_an_engine_that_fails_is_not_named(made: Path, monkeypatch: pytest.Monke
         (folder / "toy").mkdir(exist_ok=True)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(ENGINES, "toy", Engine("", lambda folder, passages: open_index(made), make, (), "toy"))
+    monkeypatch.setitem(ENGINES, "toy", SearchEngine("", lambda folder, passages: open_index(made), make, (), "toy"))
     with pytest.raises(OSError, match="No space"):
         extend_index(made, engine="toy")
     with pytest.raises(UsageError, match="not built for the engine 'toy'"):
