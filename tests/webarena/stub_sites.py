@@ -1,4 +1,4 @@
-"""Small sites that answer as WebArena's do in what a few tasks need: a shop, its administration, a forum, a code host.
+"""Stub sites that answer like WebArena's in what a few tasks need: a shop, its administration, a forum, a code host.
 
 Written from the addresses, forms and selectors that the task files and WebArena's own login and scoring use.
 """
@@ -29,7 +29,7 @@ def page(title: str, body: str, status: int = 200) -> HTMLResponse:
 
 @dataclass
 class Site:
-    """What the three have in common: who is signed in, by a cookie or a header."""
+    """Base class of the stub sites: logins by a cookie or a header."""
 
     name: str
     cookie: str
@@ -41,9 +41,9 @@ class Site:
     sessions: set[str] = field(default_factory=set)
     logins: int = 0
     broken: int = 0
-    """The status with which the first page answers, if not 0."""
+    """The status of the first page, if not 0."""
     public_url: str = ""
-    """Where the first page sends everybody, if anywhere."""
+    """The redirect target of the first page, if not empty."""
 
     def signed_in(self, request: Request) -> bool:
         given = request.headers.get(self.header) if self.header else None
@@ -76,7 +76,7 @@ class Site:
         return RedirectResponse("/", 302)
 
     def own(self, show: Callable[[Request], Response]) -> Callable[[Request], Response]:
-        """A page for those who have signed in."""
+        """A page for signed-in users."""
         return lambda request: show(request) if self.signed_in(request) else RedirectResponse(self.login_path, 302)
 
     def home(self, request: Request) -> Response:
@@ -174,10 +174,10 @@ class Shop(Site):
         known = await request.json() == {"username": user, "password": password}
         return JSONResponse(TOKEN) if known else JSONResponse({"message": "no"}, 401)
 
-    def _rest(self, tell: Callable[[Request], Any]) -> Callable[[Request], Response]:
+    def _rest(self, result: Callable[[Request], Any]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
             known = request.headers.get("authorization") == f"Bearer {TOKEN}"
-            return JSONResponse(tell(request)) if known else JSONResponse({"message": "no"}, 401)
+            return JSONResponse(result(request)) if known else JSONResponse({"message": "no"}, 401)
 
         return answer
 
@@ -251,7 +251,7 @@ class CodeHost(Site):
 
 
 class Admin(Site):
-    """The shop's administration, whose form comes in the place of any page."""
+    """The shop's administration, which shows its login form instead of any page."""
 
     def __init__(self) -> None:
         super().__init__("shopping_admin", "admin", "/admin/", "login[username]", "login[password]", "", "/admin")
@@ -270,9 +270,9 @@ class Admin(Site):
 
 
 class Stubs:
-    """All of them, each behind a port of its own: on one host, as WebArena's usually are.
+    """All stub sites on one host, each on its own port, as WebArena's usually are.
 
-    `urls` are those of the shop, the forum and the code host; the administration is extra.
+    `urls` has the shop, the forum and the code host; the administration has `admin_url`.
     """
 
     def __init__(self) -> None:
@@ -282,7 +282,7 @@ class Stubs:
         self.reset()
 
     def reset(self) -> None:
-        """Bring the sites back to their first state."""
+        """Reset the sites to their initial state."""
         self.shop, self.forum, self.code, self.admin = Shop(), Forum(), CodeHost(), Admin()
         sites = (self.shop, self.forum, self.code, self.admin)
         for server, site in zip(self._servers.values(), sites, strict=True):
