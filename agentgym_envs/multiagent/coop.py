@@ -227,7 +227,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         self._messages, self._limit = set(), limit
         self._observations = self._hand_out_cards() if others else {first.agent: observation}
         self.agents = list(self.possible_agents)
-        self._individual = IndividualReward(first.book, first.goal) if self.individual else None
+        self._individual = IndividualReward(first.recipe_book, first.goal) if self.individual else None
         limits = {} if limit is None else {"max_turns": limit}
         return dict(self._observations), {member.agent: {**member.reset_info(), **limits} for member in self._members}
 
@@ -269,9 +269,9 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         if not self.agents:
             raise NoOracle("no episode runs, so there is nothing to solve; call reset() first")
         stock = [member.stock for member in self._members]
-        allocation = allocation_of(first.book, first.task) if first.task else None
+        allocation = allocation_of(first.recipe_book, first.task) if first.task else None
         assert allocation is not None
-        team = Team(first.book, first.goal, allocation, first.names, self.possible_agents, stock, self._messages)
+        team = Team(first.recipe_book, first.goal, allocation, first.names, self.possible_agents, stock, self._messages)
         return iter(plan_rounds(team))
 
     def random_command(self, agent: str, rng: random.Random) -> str:
@@ -337,7 +337,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         """Give each agent its cards for the episode that the first member has begun, and return the observations."""
         first = self._members[0]
         assert first.task is not None
-        allocation = add_distractors(first.book, allocation_of(first.book, first.task), first.shown)
+        allocation = add_distractors(first.recipe_book, allocation_of(first.recipe_book, first.task), first.shown)
         crafter = self.possible_agents[allocation.crafter]
         return {
             member.agent: member.join(self._members, holdings, crafter, self._messages)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from agentgym_envs.multiagent.allocation import Allocation
 from agentgym_envs.multiagent.messages import clean
-from agentgym_envs.textcraft.names import Names, real_names
+from agentgym_envs.textcraft.names import ItemNames, real_names
 from agentgym_envs.textcraft.oracle import commands, make_plan
 from agentgym_envs.textcraft.parsing import Craft, parse
 from agentgym_envs.textcraft.recipes import MAX_AMOUNT, RecipeBook
@@ -27,7 +27,7 @@ class Team(NamedTuple):
     book: RecipeBook
     goal: int
     allocation: Allocation
-    names: Names
+    names: ItemNames
     agents: Sequence[str]
     stock: Sequence[Mapping[int, int]]
     messages: AbstractSet[tuple[int, str]]
@@ -78,7 +78,7 @@ def _batches(team: Team) -> list[_Batch]:
             item, parts = int(craft.item), {int(name): amount for name, amount in craft.parts.items()}
             if item not in found:
                 recipe = book.match(item, parts)
-                number = next(n for n in book.ways[item] if book.recipes[n] is recipe)
+                number = next(n for n in book.recipes_for[item] if book.recipes[n] is recipe)
                 worker = team.allocation.crafter if item == team.goal else team.allocation.recipe_holder(number)
                 found[item] = _Batch(item, worker, [], number)
             found[item].crafts.append(parts)
@@ -111,12 +111,12 @@ class _Schedule:
                 batch.after = self._say(holder, team.names.line(batch.recipe), batch.after)
             missing = self._missing(batch, batches)
             if missing:
-                wanted = ", ".join(f"{amount} {team.names.say(ref)}" for ref, amount in missing.items())
+                wanted = ", ".join(f"{amount} {team.names.name_of(ref)}" for ref, amount in missing.items())
                 batch.asked = dict.fromkeys(missing, self._say(batch.worker, f"I need {wanted}.", batch.after))
 
     def work(self, batch: _Batch) -> None:
         """Gather a batch's ingredients and craft it."""
-        team, worker, say = self.team, batch.worker, self.team.names.say
+        team, worker, say = self.team, batch.worker, self.team.names.name_of
         for ref, amount in batch.total().items():
             self._gather(batch, ref, amount)
         for parts in batch.crafts:
@@ -155,14 +155,14 @@ class _Schedule:
         if short > 0:
             taker = self.team.allocation.item_holder(ref)
             for portion in _portions(short):
-                self._act(taker, f"get {portion} {self.team.names.say(ref)}", after)
+                self._act(taker, f"get {portion} {self.team.names.name_of(ref)}", after)
             self._put(taker, ref, short)
             if taker != worker:
                 self._give(taker, worker, ref, short, after)
 
     def _give(self, giver: int, receiver: int, ref: int, amount: int, after: int) -> None:
         for portion in _portions(amount):
-            command = f"give {portion} {self.team.names.say(ref)} to {self.team.agents[receiver]}"
+            command = f"give {portion} {self.team.names.name_of(ref)} to {self.team.agents[receiver]}"
             self.supplied[receiver] = max(self.supplied[receiver], self._act(giver, command, after))
         self._put(giver, ref, -amount)
         self._put(receiver, ref, amount)

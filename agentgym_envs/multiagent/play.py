@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EnvError, UsageError
+from agentgym_envs.hosting.methods import Env
 from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories, team_prompts
 from agentgym_envs.multiagent.joint_format import read_texts, write_action
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Policy, Sampling, TokenTrajectory
@@ -19,7 +20,8 @@ from agentgym_envs.rollout.engines import BatchEngine, Engine
 from agentgym_envs.rollout.play import TokenPlayer, finish_all, run_episode, run_many
 from agentgym_envs.rollout.policies import Answer, PolicyFactory, PolicyWithInfo
 from agentgym_envs.trajectory import Message, Trajectory, prompt_messages
-from agentgym_envs.vector.runner import Env, EnvPool, EnvRunner, MakeEnvs
+from agentgym_envs.vector.pool import EnvPool, MakeEnvs
+from agentgym_envs.vector.runner import EnvRunner
 
 _T = TypeVar("_T")
 Engines = Engine | Mapping[str, Engine]

@@ -45,12 +45,12 @@ class TeamGoals(GoalTasks):
                 f"no goal of the recipe table {book.path!r} can be allocated to {agents} agents; use fewer agents"
             )
         TaskTable.__init__(self, f"{base.name}-coop", base.version, rows)
-        self.book, self.agents = book, agents
+        self.recipe_book, self.agents = book, agents
         self.number = {task.id: int(task.id.rpartition("/")[2]) for task in self.tasks}
         self.index = {self.number[task.id]: index for index, task in enumerate(self.tasks)}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return team_tasks, (self.book, "real", self.agents)
+        return team_tasks, (self.recipe_book, "real", self.agents)
 
     def get(self, task_id: str) -> Task:
         """The task of that id. Raises UnknownTask, with a hint if the id is of another team size."""
@@ -73,7 +73,7 @@ class TeamWorlds(FictionalTasks):
         self._head = f"{self.name}/{base.agents}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return team_tasks, (self.book, self.worlds, self.base.agents)
+        return team_tasks, (self.recipe_book, self.worlds, self.base.agents)
 
     def get(self, task_id: str) -> Task:
         """The task of that id. Raises UnknownTask, also for a number in an unusual spelling."""
@@ -92,13 +92,13 @@ class TeamWorlds(FictionalTasks):
         """SHA-256 of the digest of `FictionalTasks` and of the cards of some tasks in one world per split."""
         goals = range(0, len(self.base), _SAMPLE)
         tasks = [self._task(split * WORLDS_PER_SPLIT, goal) for split in range(len(SPLITS)) for goal in goals]
-        return canonical_hash([super().digest, [allocation_of(self.book, task) for task in tasks]])
+        return canonical_hash([super().digest, [allocation_of(self.recipe_book, task) for task in tasks]])
 
     def _task(self, world: int, goal: int) -> Task:
         """The task of a world, with `goal` as an index into the team's goals."""
         real = self.base.tasks[goal]
         number = self.base.number[real.id]
-        spoken = make_names(self.book, self.worlds, world).say(self.book.goals[number])
+        spoken = make_names(self.recipe_book, self.worlds, world).name_of(self.recipe_book.goals[number])
         data = {**real.data, "item": spoken.replace(" ", "_"), "world": world}
         del data["plan_rounds"], data["deal"]  # other cards, other plans
         return Task(

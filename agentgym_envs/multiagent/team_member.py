@@ -15,7 +15,7 @@ from agentgym_envs.multiagent.messages import MAX_MESSAGE_CHARS, Give, Pass, Say
 from agentgym_envs.multiagent.tasks import check_groups, team_tasks
 from agentgym_envs.task import check_selection
 from agentgym_envs.textcraft.env import TextCraftEnv
-from agentgym_envs.textcraft.names import Names, Worlds
+from agentgym_envs.textcraft.names import ItemNames, Worlds
 from agentgym_envs.textcraft.parsing import Craft, Get, echo
 
 _TEAM_RULES = f"""\
@@ -87,7 +87,7 @@ class TeamMember(TextCraftEnv):
         super().__init__(worlds=worlds, split=None, **options)
         self.agent, self.index = agents[index], index
         self.mates = tuple(agent for agent in agents if agent != self.agent)
-        self.tasks = team_tasks(self.book, worlds, len(agents))
+        self.tasks = team_tasks(self.recipe_book, worlds, len(agents))
         check_groups(self.tasks, groups, len(agents))
         check_selection(self.tasks, split, groups)
         self.split, self.groups = split, None if groups is None else tuple(groups)
@@ -109,7 +109,7 @@ class TeamMember(TextCraftEnv):
         return self._goal
 
     @property
-    def names(self) -> Names:
+    def names(self) -> ItemNames:
         """The names of items in this episode."""
         return self._names
 
@@ -176,7 +176,7 @@ class TeamMember(TextCraftEnv):
     def reset_info(self) -> dict[str, Any]:
         """The info of this agent after a reset."""
         recipes = [self._names.line(number) for number in self._shown]
-        takes = [self._names.say(ref) for ref in self.holdings.takes] if self.mates else None
+        takes = [self._names.name_of(ref) for ref in self.holdings.takes] if self.mates else None
         own = {"crafter": self.crafter, "card": {"recipes": recipes, "takes": takes}}
         tree = {} if self.mates else self._details()  # the recipe tree would reveal the recipes of other agents
         return self._info({**tree, **self._received(()), **own})
@@ -196,7 +196,7 @@ class TeamMember(TextCraftEnv):
         own = [each for each in sent if self._gets(each)]
         lines = [outcome.transition.observation, *map(self._line_of, own)]
         if winner is not None and winner is not self:
-            lines.append(f"{winner.agent} crafted {self._names.say(self._goal)}. The goal is reached.")
+            lines.append(f"{winner.agent} crafted {self._names.name_of(self._goal)}. The goal is reached.")
         won = winner is not None
         transition = Transition(
             "\n".join(lines), reward, terminated=won, success=won, info=self._received(own), truncated=truncated
@@ -207,7 +207,7 @@ class TeamMember(TextCraftEnv):
         """A well-formed random command: TextCraft's, or give, say or pass."""
         if not self.mates or (roll := rng.random()) > 0.5:
             return super().random_command(rng)
-        say = self._names.say
+        say = self._names.name_of
         if roll < 0.15 and self._inventory:
             ref = rng.choice(sorted(self._inventory))
             return f"give {rng.randint(1, self._inventory[ref])} {say(ref)} to {rng.choice(self.mates)}"
@@ -224,7 +224,7 @@ class TeamMember(TextCraftEnv):
         """The line of an observation for a received gift or message."""
         if isinstance(sent, TeamMessage):
             return quote(sent.sender, sent.text)
-        return f"{sent.giver} gives you {sent.amount} {self._names.say(sent.ref)}."
+        return f"{sent.giver} gives you {sent.amount} {self._names.name_of(sent.ref)}."
 
     def _act_in_team(self, action: Give | Say | Pass) -> ActionOutcome:
         if isinstance(action, Give):
@@ -247,15 +247,15 @@ class TeamMember(TextCraftEnv):
         self._inventory[ref] -= amount
         if not self._inventory[ref]:
             del self._inventory[ref]
-        answer = f"Gave {amount} {self._names.say(ref)} to {receiver}"
+        answer = f"Gave {amount} {self._names.name_of(ref)} to {receiver}"
         return ActionOutcome(Transition(answer), None, sent=Gift(self.agent, receiver, ref, amount))
 
     def _get(self, action: Get) -> Transition:
         ref = self._names.find(action.item)
-        if ref is None or not self.book.base[ref]:
+        if ref is None or not self.recipe_book.base[ref]:
             return super()._get(action)
         if self.mates and ref not in self.holdings.takes:
-            return Transition(f"You cannot take {self._names.say(ref)}")
+            return Transition(f"You cannot take {self._names.name_of(ref)}")
         self._made = ref
         return super()._get(action)
 
@@ -267,8 +267,8 @@ class TeamMember(TextCraftEnv):
     def _may_craft(self, action: Craft) -> bool:
         """True if the agent knows a matching recipe, or if no recipe matches (TextCraft then replies)."""
         item, given = self._names.find(action.item), self._take_stock(action.parts)
-        recipe = None if item is None or given is None else self.book.match(item, given)
-        return recipe is None or any(self.book.recipes[number] == recipe for number in self.known or ())
+        recipe = None if item is None or given is None else self.recipe_book.match(item, given)
+        return recipe is None or any(self.recipe_book.recipes[number] == recipe for number in self.known or ())
 
     def _exchange(self, given: Mapping[int, int], item: int, count: int) -> None:
         super()._exchange(given, item, count)
@@ -281,7 +281,7 @@ class TeamMember(TextCraftEnv):
         return f"{self.index} {stock} {sorted(self._messages)} {known}"
 
     def _first_observation(self) -> str:
-        say = self._names.say
+        say = self._names.name_of
         recipes = "".join(f"\n{self._names.line(number)}" for number in self._shown) or " none"
         kinds = self._explain_kinds() if self._explains else ""
         return (
@@ -295,7 +295,7 @@ class TeamMember(TextCraftEnv):
         """Received messages and gifts, as info."""
         messages = [{"from": sent.sender, "text": sent.text} for sent in arrived if isinstance(sent, TeamMessage)]
         gifts = [
-            {"from": sent.giver, "item": self._names.say(sent.ref), "amount": sent.amount}
+            {"from": sent.giver, "item": self._names.name_of(sent.ref), "amount": sent.amount}
             for sent in arrived
             if isinstance(sent, Gift)
         ]

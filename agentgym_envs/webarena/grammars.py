@@ -44,7 +44,7 @@ class ParsedAction(NamedTuple):
 
 
 @runtime_checkable
-class TypedGrammar(ActionGrammar, Protocol):
+class TypedGrammar(Protocol):
     """A grammar that parses a message into an action without going through a command text."""
 
     def parse_action(self, text: str) -> ParsedAction:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentgym_envs.textcraft.recipes import RecipeBook, load_book
+from agentgym_envs.textcraft.recipes import RecipeBook, load_recipe_book
 
 
 @pytest.fixture(scope="session")
 def book() -> RecipeBook:
-    return load_book()
+    return load_recipe_book()

@@ -81,9 +81,9 @@ def test_only_an_agent_that_knows_a_recipe_can_teach_it() -> None:
     team = team_of(3)
     task = next(task for task in team.tasks.sample() if task.goal == "craft torch")
     team.reset(seed=0, options={"task": task.id})
-    allocation = allocation_of(team._members[0].book, task)
+    allocation = allocation_of(team._members[0].recipe_book, task)
     crafter, goal = team._members[allocation.crafter], team._members[0].goal
-    holder = team._members[allocation.recipe_holder(crafter.book.ways[goal][0])]
+    holder = team._members[allocation.recipe_holder(crafter.recipe_book.recipes_for[goal][0])]
     [third] = (member for member in team._members if member not in (crafter, holder))
     say(team, **{third.agent: TORCH})
     assert not any(member.recipes_in(TORCH) for member in (crafter, third))
@@ -112,7 +112,7 @@ def test_every_agent_is_needed(count: int, worlds: Any) -> None:
     env = team_of(count, worlds=worlds)
     for seed, task in enumerate(env.tasks.sample(12, split="test", seed=count)):
         env.reset(seed=seed, options={"task": task.id})
-        book, goal = env._members[0].book, env._members[0].goal
+        book, goal = env._members[0].recipe_book, env._members[0].goal
         lines = [env._members[0].names.line(number) for number in book.needed(goal)]
         saved = env.snapshot()
         for absent in env._members:

@@ -69,7 +69,9 @@ def check_properties(book: RecipeBook, goal: int, allocation: Allocation) -> Non
     takes = [{book.items[ref] for ref in own.takes} for own in allocation.holdings]
     everything = range(len(book.recipes))
     assert name in within_reach(book, set().union(*recipes), set().union(*takes))
-    assert not set(book.ways[goal]) & recipes[allocation.crafter], "the crafter knows the recipe without a message"
+    assert not set(book.recipes_for[goal]) & recipes[allocation.crafter], (
+        "the crafter knows the recipe without a message"
+    )
     assert name not in within_reach(book, everything, takes[allocation.crafter]), "the crafter needs no gift"
     for absent in agents:
         known = set().union(*(recipes[index] for index in agents if index != absent))
@@ -116,9 +118,11 @@ def test_the_check_of_the_properties_can_fail(book: RecipeBook) -> None:
     with pytest.raises(AssertionError, match="needs no gift"):
         check_properties(book, goal, Allocation(allocation.crafter, holdings))
     three = make_allocation(book, goal, 3, 0)
-    helper = next(p for p in range(3) if p != three.crafter and book.ways[goal][0] not in three.holdings[p].recipes)
+    helper = next(
+        p for p in range(3) if p != three.crafter and book.recipes_for[goal][0] not in three.holdings[p].recipes
+    )
     holdings3 = list(three.holdings)
-    holder = three.recipe_holder(book.ways[goal][0])
+    holder = three.recipe_holder(book.recipes_for[goal][0])
     holdings3[holder] = three.holdings[holder]._replace(
         recipes=three.holdings[holder].recipes + three.holdings[helper].recipes,
         takes=three.holdings[holder].takes + three.holdings[helper].takes,
@@ -251,7 +255,7 @@ def test_tasks_of_other_worlds(book: RecipeBook, worlds: Any) -> None:
             assert tasks.get(task.id) == task
             assert max_agents(book, goal) >= 4
             assert not {"plan_rounds", "deal"} & task.data.keys()
-            assert task.goal == f"craft {tasks.names(task).say(goal)}"
+            assert task.goal == f"craft {tasks.names(task).name_of(goal)}"
             assert task.data["item"] == task.goal.removeprefix("craft ").replace(" ", "_")
     one, other = (tasks.get(f"textcraft-coop-{worlds}/4/{world}/438") for world in (0, 1))
     assert allocation_of(book, one) != allocation_of(book, other)

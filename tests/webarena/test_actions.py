@@ -189,7 +189,7 @@ def test_forms_that_are_forgiven(command: str, action: Action) -> None:
         ("type [12] [\ud800] [1]", "half of a character"),
     ],
 )
-def test_what_is_no_action_is_told_why(command: str, why: str) -> None:
+def test_invalid_actions_are_answered_with_the_reason(command: str, why: str) -> None:
     with pytest.raises(InvalidAction, match=why):
         parse_command(command)
 

@@ -142,9 +142,13 @@ def test_what_may_pass_is_tried_again(server: JudgeServer) -> None:
 @pytest.mark.parametrize(
     ("replies", "asked", "error"),
     [
-        ([plainly(500, "broken")] * 3, 3, "gave no verdict in 3 tries; at last: status 500"),
-        ([plainly(200, "incorrect")] * 3, 3, "gave no verdict in 3 tries; at last: it does not end with a verdict"),
-        ([saying("maybe")] * 3, 3, "gave no verdict in 3 tries; at last: the verdict is neither yes nor no"),
+        ([plainly(500, "broken")] * 3, 3, "gave no verdict in 3 attempts; the last error: status 500"),
+        (
+            [plainly(200, "incorrect")] * 3,
+            3,
+            "gave no verdict in 3 attempts; the last error: it does not end with a verdict",
+        ),
+        ([saying("maybe")] * 3, 3, "gave no verdict in 3 attempts; the last error: the verdict is neither yes nor no"),
         ([plainly(401, {"error": "no such key"})], 1, "refused: status 401"),
         ([plainly(200, {"choices": []})], 1, "answered with no chat completion"),
     ],
@@ -157,7 +161,7 @@ def test_a_judge_that_fails_is_an_error(server: JudgeServer, replies: list[Reply
 
 
 def test_a_judge_that_is_not_there_is_an_error(server: JudgeServer) -> None:
-    with pytest.raises(EnvError, match=r"gave no verdict in 3 tries; at last: ConnectError"):
+    with pytest.raises(EnvError, match=r"gave no verdict in 3 attempts; the last error: ConnectError"):
         ask(MeansTheSame(["7 min"]), "seven", ChatJudge("http://127.0.0.1:9", "small"))
 
 

@@ -11,7 +11,7 @@ import pytest
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.webarena.evaluators import verified
 from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
-from agentgym_envs.webarena.evaluators.verified import NEVER_RIGHT, Verified, complete, find_python
+from agentgym_envs.webarena.evaluators.verified import UNSOLVABLE, Verified, complete, find_python
 from tests.webarena.test_evaluators_answers import no_pages
 from tests.webarena.verified_tasks import URLS, entry, expected_answer, expected_requests
 
@@ -51,7 +51,7 @@ def test_what_a_task_asks_for_is_right_and_anything_else_is_wrong(tasks: list[di
             assert (await score(task["task_id"], _wrong(answer), requests)).score == 0.0, task["task_id"]
             if len(requests) > 1:
                 assert (await score(task["task_id"], answer, requests[:1])).score == 0.0, task["task_id"]
-        assert {task["task_id"] for task in tasks} - right == NEVER_RIGHT
+        assert {task["task_id"] for task in tasks} - right == UNSOLVABLE
         assert failed == {699, 700, 811}
 
     asyncio.run(check())

@@ -343,7 +343,7 @@ def test_a_login_by_files(make: Make, sites: Stubs, tmp_path: Path) -> None:
     write("gitlab.reddit", PHPSESSID="f", _gitlab_session="c")
     assert Agent(env, 7).info["stop_reason"] is None
     (tmp_path / "shopping_state.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(UsageError, match="no storage state"):
+    with pytest.raises(UsageError, match="not a storage state"):
         env.reset(options={"task": "webarena/2"})
 
 
@@ -390,7 +390,7 @@ def test_sites_are_reset_before_every_episode(make: Make, sites: Stubs) -> None:
 def test_a_reset_takes_no_episode_away(make: Make, sites: Stubs) -> None:
     env, other = make(), make(reset=sites.reset)
     agent = Agent(env, 2)
-    with pytest.raises(UsageError, match="another environment is in the middle of an episode"):
+    with pytest.raises(UsageError, match="another environment is playing an episode"):
         other.reset(options={"task": "webarena/2"})
     assert other.status()["stop_reason"] == "closed" and sites.shop.logins == 1
     agent.stop()

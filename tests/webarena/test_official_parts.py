@@ -14,8 +14,8 @@ from agentgym_envs.webarena.browser.sites import LocalSites
 from agentgym_envs.webarena.evaluators.base import FinishedEpisode
 from agentgym_envs.webarena.official.accounts import account
 from agentgym_envs.webarena.official.helpers import HELPERS, latest_order_url, latest_review_rating, reddit_post_url
-from agentgym_envs.webarena.official.login import accounts_of
-from agentgym_envs.webarena.official.reset import VARIABLE, FullReset, reset_hook, run_hook
+from agentgym_envs.webarena.official.login import login_sites
+from agentgym_envs.webarena.official.reset import VARIABLE, FullReset, make_reset, run_reset
 from agentgym_envs.webarena.official.sites import SiteAddresses
 from tests.webarena.stub_sites import SKU, Stubs
 
@@ -44,7 +44,7 @@ class ResetServer:
 @pytest.mark.parametrize("status", [200, 418])
 def test_a_reset_is_waited_for(status: int) -> None:
     server = ResetServer(status, ("Reset in progress.", "Reset in progress.", "Ready for duty!"))
-    FullReset(server.url, pause=0.01)()
+    FullReset(server.url, interval=0.01)()
     assert server.asked == ["reset", "status", "status", "status"]
 
 
@@ -58,7 +58,7 @@ def test_a_reset_that_fails_or_takes_too_long() -> None:
     with pytest.raises(EnvError, match="answered /reset with status 500"):
         FullReset(ResetServer(500).url)()
     with pytest.raises(EnvError, match=r"not reset within 0\.1 s"):
-        FullReset(ResetServer(200, ("Reset in progress.",)).url, patience=0.1, pause=0.01)()
+        FullReset(ResetServer(200, ("Reset in progress.",)).url, timeout=0.1, interval=0.01)()
     with pytest.raises(EnvError, match="does not answer"):
         FullReset("http://127.0.0.1:1")()
 
@@ -66,16 +66,16 @@ def test_a_reset_that_fails_or_takes_too_long() -> None:
 def test_ways_to_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     def hook() -> None: ...
 
-    assert reset_hook(None) is None and reset_hook(hook) is hook
+    assert make_reset(None) is None and make_reset(hook) is hook
     monkeypatch.delenv(VARIABLE, raising=False)
     with pytest.raises(UsageError, match=f"set {VARIABLE}"):
-        reset_hook("full")
+        make_reset("full")
     monkeypatch.setenv(VARIABLE, "http://reset.test:7565/")
-    full = reset_hook("full")
+    full = make_reset("full")
     assert isinstance(full, FullReset) and full.url == "http://reset.test:7565"
     for wrong in ("episode", "", 7):
         with pytest.raises(UsageError, match="reset is None"):
-            reset_hook(wrong)  # type: ignore[arg-type]
+            make_reset(wrong)  # type: ignore[arg-type]
 
 
 def test_what_a_hook_raises_is_the_machines_fault() -> None:
@@ -83,9 +83,9 @@ def test_what_a_hook_raises_is_the_machines_fault() -> None:
         raise error
 
     with pytest.raises(EnvError, match="RuntimeError: no"):
-        run_hook(lambda: fail(RuntimeError("no")))
+        run_reset(lambda: fail(RuntimeError("no")))
     with pytest.raises(UsageError, match="mine"):
-        run_hook(lambda: fail(UsageError("mine")))
+        run_reset(lambda: fail(UsageError("mine")))
 
 
 async def read_nothing(url: str | None, script: str = "") -> str:
@@ -145,6 +145,6 @@ def test_on_one_host_the_forum_comes_before_the_shop() -> None:
     names = ["shopping", "reddit", "wikipedia"]
     one = SiteAddresses.of({"shopping": "http://a.test:1", "reddit": "http://a.test:2", "wikipedia": "http://a.test:3"})
     two = SiteAddresses.of({"shopping": "http://a.test", "reddit": "http://b.test", "wikipedia": "http://c.test"})
-    assert accounts_of(one, names) == ["reddit"]
-    assert accounts_of(two, names) == ["shopping", "reddit"]
-    assert accounts_of(one, ["shopping"]) == ["shopping"]
+    assert login_sites(one, names) == ["reddit"]
+    assert login_sites(two, names) == ["shopping", "reddit"]
+    assert login_sites(one, ["shopping"]) == ["shopping"]

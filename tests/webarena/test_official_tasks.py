@@ -21,9 +21,9 @@ from agentgym_envs.webarena.official.tasks import (
     VARIABLE,
     WebArenaTasks,
     find_tasks,
+    is_unsolvable,
     needed_sites,
     needs_judge,
-    never_right,
     open_tasks,
     read_tasks,
     split_of,
@@ -125,9 +125,9 @@ def test_what_is_no_file_of_tasks(tmp_path: Path) -> None:
     with pytest.raises(TaskTableError, match="is not JSON"):
         open_tasks(tmp_path / "not.json")
     (tmp_path / "object.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(TaskTableError, match="no list"):
+    with pytest.raises(TaskTableError, match="not a list"):
         open_tasks(tmp_path / "object.json")
-    with pytest.raises(TaskTableError, match=r"empty\.json holds no tasks .* is empty"):
+    with pytest.raises(TaskTableError, match=r"empty\.json contains no playable tasks: .* is empty"):
         open_tasks(written(tmp_path / "empty.json"))
     with pytest.raises(TaskTableError, match=r"twice\.json .* uses an id more than once"):
         open_tasks(written(tmp_path / "twice.json", row(), row()))
@@ -264,7 +264,7 @@ def test_tasks_that_wait_for_a_judge_are_not_ready(table: TaskTable, monkeypatch
     sites = SiteAddresses.of({"shopping": Stubs().urls["shopping"]})
     found = check(shopping, sites)
     assert found.groups == (("shopping", len(shopping) - 2, len(shopping), ("a judge",)),) and not found.ready
-    assert str(found).endswith(f"No judge is set; 2 of the tasks wait for one: set {BASE_URL} and {MODEL}.")
+    assert str(found).endswith(f"No judge is set; 2 of the tasks need one: set {BASE_URL} and {MODEL}.")
     monkeypatch.setenv(BASE_URL, "http://127.0.0.1:1/v1")
     monkeypatch.setenv(MODEL, "m")
     assert check(shopping, sites).ready
@@ -273,18 +273,18 @@ def test_tasks_that_wait_for_a_judge_are_not_ready(table: TaskTable, monkeypatch
 def test_what_nobody_can_do_right_is_counted_apart(tmp_path: Path, table: TaskTable) -> None:
     rows = json.loads(VERIFIED.read_text(encoding="utf-8"))
     verified = read_tasks(written(tmp_path / "tasks.json", *({**rows[0], "task_id": number} for number in (1, 319))))
-    assert [task.id for task in verified if never_right(task)] == ["webarena/319"]
+    assert [task.id for task in verified if is_unsolvable(task)] == ["webarena/319"]
     found = check(verified, SiteAddresses.of({"shopping": Stubs().urls["shopping"]}))
     assert found.groups == (("shopping", 1, 1, ()),) and found.ready and found.sites[0].tasks == 1
-    assert str(found).endswith("Tasks that can never be scored as right, and are not drawn: 1.")
-    assert not any(map(never_right, table))
+    assert str(found).endswith("Tasks that always score 0, and are not sampled: 1.")
+    assert not any(map(is_unsolvable, table))
 
 
 def test_a_site_that_was_told_another_address_is_found(table: TaskTable) -> None:
     stubs = Stubs()
     stubs.shop.public_url = "http://shop.example.com/"
     shop = check(table, SiteAddresses.of(stubs.urls)).sites[0]
-    assert shop.problem.startswith("leads to http://shop.example.com/, which is none of the sites")
+    assert shop.problem.startswith("redirects to http://shop.example.com/, which is not one of the sites")
 
 
 def real_file(source: str) -> Path:

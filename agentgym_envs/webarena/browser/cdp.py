@@ -246,7 +246,7 @@ class _Lines:
 
 
 class _Context(NamedTuple):
-    """What a node inherits from its ancestors: depth, tree, name, and whether these are clickable and visible."""
+    """Properties that a node inherits from its ancestors: its depth, whether they are clickable or visible, ..."""
 
     depth: int
     tree: _Tree

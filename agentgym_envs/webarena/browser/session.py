@@ -80,7 +80,7 @@ class BrowserSession:
         self.notes: list[str] = []
         """Messages for the agent about events of the current action, such as dialogs."""
         self.settled = True
-        """Whether the page settled in time after the last action."""
+        """True if the page settled in time after the last action."""
         self.navigation_error = ""
         """Chromium's error for the last page that failed to load."""
         self.requests = RequestRecorder(context) if options.record else None

@@ -24,7 +24,7 @@ _SHOWN = ("http:", "https:", "about:", "blob:")
 
 
 class SettleTimeouts(NamedTuple):
-    """How long to wait for a page to settle, in seconds.
+    """The times to wait for a page to settle, in seconds.
 
     Attributes:
         quiet: a page has settled after this time without a change.

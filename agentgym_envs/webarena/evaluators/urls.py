@@ -1,4 +1,4 @@
-"""The page that the agent ended on, by its URL."""
+"""The evaluator of the agent's last page by its URL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class ParsedUrl(NamedTuple):
-    """A URL taken apart: port by number, path by its segments, all decoded and in lower case, no user, no fragment."""
+    """The parts of a URL, decoded and in lower case, without user and fragment. The path is a tuple of segments."""
 
     scheme: str
     host: str
@@ -25,21 +25,22 @@ class ParsedUrl(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EndsOn:
-    """The agent ended on the page of a URL, or of one of its alternatives (" |OR| "), each of which counts whole.
+    """The agent's last page has the reference URL, or one of its alternatives (" |OR| ").
 
-    Scheme, host, port and path are the same, however they are written, and the page has every value of the reference's
-    query; it may have more. With `below`, its path may also go on after the reference's, by whole segments: of the 205
-    tasks of WebArena with a URL, those that make something end below the page that they name (/f/books for
-    /f/books/130/title, /-/issues for /-/issues/12), and its shop's administration puts filters and keys after a path.
-    WebArena itself takes any URL in which the reference occurs, so that /f/iphone is also /f/iphone13. The case of
-    letters does not count: its tasks name forums that are not written so (/f/machinelearning, /f/diy).
+    Scheme, host, port and path must be equal after decoding. The page must have every value of the reference's query,
+    and may have more. Case is ignored, because WebArena's tasks write forum names in lower case (/f/machinelearning).
+
+    With `below`, the path may continue after the reference's path, by whole segments. WebArena's tasks that create
+    something need this: they name /f/books for /f/books/130/title, or /-/issues for /-/issues/12. The administration of
+    its shop also appends filters and keys to a path. WebArena itself accepts any URL that contains the reference, so
+    that /f/iphone also matches /f/iphone13.
     """
 
     reference: str
     below: bool = False
 
     async def __call__(self, episode: FinishedEpisode) -> Verdict:
-        """See `Evaluator`."""
+        """Score the episode."""
         page = parse_url(episode.url)
         if any(self._matches(page, parse_url(reference)) for reference in self.reference.split(OR)):
             return Verdict(1.0)
@@ -51,7 +52,7 @@ class EndsOn:
 
 
 def parse_url(url: str) -> ParsedUrl:
-    """A URL taken apart. Raises UsageError if it is none."""
+    """Parse a URL. Raises UsageError if it is malformed."""
     try:
         parts = urlsplit(url.strip())
         port = parts.port or _PORTS.get(parts.scheme.lower())
@@ -62,6 +63,6 @@ def parse_url(url: str) -> ParsedUrl:
 
 
 def query_of(query: str) -> frozenset[tuple[str, str]]:
-    """The names and values of a query, in lower case and without the white space around them."""
+    """The names and values of a query, without surrounding white space; values are in lower case."""
     pairs = parse_qsl(query, keep_blank_values=True)
     return frozenset((name.strip(), value.strip().casefold()) for name, value in pairs)

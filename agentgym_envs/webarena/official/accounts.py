@@ -1,4 +1,4 @@
-"""The accounts of the sites: WebArena's standard ones, unless environment variables say otherwise."""
+"""Accounts of the sites: WebArena's standard ones, unless environment variables replace them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class SiteAccount(NamedTuple):
-    """A user name (the shop's is an e-mail address) and a password."""
+    """A user name (in the shop, an e-mail address) and a password."""
 
     user: str
     password: str
@@ -20,11 +20,11 @@ STANDARD = {
     "reddit": SiteAccount("MarvelsGrantMan136", "test1234"),
     "gitlab": SiteAccount("byteblaze", "hello1234"),
 }
-"""Published with the sites' images. "shopping_site_admin" is whom scoring asks the shop's REST interface as."""
+"""The published accounts. Scoring uses "shopping_site_admin" for the shop's REST interface."""
 
 
 def account(name: str) -> SiteAccount:
-    """The account of that name; `WA_GITLAB_USERNAME` and `WA_GITLAB_PASSWORD` replace GitLab's, and so on."""
+    """The account of a site; `WA_GITLAB_USERNAME` and `WA_GITLAB_PASSWORD` replace GitLab's, and so on."""
     standard, prefix = STANDARD[name], f"WA_{name.upper()}"
     return SiteAccount(
         os.environ.get(f"{prefix}_USERNAME") or standard.user, os.environ.get(f"{prefix}_PASSWORD") or standard.password
