@@ -37,7 +37,8 @@ from agentgym_envs.babyai.commands import parse
 from agentgym_envs.babyai.env import BabyAIEnv
 from agentgym_envs.babyai.levels import AGENTGYM_LEVELS, LEVELS, blank_level
 from agentgym_envs.babyai.view import SIZE, look
-from agentgym_envs.babyai.world import World, make_world
+from agentgym_envs.babyai.world import GridWorld, make_world
+from agentgym_envs.core import Snapshot
 from agentgym_envs.errors import NoOracle
 from benchmarks.common import machine
 
@@ -100,7 +101,7 @@ def record(env: BabyAIEnv, level: str, seed: int) -> Episode:
         command = next(solution(env), None) if rng.random() < 0.5 else None
         commands.append(command or env.random_command(rng))
         order, steps = parse(commands[-1]), env.world.steps
-        plan = env.scene.plan(order) if order else None
+        plan = env.text_view.plan(order) if order else None
         _, _, terminated, truncated, _ = env.step(commands[-1])
         if isinstance(plan, list):  # it stops where the episode ends
             primitives += plan[: env.world.steps - steps]
@@ -171,7 +172,7 @@ def snapshot_cost(env: BabyAIEnv, episodes: list[Episode], *, by_copy: bool) -> 
         begun = time.process_time()
         snapshot = env.snapshot()
         if not by_copy:
-            snapshot = agentgym_envs.Snapshot(snapshot.task_id, snapshot.seed, snapshot.actions)
+            snapshot = Snapshot(snapshot.task_id, snapshot.seed, snapshot.actions)
         env.restore(snapshot)
         spent += time.process_time() - begun
     return 1e6 * spent / len(chosen)
@@ -210,7 +211,7 @@ def compare_views(count: int) -> dict[str, int]:
     return {"compared": compared, "different": different}
 
 
-def same_view(world: World) -> bool:
+def same_view(world: GridWorld) -> bool:
     view, level = look(world), world.level
     grid, mask = type(level).gen_obs_grid(level)
     spots = [(column, SIZE - 1 - ahead) for ahead in range(SIZE) for column in range(SIZE)]

@@ -82,7 +82,13 @@ class CoopSettings(DemoSettings):
     @property
     def env_kwargs(self) -> dict[str, Any]:
         """The game's own recipes, without distractors and without rules in English."""
-        return {"num_agents": 2, "told_only": True, "groups": self.groups, "max_distractors": 0, "instructions": ""}
+        return {
+            "num_agents": 2,
+            "known_recipes_only": True,
+            "groups": self.groups,
+            "max_distractors": 0,
+            "instructions": "",
+        }
 
 
 def main() -> None:

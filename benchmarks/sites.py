@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import agentgym_envs
 from agentgym_envs.errors import NoOracle
+from agentgym_envs.registration import register_all
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.env import WebArenaEnv, next_command
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
@@ -247,7 +247,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=AT_ONCE, help=f"episodes at a time (default: {AT_ONCE})")
     parser.add_argument("--quick", action="store_true", help="only show that everything runs")
     arguments = parser.parse_args()
-    agentgym_envs.register_all()
+    register_all()
     pages, repeats = (4, 2) if arguments.quick else (60, 15)
     count = 2 if arguments.quick else arguments.soak or arguments.episodes
     result = {

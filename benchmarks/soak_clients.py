@@ -86,7 +86,7 @@ class Raw:
     def open(self, env_id: str) -> str:
         """A session; waits while the server is full."""
         while True:
-            reply = self.http.post("/v1/sessions", json={"env": env_id})
+            reply = self.http.post("/v2/sessions", json={"env": env_id})
             if reply.status_code != 429:
                 break
             self.ledger.counts["full"] += 1
@@ -97,7 +97,7 @@ class Raw:
     def ask(self, session: str, body: dict[str, Any], **options: Any) -> httpx.Response:
         """Reset, or a step if the body has an action."""
         method = "step" if "action" in body else "reset"
-        return self.http.post(f"/v1/sessions/{session}/{method}", json=body, **options)
+        return self.http.post(f"/v2/sessions/{session}/{method}", json=body, **options)
 
     def play(self, session: str, script: Script, steps: int) -> int:
         """Reset and run `count` steps of a script; return the reported turns."""
@@ -190,7 +190,7 @@ def retries(url: str, scripts: list[Script], count: int, rng: random.Random, led
             reply = way(raw, other, session, body_of(script, step))
             ledger.expect(reply.status_code, 200)
             ledger.check(script, step, shape(reply.json(), step))
-        raw.http.delete(f"/v1/sessions/{session}")
+        raw.http.delete(f"/v2/sessions/{session}")
         ledger.episode(len(script.actions), reply.json()["info"]["turn"])
 
 
@@ -240,7 +240,7 @@ def closers(url: str, scripts: list[Script], count: int, rng: random.Random, led
         steps = rng.randint(0, len(script.actions))
         told = raw.play(session, script, steps)
         for _ in range(rng.randint(2, 3)):
-            ledger.expect(raw.http.delete(f"/v1/sessions/{session}").status_code, 204)
+            ledger.expect(raw.http.delete(f"/v2/sessions/{session}").status_code, 204)
         ledger.expect(raw.ask(session, {"action": "after the end"}).status_code, 404)
         ledger.episode(steps, told, closed_again=1)
 
@@ -276,7 +276,7 @@ def play_until_killed(url: str, session: str, script: Script, counters: mmap.mma
 def look_after(raw: Raw, session: str, script: Script, counters: mmap.mmap, rng: random.Random) -> None:
     """Whatever the dead client had asked was carried out once or not at all; asking again makes it once."""
     asked, answered = struct.unpack_from("ii", counters, 0)
-    told = raw.http.get(f"/v1/sessions/{session}").json()
+    told = raw.http.get(f"/v2/sessions/{session}").json()
     if not answered <= told["seq"] <= asked:
         raw.ledger.wrong.append(f"{told['seq']} calls were carried out of {asked} asked and {answered} answered")
     if rng.random() < 0.3:
@@ -286,7 +286,7 @@ def look_after(raw: Raw, session: str, script: Script, counters: mmap.mmap, rng:
         reply = raw.ask(session, body_of(script, step))
         raw.ledger.expect(reply.status_code, 200)
         raw.ledger.check(script, step, shape(reply.json(), step))
-    raw.http.delete(f"/v1/sessions/{session}")
+    raw.http.delete(f"/v2/sessions/{session}")
     raw.ledger.episode(len(script.actions), reply.json()["info"]["turn"], killed=1)
 
 
@@ -325,7 +325,7 @@ def half_sent(url: str, session: str, body: dict[str, Any], share: float) -> Ite
     """A connection on which that share of a request was sent."""
     method = "step" if "action" in body else "reset"
     content = json.dumps(body)
-    head = f"POST /v1/sessions/{session}/{method} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
+    head = f"POST /v2/sessions/{session}/{method} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
     address = urlsplit(url)
     with socket.create_connection((address.hostname, address.port)) as connection:
         connection.sendall(f"{head}{content}".encode()[: int(share * len(head + content))])

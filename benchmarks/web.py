@@ -33,8 +33,8 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-import agentgym_envs
 from agentgym_envs.core import text_env
+from agentgym_envs.registration import register_all
 from agentgym_envs.webarena.actions import Click
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.backends import JsBackend
@@ -369,7 +369,7 @@ def main() -> None:
     parser.add_argument("--soak", action="store_true", help="also play for ten minutes")
     parser.add_argument("--quick", action="store_true", help="only show that everything runs")
     arguments = parser.parse_args()
-    agentgym_envs.register_all()
+    register_all()
     sizes, repeats = (QUICK, 2) if arguments.quick else (Sizes(), arguments.repeats)
     long = measure_long(sizes) if arguments.soak else {}  # first: BrowserGym leaves processes behind
     result = measure(sizes, repeats) | long

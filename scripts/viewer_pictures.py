@@ -77,9 +77,9 @@ def liveliest(address: str, rows: list[dict[str, Any]]) -> str:
         for row in rows:
             team = httpx.get(f"{address}api/episodes/{row['id']}").json()["team"]
             for turn in range(1, len(team["turns"]) - 2) if len(team["agents"]) == 2 else ():
-                hops = [hop for made in team["turns"][turn : turn + 3] for hop in made["hops"]]
-                kinds = {"item" in hop for hop in hops}
-                yield len(kinds), True in kinds, len(hops), f"episode/{row['id']}?turn={turn + 1}"
+                transfers = [one for played in team["turns"][turn : turn + 3] for one in played["transfers"]]
+                kinds = {"item" in one for one in transfers}
+                yield len(kinds), True in kinds, len(transfers), f"episode/{row['id']}?turn={turn + 1}"
 
     return max(found())[-1]
 

@@ -1,4 +1,4 @@
-"""The 27-task table: every group of every environment has its row, and what is in a row is what belongs there."""
+"""The 27-task table: the rows of all groups of all environments, and the metrics in them."""
 
 import json
 import math
@@ -29,11 +29,11 @@ from .episodes import episode, several
 
 TEXTCRAFT, SEARCH, WEB = "AgentGym/TextCraft-v0", "AgentGym/Search-v0", "AgentGym/WebArena-v0"
 OUTSIDE = {"AgentGym/MiniWoB-v0", "AgentGym/PlannerActor-v0", "AgentGym/TextCraftCoop-v0"}
-"""Environments that the paper does not evaluate."""
+"""Environments that are not in the paper."""
 
 
 def groups_of(env_id: str) -> tuple[str, ...]:
-    """The groups of an environment, where it needs nothing that may not be installed."""
+    """The groups of an environment; empty if it needs packages that may not be installed."""
     if env_id.startswith("AgentGym/WebArenaOfficial"):
         return OFFICIAL_GROUPS
     if env_id.startswith("AgentGym/Search"):
@@ -47,7 +47,7 @@ def groups_of(env_id: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("env_id", sorted(set(agentgym_envs.env_ids()) - OUTSIDE))
-def test_every_group_has_one_row(env_id: str) -> None:
+def test_every_group_belongs_to_one_row(env_id: str) -> None:
     for group in groups_of(env_id):
         table = make_agentgym_rl_table([episode("t/1", 1, env_id=env_id, group=group)])
         filled = [row for scenario in table.scenarios for row in scenario.rows if row.metrics]
@@ -56,13 +56,13 @@ def test_every_group_has_one_row(env_id: str) -> None:
 
 
 @pytest.mark.parametrize("env_id", sorted(OUTSIDE))
-def test_what_the_paper_does_not_evaluate_fills_no_row(env_id: str) -> None:
+def test_environments_outside_the_paper_belong_to_no_row(env_id: str) -> None:
     table = make_agentgym_rl_table([episode("t/1", 1, env_id=env_id, group=groups_of(env_id)[0])])
     assert not any(row.metrics for scenario in table.scenarios for row in scenario.rows)
     assert table.outside == {env_id: 1}
 
 
-def test_no_row_is_made_of_a_group_that_is_not_there() -> None:
+def test_the_groups_of_all_rows_exist() -> None:
     known = {group for env_id in set(agentgym_envs.env_ids()) - OUTSIDE for group in groups_of(env_id)}
     known |= {part.name for part in PUBLISHED}
     named = [group for scenario in AGENTGYM_RL_TABLE for row in scenario.rows for group in (*row.groups, *row.stand_in)]
@@ -93,13 +93,13 @@ def test_there_are_27_rows_in_five_scenarios() -> None:
         ("AgentGym/SciWorld-v0", "inclined-plane-determine-angle", "Measure", False),
     ],
 )
-def test_places(env_id: str, group: str, row: str, stand_in: bool) -> None:
+def test_positions_of_groups(env_id: str, group: str, row: str, stand_in: bool) -> None:
     place = position_of(env_id, group)
     assert place and (place.row, place.stand_in) == (row, stand_in)
 
 
 @pytest.mark.parametrize(("env_id", "group"), [("Mine/TextCraft-v0", "depth-1"), (TEXTCRAFT, "depth-9"), (WEB, "nq")])
-def test_what_is_not_of_the_suite_has_no_place(env_id: str, group: str) -> None:
+def test_unknown_groups_have_no_position(env_id: str, group: str) -> None:
     assert position_of(env_id, group) is None
 
 
@@ -127,7 +127,7 @@ def test_a_table_by_hand() -> None:
     web, search, textcraft, *_ = table.scenarios
     assert cells(table) == {"Maps": 0.5, "Depth 1": 0.75, "Depth 3": 0}
     assert textcraft.metrics and textcraft.metrics.score
-    assert textcraft.metrics.score.mean == pytest.approx((4 * 0.75 + 0) / 5)  # tasks together, not rows
+    assert textcraft.metrics.score.mean == pytest.approx((4 * 0.75 + 0) / 5)  # a mean over tasks, not over rows
     assert textcraft.metrics == evaluate(e for e in run() if e.env_id == TEXTCRAFT).overall
     assert web.metrics and (web.metrics.tasks, web.metrics.excluded) == (1, 1)
     assert search.metrics is None
@@ -151,7 +151,7 @@ def test_the_interval_of_the_mean_of_scenarios_by_hand() -> None:
     assert table.score.high - table.score.mean == pytest.approx(math.hypot(*highs) / 2)
 
 
-def test_stand_ins_are_marked_and_give_way_to_what_they_stand_for() -> None:
+def test_stand_ins_are_marked_and_superseded_by_real_tasks() -> None:
     own = [episode("s/1", 1, env_id=SEARCH, group="1hop-airport"), episode("s/2", 1, env_id=SEARCH, group="sum")]
     real = [episode("q/1", 0, env_id=SEARCH, group="popqa")]
     for table in map(make_agentgym_rl_table, ([], own)):
@@ -161,10 +161,10 @@ def test_stand_ins_are_marked_and_give_way_to_what_they_stand_for() -> None:
     assert cells(both) == {"PopQA": 0}
     assert both.left_out == 2
     assert not any(row.stand_in or row.note for row in both.scenarios[1].rows)
-    assert [row.stand_in for row in both.scenarios[0].rows] == [True] * 4  # WebArena's are stand-ins still
+    assert [row.stand_in for row in both.scenarios[0].rows] == [True] * 4  # those of WebArena are still stand-ins
 
 
-def test_nothing_played() -> None:
+def test_a_table_without_episodes() -> None:
     table = make_agentgym_rl_table([])
     assert (table.score, table.success, table.played) == (None, None, 0)
     assert [scenario.metrics for scenario in table.scenarios] == [None] * 5
@@ -172,7 +172,7 @@ def test_nothing_played() -> None:
     assert (spoiled.score, spoiled.played) == (None, 0)
 
 
-def test_the_order_of_episodes_does_not_matter_and_the_table_is_json() -> None:
+def test_the_order_of_episodes_does_not_matter_and_the_table_converts_to_json() -> None:
     table = make_agentgym_rl_table(run())
     assert make_agentgym_rl_table(reversed(run())) == table
     found = table.to_json()
@@ -189,7 +189,7 @@ def test_the_reported_rows_of_webarena_add_up_to_its_figure() -> None:
             assert reported.scenarios["WebArena"] == pytest.approx(whole, abs=0.01)
 
 
-def test_the_noise_of_what_is_reported() -> None:
+def test_the_standard_errors_of_reported_figures() -> None:
     first = REPORTED[0]
     assert first.standard_error("WebArena") == pytest.approx(6.2, abs=0.05)
     assert first.standard_error("TextCraft") == pytest.approx(2.9, abs=0.05)
@@ -199,6 +199,6 @@ def test_the_noise_of_what_is_reported() -> None:
     assert qwen.standard_error("WebArena") == pytest.approx(math.sqrt(9.76 * 90.24 / 41))
 
 
-def test_rows_have_names_of_their_own() -> None:
+def test_names_of_rows_are_unique() -> None:
     names = [row.name for scenario in AGENTGYM_RL_TABLE for row in scenario.rows]
     assert len(set(names)) == len(names)

@@ -240,3 +240,12 @@ def test_no_file_over_500_lines_and_no_function_over_60() -> None:
 def test_half_of_all_functions_have_at_most_10_lines() -> None:
     lengths = [length for path in FILES + ADAPTER_FILES for length, _ in facts(path).functions]
     assert statistics.median(lengths) <= 10
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in (*FILES, *ADAPTER_FILES):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}

@@ -1,1 +1,1 @@
-"""BabyAI: a grid world of rooms, doors and objects, told in words."""
+"""BabyAI: a grid world of rooms, doors and objects, described in text."""

@@ -1,4 +1,4 @@
-"""Commands as text: `pick up Red  Ball 1` is the order to pick up `red ball 1`."""
+"""Parsing commands: `pick up Red  Ball 1` means `pickup` with the target `red ball 1`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CHECK = "check available actions"
 
 
 class Verb(StrEnum):
-    """What can be ordered, by the words that the list of available actions uses."""
+    """The commands, as written in the list of available actions."""
 
     LEFT = "turn left"
     RIGHT = "turn right"
@@ -24,8 +24,8 @@ class Verb(StrEnum):
     CHECK = CHECK
 
 
-class Order(NamedTuple):
-    """A verb and the name of a thing, or "" where none is given."""
+class ParsedCommand(NamedTuple):
+    """A verb and the name of an object, or "" if the command names none."""
 
     verb: Verb
     target: str
@@ -44,20 +44,20 @@ _SPELLINGS = {
     "check": Verb.CHECK,
 }
 _QUOTES = "\"'`*.! "
-"""What may stand around a command or a target: quotes, marks of emphasis, and what ends a sentence."""
+"""Characters that are stripped from a command or a target: quotes, emphasis marks and final punctuation."""
 _ARTICLES = ("the", "a", "an")
 _LONGEST_FIRST = sorted(_SPELLINGS, key=len, reverse=True)
 
 
-def parse(command: str) -> Order | None:
-    """The order that a command is, in whatever case and spacing, with or without quotes, an article and a final dot."""
+def parse(command: str) -> ParsedCommand | None:
+    """Parse a command, or return None. Ignores case, extra spaces, quotes, an article and a final dot."""
     words = " ".join(command.lower().split()).strip(_QUOTES)
     for spelling in _LONGEST_FIRST:
         if words == spelling:
-            return Order(_SPELLINGS[spelling], "")
+            return ParsedCommand(_SPELLINGS[spelling], "")
         if words.startswith(f"{spelling} "):
             target = words[len(spelling) + 1 :].strip(_QUOTES).split()
             if target and target[0] in _ARTICLES:
                 del target[0]
-            return Order(_SPELLINGS[spelling], " ".join(target).strip(_QUOTES))
+            return ParsedCommand(_SPELLINGS[spelling], " ".join(target).strip(_QUOTES))
     return None

@@ -1,4 +1,4 @@
-"""`BabyAIEnv`: the world in words."""
+"""`BabyAIEnv`: BabyAI as a text environment."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from agentgym_envs.babyai.drawing import draw_svg, draw_text
 from agentgym_envs.babyai.levels import blank_level, choose_levels
 from agentgym_envs.babyai.oracle import solve
 from agentgym_envs.babyai.tasks import BabyTasks
-from agentgym_envs.babyai.text_view import ACTIONS, NUMBERINGS, Actions, Names, Numbering, Scene
-from agentgym_envs.babyai.world import Action, World, make_world
+from agentgym_envs.babyai.text_view import ACTIONS, NUMBERINGS, Actions, Numbering, ObjectNames, TextView
+from agentgym_envs.babyai.world import GridAction, GridWorld, make_world
 from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import InvalidAction, UsageError
 from agentgym_envs.grammar import ActionGrammar
@@ -74,94 +74,94 @@ _NO_SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>'
 _SUCCESS = "The task is completed."
 _FAILURE = "The task has failed."
 _LIMIT = "The limit of {} steps is reached."
-_CHANGES_THINGS = frozenset({Action.PICKUP, Action.DROP, Action.TOGGLE})
+_CHANGES_THINGS = frozenset({GridAction.PICKUP, GridAction.DROP, GridAction.TOGGLE})
 
 
 class BabyAIEnv(TextEnv):
-    """Reach a goal that is told in words, in a grid world of rooms, doors and objects that is told in words too.
+    """Reach a goal in a grid world of rooms, doors and objects; the goal and the world are described in text.
 
     ## Description
-    Worlds, missions and the check of success are minigrid's BabyAI levels, all 96 of them. A task is
-    `babyai/<level>/<seed>`, for example `babyai/GoToRedBall/17`; its group is one of GoTo, Open, PickUp, PutNext,
-    Unlock, Sequence, Synth and Boss (`agentgym_envs.babyai.levels.GROUPS` lists the levels of each). Seeds from 20,000
-    on are for train, 10,000 to 19,999 for validation and 0 to 9,999 for test. The agent sees 7 by 7 cells: those ahead
-    of it and to both sides, but nothing behind walls and closed doors. AgentGym's `data_idx` is the task
-    `agentgym_envs.babyai.levels.agentgym_task(data_idx)`; all of these lie in test.
+    Worlds, missions and success checks are those of minigrid's 96 BabyAI levels. A task is `babyai/<level>/<seed>`, for
+    example `babyai/GoToRedBall/17`. Its group is one of GoTo, Open, PickUp, PutNext, Unlock, Sequence, Synth and Boss
+    (`agentgym_envs.babyai.levels.GROUPS` lists the levels of each). Seeds from 20,000 on are for train, 10,000 to
+    19,999 for validation and 0 to 9,999 for test. The agent sees 7 by 7 cells, ahead of it and to both sides, but
+    nothing behind walls and closed doors. AgentGym's `data_idx` is the task
+    `agentgym_envs.babyai.levels.agentgym_task(data_idx)`; these tasks are all in test.
 
-    A task whose mission cannot be fulfilled is never drawn; `env.tasks.get(id).data["solvable"]` tells.
+    Tasks with an impossible mission are never drawn; see `env.tasks.get(id).data["solvable"]`.
 
     ## Action Space
-    Text, in the form that the grammar asks for. The commands:
+    Text, in the format of the grammar. The commands:
 
     | command | effect |
     |---|---|
     | `turn left`, `turn right`, `move forward` | one step |
     | `go to <object> <number>` | turn and walk until the agent faces it |
-    | `pickup <object> <number>`, `pickup` | go to it and take it; without an object, take what is in front |
-    | `drop` | put what is carried into the free cell in front |
+    | `pickup <object> <number>`, `pickup` | go to it and take it; without a name, take the object in front |
+    | `drop` | put the carried object into the free cell in front |
     | `toggle` | open or close the door in front (a locked one with its key), or open the box there |
     | `go through <object> <number>` | walk into the doorway of an open door |
     | `toggle and go through <object> <number>` | go to a closed door (a locked one with its key), open it, enter it |
-    | `check available actions` | list what is possible now |
+    | `check available actions` | list the actions that are possible now |
 
-    `pick up` is `pickup`; case, spaces, quotes, an article and a final dot do not matter; all but the type of an
-    object may be left out where only one fits. Every action but the last row costs as many steps as it
-    takes. A way leads over cells in sight only, so nothing can block it but the end of the episode, at which every
-    action stops. What cannot be done is refused in words, costs nothing and changes nothing; what is no command also
-    sets `info["invalid_action"]`.
+    `pick up` means `pickup`. Case, spaces, quotes, an article and a final dot are ignored. All but the type of an
+    object may be left out if only one object matches. `check available actions` is free; any other action costs the
+    number of steps that it takes. Paths lead through cells in sight only, so they are never blocked, but every action
+    stops at the end of the episode. An impossible action gets an explanation, costs nothing and changes nothing. An
+    unknown command also sets `info["invalid_action"]`.
 
-    With `actions="primitive"` there are BabyAI's seven actions alone: `turn left`, `turn right`, `move forward`,
-    `pickup`, `drop`, `toggle` and `done`. Each costs a step, also where it does nothing.
+    With `actions="primitive"` there are only BabyAI's seven actions: `turn left`, `turn right`, `move forward`,
+    `pickup`, `drop`, `toggle` and `done`. Each costs a step, even if it does nothing.
 
     ## Observation
     First `Your goal: <mission>`. Then, and after every action: the objects in sight, nearest first, each with its
-    number and how far ahead and to which side it lies; how far ahead a wall or box is; what is carried; and a line with
-    the actions that are possible. `info` also holds `available_actions`, `steps` (taken so far) and `max_steps`.
+    number and relative position; the distance of a wall or box ahead; the carried object; and a line with the possible
+    actions. `info` also holds `available_actions`, `steps` (taken so far) and `max_steps`.
 
     ## Rewards
-    1 - 0.9 * steps / max_steps when the mission is fulfilled, else 0. `info["success"]` says that it was.
+    1 - 0.9 * steps / max_steps when the mission is fulfilled, else 0. `info["success"]` is then true.
 
     ## Termination
-    The episode ends when the mission is fulfilled, or has failed (in levels with `Debug` in their name a wrong door or
-    object ends it). After `max_steps` steps it is truncated, with the stop reason `turn_limit`. There is no limit of
-    turns; wrap it in `ScheduledTimeLimit`.
+    The episode ends when the mission is fulfilled or has failed (in levels with `Debug` in their name, a wrong door or
+    object is a failure). After `max_steps` steps it is truncated, with the stop reason `turn_limit`. There is no turn
+    limit; wrap the environment in `ScheduledTimeLimit`.
 
     ## Arguments
-    - `grammar`: how an action is written; see `agentgym_envs.grammar`.
-    - `split`, `groups`: what a reset without a task draws from.
-    - `levels`: which levels it draws from: "all", "agentgym" (the forty that AgentGym uses), a level, or several (a
-      list, or names with commas between).
+    - `grammar`: the format of actions; see `agentgym_envs.grammar`.
+    - `split`, `groups`: the tasks that a reset without a task draws from.
+    - `levels`: the levels that it draws from: "all", "agentgym" (the forty that AgentGym uses), a level, or several (a
+      list, or names separated by commas).
     - `actions`: "macro" (the table above) or "primitive".
-    - `numbering`: "nearest" counts objects of the same name from the nearest on, anew at every turn; with "stable" an
-      object keeps its number, in the order in which objects of its colour and type were first seen.
-    - `instructions`: replaces the text meant for the system prompt; "" is none at all.
-    - `render_mode`: "ansi" (a map in text), "svg" (a picture as an SVG document), "rgb_array" (minigrid's picture, of
-      shape (height, width, 3) and type uint8) or None.
+    - `numbering`: with "nearest", objects of the same name are numbered again at every turn, from the nearest on. With
+      "stable", an object keeps its number, and objects of the same colour and type are numbered as they are first seen.
+    - `instructions`: replaces the text meant for the system prompt; "" removes it.
+    - `render_mode`: "ansi" (a text map), "svg" (an SVG document), "rgb_array" (minigrid's picture, of shape (height,
+      width, 3) and type uint8) or None.
 
     ## Differences from AgentGym
-    The levels, the sentences and the macro actions are AgentGym's (commit 3ef9235). What was mended:
+    The levels, the sentences and the macro actions are AgentGym's (commit 3ef9235). Fixes:
 
-    - The words "then" and "after you" of a mission became "and", so that the order was lost; it is kept.
+    - The words "then" and "after you" of a mission were replaced by "and", which lost the order; here it is kept.
     - A success with a reward of 0.5 or less did not end the episode, and the score grew with each further turn; here a
       success ends it.
     - `max_steps` was ignored, and a success after it had a negative reward; here the episode is truncated.
-    - An action went on with its steps after the end of the episode; here it stops.
-    - Ways could lead through closed doors and through cells out of sight or out of the view, and then broke off.
-    - `move forward` was possible before a ball, a key or a closed door, and `drop` onto a door; neither does anything.
-    - `pickup` and `go to` counted reachable objects only, so that their numbers were not those of the description.
-    - `pick up` was unknown, though the prompt teaches it; both spellings are known.
-    - `toggle` was for closed doors only; it also opens boxes (without which KeyInBox cannot be solved) and closes doors
-      (without which one that must be opened, but is open, cannot).
-    - In levels with `Carrying` in their name, what is carried also lay in the first observation.
-    - With nothing but walls in sight, the sentence on objects had no end; here it says that there are none.
+    - A macro action continued after the end of the episode; here it stops.
+    - Paths could lead through closed doors and through cells out of sight, and then failed midway.
+    - `move forward` was offered before a ball, a key or a closed door, and `drop` onto a door; neither does anything.
+    - `pickup` and `go to` numbered reachable objects only, so their numbers differed from those of the description.
+    - `pick up` was unknown, although the prompt teaches it; here both spellings work.
+    - `toggle` was for closed doors only. Here it also opens boxes (otherwise KeyInBox is unsolvable) and closes doors
+      (otherwise a mission to open a door is unsolvable if the door is open).
+    - In levels with `Carrying` in their name, the carried object was also on the floor in the first observation.
+    - With nothing but walls in sight, the sentence about objects was incomplete; here it is complete.
     - An invalid action counted the last reward again; here it changes nothing.
-    - What is impossible though the object is in sight (a second object to carry, a door to pick up) was "not
-      recognized"; here the reply says why.
-    - `go to` what the agent faces already was offered, though it does nothing.
-    - After the last turn the list of available actions is left out.
-    - `go to goal` is not there, since no BabyAI level has such a cell.
+    - An impossible action on an object in sight (to carry a second object, to pick up a door) was "not recognized";
+      here the reply explains it.
+    - `go to` was offered for an object that the agent already faces, although it does nothing.
+    - After the last turn, the list of available actions is left out.
+    - There is no `go to goal`, since no BabyAI level has such a cell.
 
-    Kept: a way ends in the doorway, not behind it; `1 steps`; the two spaces after an object.
+    Unchanged: a path through a door ends in the doorway; `1 steps`; the two spaces after an object.
 
     Source: BabyAI (arXiv 1810.08272), minigrid 3.2, AgentGym (arXiv 2406.04151).
 
@@ -185,96 +185,99 @@ class BabyAIEnv(TextEnv):
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """See the class for the arguments. Raises UsageError for one that cannot be, MissingExtra without minigrid."""
+        """Create the environment; the class documents the arguments.
+
+        Raises UsageError for an invalid argument, and MissingExtra if minigrid is not installed.
+        """
         if actions not in ACTIONS:
             raise UsageError(f"actions must be one of {', '.join(ACTIONS)}, got {actions!r:.80}")
         if numbering not in NUMBERINGS:
             raise UsageError(f"numbering must be one of {', '.join(NUMBERINGS)}, got {numbering!r:.80}")
         self.tasks = BabyTasks(choose_levels(levels))
-        blank_level(self.tasks.levels[0])  # says at once whether minigrid is there
+        blank_level(self.tasks.levels[0])  # raises early if minigrid is missing
         super().__init__(
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
         self.rules = f"{_RULES[actions]} {_NUMBERS[numbering]}"
         self.actions, self.numbering = actions, numbering
-        self._world: World | None = None
-        self._names = Names(numbering)
-        self._scene: Scene | None = None
+        self._world: GridWorld | None = None
+        self._names = ObjectNames(numbering)
+        self._text_view: TextView | None = None
         self._things = ""
 
     @property
-    def world(self) -> World:
+    def world(self) -> GridWorld:
         """The world of the episode. Raises UsageError before the first reset."""
         if self._world is None:
             raise UsageError("there is no world before the first reset")
         return self._world
 
     @property
-    def scene(self) -> Scene:
-        """What is told of the world as it is now. Raises UsageError before the first reset."""
-        if self._scene is None:
-            raise UsageError("there is nothing to tell of before the first reset")
-        return self._scene
+    def text_view(self) -> TextView:
+        """The text view of the current state. Raises UsageError before the first reset."""
+        if self._text_view is None:
+            raise UsageError("there is no text view before the first reset")
+        return self._text_view
 
     def random_command(self, rng: random.Random) -> str:
-        """One of the actions that are possible now, other than looking them up."""
-        if self._scene is None:
+        """Return one of the actions that are possible now, except `check available actions`."""
+        if self._text_view is None:
             return Verb.CHECK.value
-        return rng.choice([action for action in self._scene.available if action != Verb.CHECK])
+        return rng.choice([action for action in self._text_view.available if action != Verb.CHECK])
 
     def render(self) -> Any:
-        """A picture of the whole world, or an empty one before the first reset; None without a render mode.
+        """Draw the whole world: text ("ansi"), SVG ("svg"), or an array (height, width, 3) of uint8 ("rgb_array").
 
-        It is text ("ansi"), an SVG document ("svg"), or an array (height, width, 3) of uint8 ("rgb_array").
+        Returns an empty picture before the first reset, and None without a render mode.
         """
         if self.render_mode == "rgb_array":
             return np.zeros((1, 1, 3), np.uint8) if self._world is None else self._world.picture()
         if self.render_mode == "svg":
-            return _NO_SVG if self._world is None else draw_svg(self._world, self.scene)
+            return _NO_SVG if self._world is None else draw_svg(self._world, self.text_view)
         return super().render()
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
         self._world = make_world(task.data["level"], task.data["seed"])
-        self._names = Names(self.numbering)
+        self._names = ObjectNames(self.numbering)
         self._observe(_CHANGES_THINGS)
-        return f"Your goal: {task.goal}\n{self._tell()}"
+        return f"Your goal: {task.goal}\n{self._describe()}"
 
     def _act(self, command: str) -> Transition:
-        order = parse(command)
-        if order == (Verb.CHECK, "") and self.actions == "macro":
-            return self._answer("You can take the following actions: " + ", ".join(self.scene.available))
-        plan = None if order is None else self.scene.plan(order)
+        parsed = parse(command)
+        if parsed == (Verb.CHECK, "") and self.actions == "macro":
+            return self._answer("You can take the following actions: " + ", ".join(self.text_view.available))
+        plan = None if parsed is None else self.text_view.plan(parsed)
         if plan is None:
-            raise InvalidAction(f"{_UNKNOWN if command.strip() else 'No change in state.'}\n{self.scene.offer()}")
+            raise InvalidAction(f"{_UNKNOWN if command.strip() else 'No change in state.'}\n{self.text_view.offer()}")
         return self._answer(plan) if isinstance(plan, str) else self._carry_out(plan)
 
     def _answer(self, text: str) -> Transition:
-        return Transition(f"{text}\n{self.scene.offer()}")
+        return Transition(f"{text}\n{self.text_view.offer()}")
 
-    def _carry_out(self, plan: Sequence[Action]) -> Transition:
+    def _carry_out(self, plan: Sequence[GridAction]) -> Transition:
         """Take the actions one by one, until the episode ends."""
-        outcome = self.world.take(plan)
+        outcome = self.world.run(plan)
         self._observe(_CHANGES_THINGS.intersection(plan))
         if not (outcome.terminated or outcome.truncated):
-            return Transition(self._tell())
+            return Transition(self._describe())
         success = outcome.terminated and outcome.reward > 0
         ending = _SUCCESS if success else _FAILURE if outcome.terminated else _LIMIT.format(self.world.max_steps)
         return Transition(
-            f"{self.scene.describe()}\n {ending}",
+            f"{self.text_view.describe()}\n {ending}",
             outcome.reward if success else 0.0,
             outcome.terminated,
             success,
             truncated=outcome.truncated,
         )
 
-    def _observe(self, changed: Set[Action]) -> None:
-        """Look at the world; `changed` are the actions since the last time that may have moved or changed a thing."""
-        self._scene = Scene(self.world, self._names, self.actions)
+    def _observe(self, changed: Set[GridAction]) -> None:
+        """Update the text view; `changed` holds the actions since the last update that may have changed a thing."""
+        self._text_view = TextView(self.world, self._names, self.actions)
         if changed:
             self._things = self.world.describe_things()
 
-    def _tell(self) -> str:
-        return f"{self.scene.describe()}\n{self.scene.offer()}"
+    def _describe(self) -> str:
+        return f"{self.text_view.describe()}\n{self.text_view.offer()}"
 
     def _state(self) -> str:
         world = self.world
@@ -285,7 +288,7 @@ class BabyAIEnv(TextEnv):
 
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
         info = super()._info(details)
-        info["available_actions"] = [] if self._stop else list(self.scene.available)
+        info["available_actions"] = [] if self._stop else list(self.text_view.available)
         info["steps"], info["max_steps"] = self.world.steps, self.world.max_steps
         return info
 
@@ -301,8 +304,8 @@ class BabyAIEnv(TextEnv):
 
     @property
     def _options(self) -> dict[str, str]:
-        """What decides how actions are read and things are named."""
+        """Options that affect how actions are parsed and things are named."""
         return {"actions": self.actions, "numbering": self.numbering}
 
     def _draw(self) -> str:
-        return "No episode was begun." if self._world is None else draw_text(self.world, self.scene)
+        return "No episode has started." if self._world is None else draw_text(self.world, self.text_view)

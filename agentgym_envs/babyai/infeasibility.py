@@ -1,4 +1,4 @@
-"""Why a mission cannot be fulfilled: proofs that hold whatever the agent does."""
+"""Proofs that a mission cannot be fulfilled, whatever the agent does."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from agentgym_envs.babyai.pathfinding import pose_of, strides
-from agentgym_envs.babyai.world import Thing, World
+from agentgym_envs.babyai.world import GridWorld, Thing
 
-_FAILS_AT_ONCE = "to open the first door is a failure, as it is not the second one"
-_AWAY = "what the mission asks for is gone, or behind locked doors without a key to them"
+_FAILS_AT_ONCE = "opening the first door is a failure, since it is not the second one"
+_UNREACHABLE = "an object of the mission is gone, or behind locked doors without a key"
 
 
-def hopeless(world: World) -> str:
-    """Why no sequence of actions fulfils what is left of a mission; "" if that is not proven."""
+def why_unsolvable(world: GridWorld) -> str:
+    """Explain why no sequence of actions fulfils the rest of a mission; "" if there is no proof."""
     mission = world.level.instrs
     if _contradicts_itself(mission):
         return _FAILS_AT_ONCE
     if all(thing is None or thing.type != "door" or not thing.is_locked for thing in world.cells) and world.steps == 0:
         return ""
-    reach = _Reach(world)
-    return "" if all(reach.allows(clause) for clause in _left(mission)) else _AWAY
+    reachable = _Reachable(world)
+    return "" if all(reachable.allows(clause) for clause in _pending_clauses(mission)) else _UNREACHABLE
 
 
 def _contradicts_itself(mission: Any) -> bool:
-    """Whether two doors are to be opened in order and the second clause is strict.
+    """Return true if two doors must be opened in order and the second clause is strict.
 
-    The toggle that fulfils the first clause is shown to the second one as well, and that one fails the mission unless
-    the door is also its own.
+    Both clauses see the toggle that fulfils the first one. A strict second clause then fails the mission, unless the
+    door also matches its own description.
     """
     kind = type(mission).__name__
     if kind not in ("BeforeInstr", "AfterInstr"):
@@ -39,13 +39,13 @@ def _contradicts_itself(mission: Any) -> bool:
     return both_doors and second.strict and not any(door in first.desc.obj_set for door in second.desc.obj_set)
 
 
-class _Reach:
-    """What the agent could come to face if only walls and locked doors were in its way: at least all that it ever can.
+class _Reachable:
+    """The cells that the agent could reach or face if only walls and locked doors blocked it: an upper bound.
 
     Every key that it could face, in a box or not, opens the doors of its colour.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: GridWorld) -> None:
         self.world, self.strides = world, strides(world)
         self.keys = set(_key_colors(world.carrying))
         self.touched = self._touch()
@@ -54,12 +54,12 @@ class _Reach:
             self.touched = self._touch()
 
     def allows(self, clause: Any) -> bool:
-        """Whether nothing speaks against fulfilling a clause."""
+        """Return false if a clause cannot be fulfilled."""
         width = self.world.size[0]
         match type(clause).__name__:
             case "GoToInstr":
-                places = {int(y) * width + int(x) for x, y in clause.desc.obj_poss}
-                return not places.isdisjoint(self.touched) or self._any(clause.desc.obj_set)
+                targets = {int(y) * width + int(x) for x, y in clause.desc.obj_poss}
+                return not targets.isdisjoint(self.touched) or self._any(clause.desc.obj_set)
             case "OpenInstr":
                 return self._any(door for door in clause.desc.obj_set if not door.is_locked or door.color in self.keys)
             case "PutNextInstr":
@@ -72,7 +72,7 @@ class _Reach:
         return any(thing in present for thing in wanted)
 
     def _touch(self) -> set[int]:
-        """The cells that could be stood on or faced, with the keys so far."""
+        """Cells that could be reached or faced with the keys found so far."""
         cells, start = self.world.cells, pose_of(self.world) >> 2
         touched, waiting = {start}, [start]
         for cell in waiting:
@@ -80,29 +80,29 @@ class _Reach:
                 thing = cells[cell + stride]
                 if cell + stride not in touched:
                     touched.add(cell + stride)
-                    if thing is None or self._gives_way(thing):
+                    if thing is None or self._is_passable(thing):
                         waiting.append(cell + stride)
         return touched
 
-    def _gives_way(self, thing: Thing) -> bool:
+    def _is_passable(self, thing: Thing) -> bool:
         if thing.type == "door":
             return not thing.is_locked or thing.color in self.keys
         return bool(thing.type != "wall")
 
 
 def _key_colors(thing: Thing | None) -> Iterator[str]:
-    """The colours of the keys that a thing is or holds."""
+    """Yield the colours of the keys that a thing is or contains."""
     while thing is not None:
         if thing.type == "key":
             yield thing.color
         thing = thing.contains
 
 
-def _left(instruction: Any) -> Iterator[Any]:
-    """The clauses that are not fulfilled yet."""
+def _pending_clauses(instruction: Any) -> Iterator[Any]:
+    """Yield the clauses that are not fulfilled yet."""
     if not hasattr(instruction, "instr_a"):
         yield instruction
         return
     for part, done in (instruction.instr_a, instruction.a_done), (instruction.instr_b, instruction.b_done):
         if done != "success":
-            yield from _left(part)
+            yield from _pending_clauses(part)

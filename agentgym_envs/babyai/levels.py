@@ -1,4 +1,4 @@
-"""The levels: their names, the groups that evaluation reports, AgentGym's forty, and how one is made."""
+"""The levels: their names, their groups, AgentGym's selection, and the minigrid environment of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import gymnasium as gym
 from agentgym_envs.errors import MissingExtra, UnknownTask, UsageError, missing_extra
 
 MINIGRID = "3.2"
-"""The minor version of minigrid whose generator the task ids stand for: another one makes other worlds."""
+"""The minor version of minigrid that defines the tasks: other versions generate other worlds."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "GoTo": (
@@ -46,13 +46,13 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Synth": ("ActionObjDoor", "Synth", "SynthS5R2", "SynthLoc", "SynthSeq"),
     "Boss": ("MiniBossLevel", "BossLevel", "BossLevelNoUnlock"),
 }
-"""Each level in one group: by what its missions ask for, and where they ask for several things, by how they do.
+"""Levels by group. A group collects missions of the same type; those with several clauses are grouped by structure.
 
-`Unlock` is every level built around a locked door, whatever its verb; `Sequence` has fixed patterns of two clauses,
-`Synth` draws the verb too, `Boss` draws everything.
+`Unlock` holds the levels that are built around a locked door. `Sequence` has fixed patterns of two clauses, `Synth`
+also draws the verb, and `Boss` draws everything.
 """
 LEVELS = tuple(level for levels in GROUPS.values() for level in levels)
-"""Every BabyAI level that minigrid registers, by its id without `BabyAI-` and the version."""
+"""All BabyAI levels that minigrid registers, by id without `BabyAI-` and the version."""
 GROUP_OF: Mapping[str, str] = {level: group for group, levels in GROUPS.items() for level in levels}
 
 AGENTGYM_LEVELS = (
@@ -64,25 +64,25 @@ AGENTGYM_LEVELS = (
     *("KeyCorridorS6R3", "OneRoomS20", "MoveTwoAcrossS8N9", "SynthS5R2", "SynthLoc", "SynthSeq", "MiniBossLevel"),
     *("BossLevel", "BossLevelNoUnlock"),
 )
-"""AgentGym's forty, in the order of its ids: `data_idx` is level `data_idx % 40` here with seed `data_idx // 40`.
+"""AgentGym's forty levels, in the order of its ids: `data_idx` is level `data_idx % 40` with seed `data_idx // 40`.
 
-Its fourth is minigrid 2.3's `GoToObjS6-v0`, whose rooms are of size 4: the level that is now called GoToObjS4.
+The fourth is `GoToObjS6-v0` of minigrid 2.3, whose rooms have size 4. Its name is now GoToObjS4.
 """
 NAMED: Mapping[str, tuple[str, ...]] = {"all": LEVELS, "agentgym": AGENTGYM_LEVELS}
 
 
 def agentgym_task(data_idx: int) -> str:
-    """The task id of AgentGym's `data_idx` (at least 0). Raises UnknownTask."""
+    """Return the task id of AgentGym's `data_idx` (at least 0). Raises UnknownTask."""
     if type(data_idx) is not int or data_idx < 0:
         raise UnknownTask(f"AgentGym numbers its BabyAI tasks from 0, got {data_idx!r:.80}")
-    seed, place = divmod(data_idx, len(AGENTGYM_LEVELS))
-    return f"babyai/{AGENTGYM_LEVELS[place]}/{seed}"
+    seed, index = divmod(data_idx, len(AGENTGYM_LEVELS))
+    return f"babyai/{AGENTGYM_LEVELS[index]}/{seed}"
 
 
 def choose_levels(levels: str | Sequence[str]) -> tuple[str, ...]:
-    """The levels that are named: "all", "agentgym", a level, several with commas between, or a list of levels.
+    """Parse a selection of levels: "all", "agentgym", a level, several separated by commas, or a list of levels.
 
-    They come in the order of `LEVELS`. Raises UsageError, with similar names.
+    Returns them in the order of `LEVELS`. Raises UsageError, with similar names.
     """
     given = levels.split(",") if isinstance(levels, str) else list(levels) if isinstance(levels, Iterable) else [levels]
     chosen: set[str] = set()
@@ -97,7 +97,7 @@ def choose_levels(levels: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def similar_levels(name: object) -> str:
-    """What could have been meant by a name that is no level's, as a hint."""
+    """Suggestions for an unknown level name."""
     known = {level.lower(): level for level in (*NAMED, *LEVELS)}
     plain = str(name)[:80].lower().removeprefix("babyai-").removesuffix("-v0").removesuffix("-v1")
     near = [known[match] for match in difflib.get_close_matches(plain, known, n=3, cutoff=0.5)]
@@ -107,7 +107,7 @@ def similar_levels(name: object) -> str:
 
 @cache
 def blank_level(level: str) -> Any:
-    """The minigrid environment of a level before its first reset, made once; copy it before use."""
+    """Return the minigrid environment of a level before its first reset. It is shared; copy it before use."""
     _load_minigrid()
     version = "v1" if level == "GoToObjS6" else "v0"
     spec = gym.spec(f"BabyAI-{level}-{version}")
@@ -118,7 +118,7 @@ def blank_level(level: str) -> Any:
 
 @cache
 def _load_minigrid() -> None:
-    """Import minigrid quietly. Raises MissingExtra, also if it is another version."""
+    """Import minigrid without its output. Raises MissingExtra, also for another version."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # minigrid imports pygame, which prints an advertisement
     try:
         import minigrid
@@ -126,7 +126,7 @@ def _load_minigrid() -> None:
         raise missing_extra("BabyAI", "minigrid", "babyai") from error
     if minigrid.__version__.split(".")[:2] != MINIGRID.split("."):
         raise MissingExtra(
-            f"BabyAI's tasks are worlds of minigrid {MINIGRID}, and minigrid {minigrid.__version__} makes others. "
+            f"BabyAI's tasks are worlds of minigrid {MINIGRID}, and minigrid {minigrid.__version__} generates others. "
             "Run: pip install 'agentgym-envs[babyai]'"
         )
     from minigrid.envs.babyai.core import verifier

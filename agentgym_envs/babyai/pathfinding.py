@@ -1,4 +1,4 @@
-"""Ways through a known world: what each step costs, what has to be moved first, and where a thing may be put down.
+"""Shortest paths through a known world: step costs, obstacles to move first, and cells to put an object down.
 
 A cell is numbered `y * width + x`; a pose is `4 * cell + direction`.
 """
@@ -9,17 +9,17 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from agentgym_envs.babyai.world import AHEAD, Action, Thing, World
+from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld, Thing
 
 FAR = 1 << 30
-"""More than any way costs."""
+"""More than any path costs."""
 
 
-class Ground(NamedTuple):
-    """What entering each cell costs beyond the step itself, or -1 where that cannot be.
+class TerrainCosts(NamedTuple):
+    """The cost of entering each cell beyond the step itself, or -1 if it is impossible.
 
-    The cells of `toggles` are opened before they are entered. Those of `blocked` cannot be entered as things are: their
-    price is a guess at what it takes to change that.
+    The cells of `toggles` are opened before they are entered. Those of `blocked` cannot be entered in the current
+    state; their cost is an estimate of the steps to clear them.
     """
 
     enter: list[int]
@@ -27,63 +27,68 @@ class Ground(NamedTuple):
     blocked: frozenset[int]
 
 
-class Step(NamedTuple):
-    """A primitive action and the pose that it leads to."""
+class PathStep(NamedTuple):
+    """A primitive action and the pose after it."""
 
-    action: Action
+    action: GridAction
     pose: int
 
 
-class Route(NamedTuple):
-    """A way to face a cell. `blocked` are the cells on it that cannot be entered as things are, the first one first."""
+class GridPath(NamedTuple):
+    """A path to face a cell. `blocked` holds its cells that cannot be entered in the current state, in order."""
 
-    steps: list[Step]
+    steps: list[PathStep]
     cost: int
     end: int
     faced: int
     cells: frozenset[int]
     blocked: list[int]
 
-    def then(self, *actions: Action) -> Route:
-        """The same with actions at the end, none of which changes the pose."""
-        return self._replace(steps=self.steps + [Step(action, self.end) for action in actions])
+    def then(self, *actions: GridAction) -> GridPath:
+        """Return the path with further actions at its end; they must not change the pose."""
+        return self._replace(steps=self.steps + [PathStep(action, self.end) for action in actions])
 
 
-def pose_of(world: World) -> int:
-    """Where the agent stands and looks."""
+def pose_of(world: GridWorld) -> int:
+    """Return the pose of the agent."""
     x, y = world.position
     return 4 * (y * world.size[0] + x) + world.direction
 
 
-def strides(world: World) -> list[int]:
-    """How the number of a cell changes by a step in each direction."""
+def strides(world: GridWorld) -> list[int]:
+    """Return the change of a cell's number by a step in each direction."""
     return [dx + dy * world.size[0] for dx, dy in AHEAD]
 
 
-class Search:
-    """The cheapest ways to face a cell.
+class PathSearch:
+    """Finds the cheapest path to face a cell.
 
-    With two grounds what is held is put down on the way, on one of the cells of `drops` at its price: before that the
-    first ground holds, from then on the second. A state is a pose, and from then on a pose plus `poses`.
+    With two `grounds`, the carried object is put down on the way, on one of the cells of `drops` at its cost. The first
+    ground applies before that, the second one after. A state is a pose before that, and a pose plus `poses` after.
     """
 
-    def __init__(self, steps: Sequence[int], grounds: Sequence[Ground], drops: Mapping[int, int] | None = None) -> None:
-        """`steps`: see `strides`."""
+    def __init__(
+        self, steps: Sequence[int], grounds: Sequence[TerrainCosts], drops: Mapping[int, int] | None = None
+    ) -> None:
+        """Take the strides (`steps`), the terrain and the costs of drops."""
         self.steps, self.grounds, self.drops = steps, grounds, dict(drops or {})
         self.poses = 4 * len(grounds[0].enter)
 
-    def find(self, start: int, faces: Mapping[int, int], most: int = FAR) -> Route | None:
-        """The way from a pose to face one of the cells, at its extra cost; None if none costs less than `most`."""
+    def find(self, start: int, faces: Mapping[int, int], most: int = FAR) -> GridPath | None:
+        """Return the cheapest path from a pose to face one of the cells, including its extra cost in `faces`.
+
+        Returns None if every path costs `most` or more.
+        """
         while (found := self._run(start, faces, most)) is not None:
             cost, states = found
-            route, dropped_at = self._retrace(states, cost)
-            if dropped_at not in route.cells:
-                return route
-            del self.drops[dropped_at]  # it would be in the way
+            path, dropped_at = self._retrace(states, cost)
+            if dropped_at not in path.cells:
+                return path
+            del self.drops[dropped_at]  # the object would block the path
         return None
 
     def _run(self, start: int, faces: Mapping[int, int], most: int) -> tuple[int, list[int]] | None:
-        """Cost and states of the cheapest way. Source: Dijkstra's algorithm, with a list of states for each cost."""
+        """Return the cost and states of the cheapest path: Dijkstra's algorithm, with a list of states per cost."""
         steps, poses, grounds, drops = self.steps, self.poses, self.grounds, self.drops
         goal, last = poses * len(grounds), poses * (len(grounds) - 1)
         best, came, cost = [most] * (goal + 1), [-1] * (goal + 1), 0
@@ -94,20 +99,20 @@ class Search:
                 if best[state] < cost:
                     continue
                 if state == goal:
-                    return cost, _chain(came, goal)
+                    return cost, _states_to(came, goal)
                 facing = state & 3
                 stride, corner = steps[facing], state - facing
                 ahead = (state % poses >> 2) + stride
                 moves = [(1, corner + (facing - 1 & 3)), (1, corner + (facing + 1 & 3))]
-                if (price := grounds[state // poses].enter[ahead]) >= 0:
-                    moves.append((price + 1, state + 4 * stride))
+                if (extra := grounds[state // poses].enter[ahead]) >= 0:
+                    moves.append((extra + 1, state + 4 * stride))
                 if state >= last:
                     if ahead in faces:
                         moves.append((faces[ahead], goal))
                 elif ahead in drops:
                     moves.append((drops[ahead] + 1, state + poses))
-                for price, after in moves:
-                    total = cost + price
+                for extra, after in moves:
+                    total = cost + extra
                     if total < best[after]:
                         best[after], came[after] = total, state
                         if total in waiting:
@@ -118,9 +123,12 @@ class Search:
             cost += 1
         return None
 
-    def _retrace(self, states: list[int], cost: int) -> tuple[Route, int]:
-        """The way through some states, and on which cell a thing is put down, or -1; `cells` are those after that."""
-        steps, blocked, dropped_at = list[Step](), list[int](), -1
+    def _retrace(self, states: list[int], cost: int) -> tuple[GridPath, int]:
+        """Return the path through some states, and the cell where an object is put down, or -1.
+
+        The `cells` of the path are those after the drop.
+        """
+        steps, blocked, dropped_at = list[PathStep](), list[int](), -1
         cells = [states[0] % self.poses >> 2]
         opened = set[int]()
         for state, after in pairwise(states):
@@ -128,41 +136,41 @@ class Search:
             ground = self.grounds[layer]
             if state + self.poses == after:
                 dropped_at, cells = cell + self.steps[facing], [cell]
-                steps.append(Step(Action.DROP, pose))
+                steps.append(PathStep(GridAction.DROP, pose))
             elif pose >> 2 == cell:
-                steps.append(Step(Action.RIGHT if (facing + 1) & 3 == pose & 3 else Action.LEFT, pose))
+                steps.append(PathStep(GridAction.RIGHT if (facing + 1) & 3 == pose & 3 else GridAction.LEFT, pose))
             else:
                 ahead = pose >> 2
                 cells.append(ahead)
                 if ahead in ground.blocked and ahead not in blocked and ahead not in opened:
                     blocked.append(ahead)
                 if ahead in ground.toggles and ahead not in opened:
-                    steps.append(Step(Action.TOGGLE, state % self.poses))
+                    steps.append(PathStep(GridAction.TOGGLE, state % self.poses))
                     opened.add(ahead)
-                steps.append(Step(Action.FORWARD, pose))
+                steps.append(PathStep(GridAction.FORWARD, pose))
         end = states[-1] % self.poses
         faced = (end >> 2) + self.steps[end & 3]
         cells.append(faced)
-        return Route(steps, cost, end, faced, frozenset(cells), blocked), dropped_at
+        return GridPath(steps, cost, end, faced, frozenset(cells), blocked), dropped_at
 
 
-def _chain(came: Sequence[int], goal: int) -> list[int]:
-    """The states that led to the goal, without it."""
+def _states_to(came: Sequence[int], goal: int) -> list[int]:
+    """States that led to the goal, without the goal."""
     states, state = list[int](), goal
     while (state := came[state]) >= 0:
         states.append(state)
     return states[::-1]
 
 
-def spots(world: World, keep: Collection[int]) -> dict[int, int]:
-    """The empty cells where a thing may be put down, each with a price for being in the way there."""
+def drop_costs(world: GridWorld, keep: Collection[int]) -> dict[int, int]:
+    """Return the empty cells where an object may be put down, each with a penalty for blocking the way."""
     steps, cells = strides(world), world.cells
-    prices = {}
+    costs = {}
     for cell, thing in enumerate(cells):
         if thing is None:
             by_door = any(_is_door(cells[cell + step]) for step in steps)
-            prices[cell] = 4 * by_door + 4 * _pinches(cells, cell, steps) + 20 * (cell in keep)
-    return prices
+            costs[cell] = 4 * by_door + 4 * _pinches(cells, cell, steps) + 20 * (cell in keep)
+    return costs
 
 
 def _is_door(thing: Thing | None) -> bool:
@@ -170,7 +178,7 @@ def _is_door(thing: Thing | None) -> bool:
 
 
 def _pinches(cells: Sequence[Thing | None], cell: int, steps: Sequence[int]) -> bool:
-    """Whether a thing on this cell may part cells or things next to it from one another."""
+    """Return true if an object on this cell may separate neighbouring cells or objects from each other."""
     right, down, left, up = steps
     ring = (right, right + down, down, down + left, left, left + up, up, up + right)
     around = [cells[cell + step] for step in ring]

@@ -1,4 +1,4 @@
-"""BabyAI's tasks: every level with every seed. The seed decides the split, so no seed is in two."""
+"""BabyAI's tasks: every level with every seed. The seed decides the split, so no seed is in two splits."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import lru_cache
 from itertools import count as counting
 from typing import cast
 
-from agentgym_envs.babyai.infeasibility import hopeless
+from agentgym_envs.babyai.infeasibility import why_unsolvable
 from agentgym_envs.babyai.levels import GROUP_OF, GROUPS, LEVELS, MINIGRID, similar_levels
-from agentgym_envs.babyai.world import World, generated_world
+from agentgym_envs.babyai.world import GridWorld, generated_world
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import Split, Task, TaskSet, canonical_hash, check_selection, plain_number, scramble
 
@@ -20,26 +20,26 @@ SEEDS: dict[Split, range] = {
     "validation": range(10_000, 20_000),
     "test": range(0, 10_000),
 }
-"""The seeds of each split. The first ones are for test, since all of AgentGym's published tasks lie there."""
+"""The seeds of each split. The first seeds are in test, because all of AgentGym's published tasks use them."""
 VERSION = 1
 
 
 class BabyTasks(TaskSet):
-    """The tasks `babyai/<level>/<seed>` of some levels; each is drawn as often, whatever its group.
+    """The tasks `babyai/<level>/<seed>` of some levels. Levels are drawn uniformly, whatever their groups.
 
-    A task's `goal` is the mission, and `data` holds `level`, `seed`, `max_steps` and `solvable`. To look a task up is
-    to generate its world, which takes up to some milliseconds. Tasks that cannot be solved (see `unsolvable`) are never
-    drawn or taken; asked for by their id, they are there.
+    A task's `goal` is the mission, and `data` holds `level`, `seed`, `max_steps` and `solvable`. Looking up a task
+    generates its world, which takes up to a few milliseconds. Unsolvable tasks (see `unsolvable`) are never drawn, but
+    can be looked up by id.
     """
 
     name, version = "babyai", VERSION
 
     def __init__(self, levels: Sequence[str] = LEVELS) -> None:
-        """`levels`: what is drawn from."""
+        """Select the levels that tasks are drawn from."""
         self.levels = tuple(levels)
 
     def get(self, task_id: str) -> Task:
-        """The task of that id, of any level. Raises UnknownTask, also for a number written another way."""
+        """Return the task of that id, of any level. Raises UnknownTask, also for a number in non-canonical form."""
         parts = task_id.split("/") if isinstance(task_id, str) else []
         level, seed = (parts[1], plain_number(parts[2])) if len(parts) == 3 and parts[0] == self.name else ("", -1)
         if level not in GROUP_OF or not 0 <= seed < SEEDS["train"].stop:
@@ -51,19 +51,19 @@ class BabyTasks(TaskSet):
         return _describe(generated_world(level, seed))
 
     def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The level and seed that a hash of `key` picks; the next seed, where that task cannot be solved."""
+        """Draw the level and seed by a hash of `key`. If that task is unsolvable, the next seed is used."""
         levels, seeds = self._select(split, groups)
-        place, number = divmod(scramble(key), len(seeds))
-        level = levels[place % len(levels)]
+        rest, number = divmod(scramble(key), len(seeds))
+        level = levels[rest % len(levels)]
         following = (seeds[(number + step) % len(seeds)] for step in counting())
         return next(_solvable(level, following))
 
     def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
-        """`count` tasks of as many different seeds, with every level used before one is used again."""
+        """Return `count` tasks with distinct seeds. Every level is used before one is used again."""
         levels, seeds = self._select(split, groups)
-        most = len(seeds) // 4  # a third of the seeds can be solved in the level where the fewest can
+        most = len(seeds) // 4  # at least a third of the seeds are solvable in every level
         if count is None or not 0 <= count <= most:
             asked = "all" if count is None else count
             raise UsageError(f"{asked} tasks were asked for; {self.name!r} gives a count of at most {most} at once")
@@ -76,13 +76,13 @@ class BabyTasks(TaskSet):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Those of the levels that are drawn from."""
+        """The groups of the selected levels."""
         present = {GROUP_OF[level] for level in self.levels}
         return tuple(group for group in GROUPS if group in present)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the levels and their groups, the splits, minigrid's version and what some keys draw."""
+        """SHA-256 of the levels and their groups, the splits, minigrid's version and the draws of some keys."""
         return _digest(self.levels)
 
     def _select(self, split: str | None, groups: Sequence[str] | None) -> tuple[list[str], range]:
@@ -91,7 +91,7 @@ class BabyTasks(TaskSet):
         return levels, _ALL_SEEDS if split is None else SEEDS[cast(Split, split)]
 
 
-@lru_cache(maxsize=256)  # a server tells it of every environment that it makes, and it takes a dozen worlds
+@lru_cache(maxsize=256)  # a server reports it for every environment, and computing it generates a dozen worlds
 def _digest(levels: tuple[str, ...]) -> str:
     tasks = BabyTasks(levels)
     groups = [[level, GROUP_OF[level]] for level in levels]
@@ -100,17 +100,17 @@ def _digest(levels: tuple[str, ...]) -> str:
     return canonical_hash([tasks.name, tasks.version, MINIGRID, groups, splits, drawn])
 
 
-def unsolvable(world: World) -> bool:
-    """Whether it is proven that no sequence of actions solves a world.
+def unsolvable(world: GridWorld) -> bool:
+    """Return true if it is proven that no sequence of actions solves a world.
 
-    That is so where one door must be opened before (or after) another one and the second clause is strict: the missions
-    of two clauses in OpenDoorsOrderN2Debug and OpenDoorsOrderN4Debug. And where the only key to a locked room lies in
-    that room: some worlds of Unlock and GoToImpUnlock, since minigrid compares the rooms' numbers by identity.
+    This happens if one door must be opened before (or after) another one and the second clause is strict: the missions
+    of two clauses in OpenDoorsOrderN2Debug and OpenDoorsOrderN4Debug. It also happens if the only key to a locked room
+    is in that room: some worlds of Unlock and GoToImpUnlock, because minigrid compares room numbers by identity.
     """
-    return bool(hopeless(world))
+    return bool(why_unsolvable(world))
 
 
-def _describe(world: World) -> Task:
+def _describe(world: GridWorld) -> Task:
     level, seed = world.levelname, world.seed
     split = next(split for split, seeds in SEEDS.items() if seed in seeds)
     data = {"level": level, "seed": seed, "max_steps": world.max_steps, "solvable": not unsolvable(world)}
@@ -123,7 +123,7 @@ def _solvable(level: str, seeds: Iterable[int]) -> Iterator[Task]:
 
 
 def _distinct(rng: random.Random, seeds: range) -> Iterator[int]:
-    """Seeds in a random order without repetition."""
+    """Yield seeds in random order without repetition."""
     used = set[int]()
     while True:
         seed = rng.choice(seeds)

@@ -1,6 +1,6 @@
-"""One state in words: what is in sight and by which names, which actions are possible, and what each would do.
+"""The text view of a state: the objects in sight and their names, the possible actions, and the effect of each.
 
-The sentences are those of AgentGym's BabyAI server (commit 3ef9235), which is why some of them end in two spaces.
+The sentences are those of AgentGym's BabyAI server (commit 3ef9235), so some of them end in two spaces.
 """
 
 from __future__ import annotations
@@ -8,36 +8,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, get_args
 
-from agentgym_envs.babyai.commands import CHECK, Order, Verb
-from agentgym_envs.babyai.view import HOME, SIZE, Seen, beside, look
-from agentgym_envs.babyai.world import Action, Thing, World
+from agentgym_envs.babyai.commands import CHECK, ParsedCommand, Verb
+from agentgym_envs.babyai.view import HOME, SIZE, VisibleObject, beside, look
+from agentgym_envs.babyai.world import GridAction, GridWorld, Thing
 
 Actions = Literal["macro", "primitive"]
 Numbering = Literal["nearest", "stable"]
 ACTIONS: tuple[Actions, ...] = get_args(Actions)
 NUMBERINGS: tuple[Numbering, ...] = get_args(Numbering)
 FRONT = HOME + SIZE
-"""The cell of the view right before the agent."""
+"""The cell of the view in front of the agent."""
 
 PRIMITIVES = {
-    Verb.LEFT: Action.LEFT,
-    Verb.RIGHT: Action.RIGHT,
-    Verb.FORWARD: Action.FORWARD,
-    Verb.PICKUP: Action.PICKUP,
-    Verb.DROP: Action.DROP,
-    Verb.TOGGLE: Action.TOGGLE,
-    Verb.DONE: Action.DONE,
+    Verb.LEFT: GridAction.LEFT,
+    Verb.RIGHT: GridAction.RIGHT,
+    Verb.FORWARD: GridAction.FORWARD,
+    Verb.PICKUP: GridAction.PICKUP,
+    Verb.DROP: GridAction.DROP,
+    Verb.TOGGLE: GridAction.TOGGLE,
+    Verb.DONE: GridAction.DONE,
 }
-"""The verbs that are single actions where they name no thing."""
-Plan = list[Action] | str
-"""The primitive actions that carry out an order, or why it cannot be carried out."""
+"""The verbs that are single actions if they name no object."""
+Plan = list[GridAction] | str
+"""The primitive actions that carry out a command, or the reason why it is impossible."""
 
 
-class Names:
-    """Gives things in sight their names, such as `red closed door 1`.
+class ObjectNames:
+    """Names the objects in sight, for example `red closed door 1`.
 
-    The number counts things of the same name from the nearest on, or, if `stable`, things of the same colour and type
-    in the order in which they were first seen in the episode.
+    The number counts objects of the same name from the nearest on. If `numbering` is "stable", it counts objects of the
+    same colour and type in the order in which they were first seen in the episode.
     """
 
     def __init__(self, numbering: Numbering) -> None:
@@ -45,14 +45,14 @@ class Names:
         self.known: dict[int, int] = {}
         self._last: dict[str, int] = {}
 
-    def copy(self) -> Names:
-        """The same memory, to go on with apart."""
-        names = Names(self.numbering)
+    def copy(self) -> ObjectNames:
+        """Return an independent copy with the same numbers."""
+        names = ObjectNames(self.numbering)
         names.known, names._last = dict(self.known), dict(self._last)
         return names
 
-    def give(self, seen: Sequence[Seen]) -> dict[str, Seen]:
-        """The things by their names, in the same order."""
+    def assign(self, seen: Sequence[VisibleObject]) -> dict[str, VisibleObject]:
+        """Return the objects by name, in the same order."""
         if self.numbering == "stable":
             return {f"{kind(s.thing)} {self._number(s.thing)}": s for s in seen}
         counts: dict[str, int] = {}
@@ -71,12 +71,12 @@ class Names:
         return number
 
 
-class Scene:
-    """What is told of a world as it is now; it does not change with the world."""
+class TextView:
+    """The text view of the current state of a world. Later changes of the world do not affect it."""
 
-    def __init__(self, world: World, names: Names, actions: Actions) -> None:
+    def __init__(self, world: GridWorld, names: ObjectNames, actions: Actions) -> None:
         self.view = look(world)
-        self.named = names.give(self.view.seen)
+        self.named = names.assign(self.view.seen)
         self.carrying: Thing | None = world.carrying
         self.front: Thing | None = world.in_front()
         self.actions = actions
@@ -84,8 +84,8 @@ class Scene:
         self.available = list(self._offer()) if actions == "macro" else [verb.value for verb in PRIMITIVES]
 
     def describe(self) -> str:
-        """What is in sight, the wall or box ahead, and what is carried."""
-        things = "".join([f"There is a {name} {_PLACE[seen.cell]} " for name, seen in self.named.items()])
+        """Describe the objects in sight, the wall or box ahead, and the carried object."""
+        things = "".join([f"There is a {name} {_POSITION[seen.cell]} " for name, seen in self.named.items()])
         if things:
             things = f"In front of you in this room, you can see several objects: {things}"
         else:
@@ -96,20 +96,20 @@ class Scene:
         return f"{things}The room has walls around you. {facing}You are {held}."
 
     def offer(self) -> str:
-        """The line with the actions that are possible."""
+        """Return the line with the possible actions."""
         return 'Available actions: ["' + '", "'.join(self.available) + '"]'
 
-    def plan(self, order: Order) -> Plan | None:
-        """How to carry out an order, or why that cannot be; None if it is none of this scene's actions."""
+    def plan(self, command: ParsedCommand) -> Plan | None:
+        """Plan how to carry out a command. Returns the reason if it is impossible, and None if it is unknown."""
         if self.actions == "primitive":
-            action = None if order.target else PRIMITIVES.get(order.verb)
+            action = None if command.target else PRIMITIVES.get(command.verb)
             return None if action is None else [action]
-        if order.target:
-            return self._plan_with(order.verb, order.target)
-        return self._plan_alone(order.verb)
+        if command.target:
+            return self._plan_with(command.verb, command.target)
+        return self._plan_alone(command.verb)
 
     def find(self, name: str) -> list[str]:
-        """The full names of the things in sight that a name fits: all but the type may be left out."""
+        """Return the full names of the objects in sight that match a name; all but the type may be left out."""
         return [name] if name in self.named else [full for full in self.named if _fits(name, full)]
 
     def _offer(self) -> Iterator[str]:
@@ -142,7 +142,7 @@ class Scene:
             case Verb.LEFT | Verb.RIGHT:
                 return [PRIMITIVES[verb]]
             case Verb.FORWARD:
-                return [Action.FORWARD] if self._is_open(front) else _BARRIER
+                return [GridAction.FORWARD] if self._is_open(front) else _BARRIER
             case Verb.PICKUP:
                 return self._pick_up_front(front)
             case Verb.DROP:
@@ -156,14 +156,14 @@ class Scene:
             return "There is nothing in front of you that you could pickup."
         if self.carrying is not None:
             return f"You cannot pickup anything, as you are carrying a {kind(self.carrying)}. Drop it first."
-        return [Action.PICKUP]
+        return [GridAction.PICKUP]
 
     def _drop(self, front: Thing | None) -> Plan:
         if self.carrying is None:
             return "You cannot drop the object, as you are not carrying anything."
         if front is not None:
             return "You cannot drop the object, as there is already an object in front of you."
-        return [Action.DROP]
+        return [GridAction.DROP]
 
     def _drop_named(self, name: str) -> Plan:
         held = self.carrying
@@ -176,7 +176,7 @@ class Scene:
             return "There is no door or box in front of you to toggle."
         if front.type == "door" and not self._unlockable(front):
             return f"You cannot toggle the {kind(front)}{self._why_locked(front)}"
-        return [Action.TOGGLE]
+        return [GridAction.TOGGLE]
 
     def _plan_with(self, verb: Verb, target: str) -> Plan | None:
         if verb is Verb.DROP:
@@ -188,7 +188,7 @@ class Scene:
             which = f"Several things fit {target:.80}: {', '.join(found)}. Say which."
             return which if found else f"There is no {target:.80} in sight."
         name, seen = found[0], self.named[found[0]]
-        if why := self._forbids(verb, seen):
+        if why := self._refusal(verb, seen):
             return f"You cannot {verb} {name}{why}"
         onto = verb is Verb.GO_THROUGH
         path = self.view.path(seen.cell, onto=onto) if self._reachable(seen) else None
@@ -196,8 +196,8 @@ class Scene:
             return f"You cannot {verb} {name}, as there is no path leading to it."
         return path + _WITH_TARGET[verb] or "No change in state."
 
-    def _forbids(self, verb: Verb, seen: Seen) -> str | None:
-        """Why a verb does not go with a thing, wherever it lies."""
+    def _refusal(self, verb: Verb, seen: VisibleObject) -> str | None:
+        """Return the reason why a verb cannot be applied to an object, except for a missing path."""
         thing, is_door = seen.thing, seen.thing.type == "door"
         if verb is Verb.PICKUP:
             if is_door:
@@ -223,7 +223,7 @@ class Scene:
     def _is_open(self, front: Thing | None) -> bool:
         return front is None or front.can_overlap()
 
-    def _reachable(self, seen: Seen) -> bool:
+    def _reachable(self, seen: VisibleObject) -> bool:
         return bool(self.near >> seen.cell & 1)
 
     def _unlockable(self, door: Thing) -> bool:
@@ -237,7 +237,7 @@ class Scene:
 
 
 def kind(thing: Thing) -> str:
-    """A thing by colour, state if it is a door, and type: `red closed door`."""
+    """Return the colour, the state (of a door) and the type: `red closed door`."""
     if thing.type != "door":
         return f"{thing.color} {thing.type}"
     state = "open" if thing.is_open else "locked" if thing.is_locked else "closed"
@@ -245,12 +245,12 @@ def kind(thing: Thing) -> str:
 
 
 def _fits(name: str, full: str) -> bool:
-    """Whether a name is a full one with its colour, state or number left out."""
+    """Return true if a name is the full name with its colour, state or number left out."""
     words, rest = name.split(), iter(full.split())
     return full.split()[-2] in words and all(word in rest for word in words)
 
 
-def _place(cell: int) -> str:
+def _position(cell: int) -> str:
     ahead, column = divmod(cell, SIZE)
     if column == HOME:
         return f"right in front of you {ahead} steps away. "
@@ -258,13 +258,13 @@ def _place(cell: int) -> str:
     return f"{ahead} steps in front of you and {side}. "
 
 
-_PLACE = [_place(cell) for cell in range(SIZE * SIZE)]
+_POSITION = [_position(cell) for cell in range(SIZE * SIZE)]
 _BARRIER = "There is a barrier in front of you, you can't move forward."
-_WITH_TARGET: dict[Verb, list[Action]] = {
+_WITH_TARGET: dict[Verb, list[GridAction]] = {
     Verb.GO_TO: [],
-    Verb.PICKUP: [Action.PICKUP],
-    Verb.TOGGLE: [Action.TOGGLE],
+    Verb.PICKUP: [GridAction.PICKUP],
+    Verb.TOGGLE: [GridAction.TOGGLE],
     Verb.GO_THROUGH: [],
-    Verb.TOGGLE_THROUGH: [Action.TOGGLE, Action.FORWARD],
+    Verb.TOGGLE_THROUGH: [GridAction.TOGGLE, GridAction.FORWARD],
 }
-"""The verbs that take a thing, and what follows once the agent stands before it (or on it, to go through)."""
+"""The verbs that take an object, and the actions once the agent faces it (or is on it, for `go through`)."""

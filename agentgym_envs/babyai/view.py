@@ -1,8 +1,7 @@
-"""What the agent sees: seven by seven cells ahead of it, without the objects behind walls and closed doors.
+"""The field of view: seven by seven cells ahead of the agent, without objects behind walls and closed doors.
 
-A cell of the view is numbered `7 * ahead + column`, from 0 to 48: `ahead` counts the steps forward (0 is the agent's
-own row) and `column` goes from left (0) to right (6); the agent stands in cell 3. A set of cells is a number with those
-bits.
+A cell of the view is numbered `7 * ahead + column`, from 0 to 48. `ahead` counts the steps forward (0 is the agent's
+own row), and `column` goes from left (0) to right (6); the agent is in cell 3. A set of cells is a bit mask.
 """
 
 from __future__ import annotations
@@ -11,43 +10,43 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from agentgym_envs.babyai.world import AHEAD, Action, Thing, World
+from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld, Thing
 
 SIZE = 7
-"""Cells in a row of the view, and rows."""
+"""The number of rows of the view, and of cells in a row."""
 HOME = SIZE // 2
-"""The agent's own cell."""
+"""The cell of the agent."""
 _ALL = (1 << SIZE * SIZE) - 1
 _LEFTMOST = sum(1 << SIZE * row for row in range(SIZE))
 _RIGHTMOST = _LEFTMOST << SIZE - 1
 _STEPS = (SIZE, 1, -SIZE, -1)
-"""How the number of a cell changes by a step forward, to the right, back and to the left."""
+"""The change of a cell's number by a step forward, right, back and left."""
 
 Pose = tuple[int, int]
-"""A cell of the view and where the agent faces, as in `next_cell`."""
+"""A cell of the view and the direction that the agent faces, as in `next_cell`."""
 
 
-class Seen(NamedTuple):
-    """A thing in sight. `rank` orders by distance, then the farther ahead first, then from left to right."""
+class VisibleObject(NamedTuple):
+    """An object in sight. `rank` orders objects by distance, then farther ahead first, then from left to right."""
 
     rank: int
     cell: int
     thing: Thing
 
 
-class View(NamedTuple):
-    """What is in sight: things, nearest first; the set of cells that can be walked on; the set of all cells in sight.
+class FieldOfView(NamedTuple):
+    """The field of view: objects, nearest first; the set of free cells; and `lit`, the set of all cells in sight.
 
-    `barrier` is the first wall or box straight ahead: its kind and its distance in steps, or None.
+    `barrier` is the first wall or box straight ahead: its type and its distance in steps, or None.
     """
 
-    seen: list[Seen]
+    seen: list[VisibleObject]
     free: int
     barrier: tuple[str, int] | None
     lit: int
 
     def reach(self) -> int:
-        """The cells that the agent can walk to within what it sees."""
+        """Return the cells in sight that the agent can walk to."""
         reached, free = 0, self.free | 1 << HOME
         wave = 1 << HOME
         while wave:
@@ -55,36 +54,36 @@ class View(NamedTuple):
             wave = beside(wave) & free & ~reached
         return reached
 
-    def path(self, target: int, *, onto: bool) -> list[Action] | None:
-        """The fewest turns and steps to face the target cell, or to stand on it if `onto`; None if there is no way.
+    def path(self, target: int, *, onto: bool) -> list[GridAction] | None:
+        """Return the shortest path to face the target cell, or to enter it if `onto`; None if there is no path.
 
-        Of equally short ways, the one that goes forward early, else turns left early.
+        Turns count as steps. Among equally short paths, moving forward early is preferred, then turning left early.
         """
         start, free = (HOME, 0), self.free
-        came: dict[Pose, tuple[Pose, Action] | None] = {start: None}
+        came: dict[Pose, tuple[Pose, GridAction] | None] = {start: None}
         queue = [start]
         for pose in queue:
             ahead, left, right = _MOVES[pose]
             if (pose[0] if onto else ahead) == target:
                 return _trace(came, pose)
             if ahead is not None and free >> ahead & 1 and (step := (ahead, pose[1])) not in came:
-                came[step] = pose, Action.FORWARD
+                came[step] = pose, GridAction.FORWARD
                 queue.append(step)
             if left not in came:
-                came[left] = pose, Action.LEFT
+                came[left] = pose, GridAction.LEFT
                 queue.append(left)
             if right not in came:
-                came[right] = pose, Action.RIGHT
+                came[right] = pose, GridAction.RIGHT
                 queue.append(right)
         return None
 
 
-def look(world: World) -> View:
-    """What the agent sees: the cells that minigrid's `gen_obs` shows, worked out without building a grid.
+def look(world: GridWorld) -> FieldOfView:
+    """Return the field of view: the cells that minigrid's `gen_obs` shows, computed without building a grid.
 
     Light starts at the agent and spreads row by row. Source: `Grid.process_vis` of minigrid.
     """
-    seen: list[Seen] = []
+    seen: list[VisibleObject] = []
     free, lit, all_lit, base, barrier = 0, 1 << HOME, 0, 0, None
     for row, clear in _rows(world):
         lit, next_lit = _spread(lit, clear)
@@ -99,33 +98,33 @@ def look(world: World) -> View:
             if column == HOME and base and barrier is None and thing.type in ("wall", "box"):
                 barrier = thing.type, base // SIZE
             if thing.type != "wall" and base + column != HOME:
-                seen.append(Seen(_RANK[base + column], base + column, thing))
+                seen.append(VisibleObject(_RANK[base + column], base + column, thing))
         if not next_lit:
             break
         lit, base = next_lit, base + SIZE
     seen.sort()
-    return View(seen, free, barrier, all_lit)
+    return FieldOfView(seen, free, barrier, all_lit)
 
 
 def beside(cells: int) -> int:
-    """The cells of the view that lie next to a set of them."""
+    """Return the cells of the view next to a set of cells."""
     sideways = (cells & ~_LEFTMOST) >> 1 | (cells & ~_RIGHTMOST) << 1
     return (sideways | cells >> SIZE | cells << SIZE) & _ALL
 
 
 @cache
 def next_cell(cell: int, facing: int) -> int | None:
-    """The cell after `cell` when facing ahead (0), right (1), back (2) or left (3); None outside the view."""
+    """Return the cell after `cell` when facing ahead (0), right (1), back (2) or left (3); None outside the view."""
     after = cell + _STEPS[facing]
     inside = 0 <= after < SIZE * SIZE and (facing % 2 == 0 or after // SIZE == cell // SIZE)
     return after if inside else None
 
 
-def _rows(world: World) -> Iterator[tuple[list[Thing | None], int]]:
-    """The rows of the view from the agent on: what lies in each cell, and the set of columns that light passes."""
+def _rows(world: GridWorld) -> Iterator[tuple[list[Thing | None], int]]:
+    """Yield the rows of the view, starting at the agent: the objects, and the set of columns that light passes."""
     cells = world.cells
-    for row_places in places(world.size, world.position, world.direction):
-        row, clear = [cells[place] for place in row_places], 0
+    for numbers in grid_cells(world.size, world.position, world.direction):
+        row, clear = [cells[number] for number in numbers], 0
         for column, thing in enumerate(row):
             if thing is None or thing.see_behind():
                 clear |= 1 << column
@@ -134,10 +133,10 @@ def _rows(world: World) -> Iterator[tuple[list[Thing | None], int]]:
 
 @cache
 def _spread(lit: int, clear: int) -> tuple[int, int]:
-    """The lit columns of a row and of the next, if these are lit from behind and light passes the columns `clear`.
+    """Return the lit columns of a row and of the next row.
 
-    A lit cell that light passes lights its neighbour, the cell ahead and the neighbour's: to the right, then to the
-    left.
+    `lit` holds the columns lit from behind, and `clear` the columns that light passes. A lit, clear cell lights its
+    neighbour, the cell ahead of it and the cell ahead of its neighbour, first towards the right, then towards the left.
     """
     ahead = 0
     for step, columns in ((1, range(SIZE - 1)), (-1, range(SIZE - 1, 0, -1))):
@@ -148,7 +147,7 @@ def _spread(lit: int, clear: int) -> tuple[int, int]:
     return lit, ahead
 
 
-def _trace(came: Mapping[Pose, tuple[Pose, Action] | None], pose: Pose) -> list[Action]:
+def _trace(came: Mapping[Pose, tuple[Pose, GridAction] | None], pose: Pose) -> list[GridAction]:
     actions = []
     while before := came[pose]:
         pose, action = before
@@ -157,16 +156,19 @@ def _trace(came: Mapping[Pose, tuple[Pose, Action] | None], pose: Pose) -> list[
 
 
 @lru_cache(maxsize=4096)
-def places(size: tuple[int, int], position: tuple[int, int], direction: int) -> tuple[tuple[int, ...], ...]:
-    """For each cell of the view, by row and column, its place in the grid; -1 outside it, where a corner is a wall."""
+def grid_cells(size: tuple[int, int], position: tuple[int, int], direction: int) -> tuple[tuple[int, ...], ...]:
+    """Return the grid cell of each cell of the view, by row and column.
+
+    Outside the grid it is -1, which indexes the last cell, a corner and therefore a wall.
+    """
     (width, height), (x, y) = size, position
     (fx, fy), (rx, ry) = AHEAD[direction], AHEAD[(direction + 1) % 4]
 
-    def place(ahead: int, side: int) -> int:
+    def number(ahead: int, side: int) -> int:
         i, j = x + fx * ahead + rx * side, y + fy * ahead + ry * side
         return j * width + i if 0 <= i < width and 0 <= j < height else -1
 
-    return tuple(tuple(place(ahead, side) for side in range(-HOME, HOME + 1)) for ahead in range(SIZE))
+    return tuple(tuple(number(ahead, side) for side in range(-HOME, HOME + 1)) for ahead in range(SIZE))
 
 
 def _nearness(cell: int) -> tuple[int, int, int]:
@@ -179,6 +181,6 @@ _MOVES = {
     for cell in range(SIZE * SIZE)
     for facing in range(4)
 }
-"""For each pose, the cell ahead of it (None outside the view), and the poses after a turn to the left and right."""
+"""For each pose, the cell ahead (None outside the view), and the poses after a turn to the left and to the right."""
 _BITS = [[column for column in range(SIZE) if lit >> column & 1] for lit in range(1 << SIZE)]
 _RANK = {cell: rank for rank, cell in enumerate(sorted(range(SIZE * SIZE), key=_nearness))}

@@ -1,4 +1,4 @@
-"""`World`: a level in play. Rooms, missions, steps and verification are minigrid's; its observations are left out.
+"""`GridWorld`: a running level. Rooms, missions, steps and verification are minigrid's; its observations are not used.
 
 Source: minigrid 3.2 (https://github.com/Farama-Foundation/Minigrid), after BabyAI (arXiv 1810.08272).
 """
@@ -17,17 +17,17 @@ import numpy as np
 from agentgym_envs.babyai.levels import blank_level
 
 Thing = Any
-"""A `minigrid.core.world_object.WorldObj` that is not a wall, with its number in `serial`."""
+"""A `minigrid.core.world_object.WorldObj` that is not a wall, with a unique number in `serial`."""
 AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
-"""Where a direction leads: right, down, left, up."""
+"""The (x, y) offset of each direction: right, down, left, up."""
 _INSTRUCTION_PARTS = ("instr_a", "instr_b")
 DESCRIPTIONS = ("desc", "desc_move", "desc_fixed")
-"""Where a clause of a mission holds its descriptions of things, as far as it has them."""
+"""Attributes of a clause that may hold descriptions of objects."""
 _MOST_PLACEMENTS = 10_000
 
 
-class Action(IntEnum):
-    """BabyAI's seven primitive actions; `DONE` does nothing but takes a step."""
+class GridAction(IntEnum):
+    """BabyAI's seven primitive actions; `DONE` only takes a step."""
 
     LEFT = 0
     RIGHT = 1
@@ -38,16 +38,16 @@ class Action(IntEnum):
     DONE = 6
 
 
-class Outcome(NamedTuple):
-    """What a primitive action led to. `reward` is minigrid's; `terminated` is success if it is above 0."""
+class StepOutcome(NamedTuple):
+    """The outcome of a primitive action. `reward` is minigrid's; `terminated` means success if it is above 0."""
 
     reward: float
     terminated: bool
     truncated: bool
 
 
-class World:
-    """A level that was generated from a seed. Positions are (x, y) with (0, 0) at the upper left."""
+class GridWorld:
+    """A level generated from a seed. Positions are (x, y) with (0, 0) at the upper left."""
 
     __slots__ = ("level", "levelname", "seed")
 
@@ -61,28 +61,28 @@ class World:
 
     @property
     def position(self) -> tuple[int, int]:
-        """Where the agent stands."""
+        """The position of the agent."""
         x, y = self.level.agent_pos
         return int(x), int(y)
 
     @property
     def direction(self) -> int:
-        """Where the agent looks: an index into `AHEAD`."""
+        """The direction of the agent: an index into `AHEAD`."""
         return int(self.level.agent_dir)
 
     @property
     def carrying(self) -> Thing | None:
-        """What the agent holds."""
+        """The object that the agent carries."""
         return self.level.carrying
 
     @property
     def steps(self) -> int:
-        """How many primitive actions were taken."""
+        """The number of primitive actions taken."""
         return int(self.level.step_count)
 
     @property
     def max_steps(self) -> int:
-        """How many primitive actions may be taken."""
+        """The largest number of primitive actions."""
         return int(self.level.max_steps)
 
     @property
@@ -97,29 +97,29 @@ class World:
         return cells
 
     def at(self, x: int, y: int) -> Thing | None:
-        """What lies at a cell inside the grid."""
+        """Return the content of a cell inside the grid."""
         return self.level.grid.grid[y * self.level.width + x]
 
     def in_front(self) -> Thing | None:
-        """What lies right before the agent."""
+        """Return the content of the cell in front of the agent."""
         (x, y), (dx, dy) = self.position, AHEAD[self.direction]
         return self.at(x + dx, y + dy)
 
-    def step(self, action: int) -> Outcome:
-        """Take a primitive action and let the mission's verifier look at it."""
+    def step(self, action: int) -> StepOutcome:
+        """Take a primitive action and verify the mission."""
         _, reward, terminated, truncated, _ = self.level.step(action)
-        return Outcome(float(reward), bool(terminated), bool(truncated))
+        return StepOutcome(float(reward), bool(terminated), bool(truncated))
 
-    def take(self, actions: Sequence[int]) -> Outcome:
-        """Take primitive actions, at least one, until the episode ends; the last one's outcome."""
+    def run(self, actions: Sequence[int]) -> StepOutcome:
+        """Take primitive actions, at least one, until the episode ends. Returns the last outcome."""
         for action in actions:
             outcome = self.step(action)
             if outcome.terminated or outcome.truncated:
                 break
         return outcome
 
-    def copy(self) -> World:
-        """A world of its own in the same state."""
+    def copy(self) -> GridWorld:
+        """Return an independent world in the same state."""
         level, clones = _shallow(self.level), dict[int, Thing]()
         level.grid = _shallow(self.level.grid)
         level.grid.grid = [
@@ -127,67 +127,67 @@ class World:
         ]
         level.carrying = None if level.carrying is None else _clone(level.carrying, clones)
         level.instrs = _clone_instruction(self.level.instrs, level, clones)
-        return World(self.levelname, self.seed, level)
+        return GridWorld(self.levelname, self.seed, level)
 
     def things(self) -> Iterator[tuple[int, int, Thing]]:
-        """Every thing that lies somewhere, row by row, as (x, y, thing)."""
+        """Yield every object in the grid, row by row, as (x, y, thing)."""
         width = self.level.width
-        for place, cell in enumerate(self.level.grid.grid):
-            if cell is not None and cell.type != "wall":
-                yield place % width, place // width, cell
+        for number, thing in enumerate(self.level.grid.grid):
+            if thing is not None and thing.type != "wall":
+                yield number % width, number // width, thing
 
     def picture(self, tile: int = 32) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """The picture that minigrid draws, (height * tile, width * tile, 3), with the agent's field of view lit."""
+        """Return minigrid's picture, (height * tile, width * tile, 3), with the agent's field of view highlighted."""
         picture: np.ndarray[Any, np.dtype[np.uint8]] = self.level.get_frame(highlight=True, tile_size=tile)
         return picture
 
     def describe_things(self) -> str:
-        """Where every thing is and how, equal for equal states: what `state_key` is made of, but for the agent."""
+        """Describe all objects, equally for equal states: the part of `state_key` without the agent."""
         held = "" if self.carrying is None else self.carrying.serial
-        lie = [f"{x},{y}:{thing.serial}{_doorstate(thing)}" for x, y, thing in self.things()]
-        return f"{held} {' '.join(lie)}"
+        placed = [f"{x},{y}:{thing.serial}{_doorstate(thing)}" for x, y, thing in self.things()]
+        return f"{held} {' '.join(placed)}"
 
     def progress(self) -> str:
-        """Which clauses of the mission are fulfilled, and what else its verifier remembers."""
+        """Describe the fulfilled clauses of the mission and the rest of the verifier's state."""
         return _progress(self.level.instrs)
 
 
-def make_world(levelname: str, seed: int) -> World:
-    """The world of a level and a seed (0 to 2**32 - 1): the same on every machine for one version of minigrid."""
+def make_world(levelname: str, seed: int) -> GridWorld:
+    """Generate the world of a level and a seed (0 to 2**32 - 1), which is always the same for a version of minigrid."""
     return generated_world(levelname, seed).copy()
 
 
 @lru_cache(maxsize=64)
-def generated_world(levelname: str, seed: int) -> World:
-    """The same, to look at only: it is kept, since groups of episodes begin in the same one."""
+def generated_world(levelname: str, seed: int) -> GridWorld:
+    """Return the same world, shared and read-only. It is cached because groups of episodes start in the same world."""
     level = copy.copy(blank_level(levelname))
-    level.gen_obs = _see_nothing
+    level.gen_obs = _no_observation
     level._gen_grid = partial(_generate_quietly, level)
     level.reset(seed=seed)
-    del level._gen_grid  # it would keep a reference to this level in every copy
+    del level._gen_grid  # otherwise every copy would hold a reference to this level
     level.grid.grid = [_wall() if cell is not None and cell.type == "wall" else cell for cell in level.grid.grid]
-    world = World(levelname, seed, level)
+    world = GridWorld(levelname, seed, level)
     _number(world)
     return world
 
 
 @cache
 def _wall() -> Any:
-    """The wall that all worlds share: a world of hundreds of objects is a burden on the garbage collector."""
+    """Return the wall that all worlds share: hundreds of wall objects per world would slow the garbage collector."""
     from minigrid.core.world_object import Wall
 
     return Wall()
 
 
-def _see_nothing() -> None:
-    """Stands for minigrid's `gen_obs`, which takes nine tenths of a step."""
+def _no_observation() -> None:
+    """Replaces minigrid's `gen_obs`, which takes nine tenths of the time of a step."""
 
 
 def _generate_quietly(level: Any, width: int, height: int) -> None:
-    """What `RoomGridLevel._gen_grid` does, which prints each mission that it rejects.
+    """Generate a level like `RoomGridLevel._gen_grid`, which prints each mission that it rejects.
 
-    It also looks for ever for a place for the agent where all places are taken, as in SynthS5R2 with seed 9736. Here
-    that is a reason to reject a mission.
+    The original also loops for ever if there is no free cell for the agent, as in SynthS5R2 with seed 9736. Here such a
+    mission is rejected.
     """
     from minigrid.core.roomgrid import RoomGrid
     from minigrid.envs.babyai.core.roomgrid_level import RejectSampling
@@ -206,7 +206,7 @@ def _generate_quietly(level: Any, width: int, height: int) -> None:
 
 
 def _bounded(place: Callable[..., Any]) -> Callable[..., Any]:
-    """`place`, which raises RecursionError from a number of calls on that no mission needs."""
+    """Wrap `place` so that it raises RecursionError after more calls than any mission needs."""
     calls = counting()
 
     def place_or_give_up(*arguments: Any, **options: Any) -> Any:
@@ -217,8 +217,8 @@ def _bounded(place: Callable[..., Any]) -> Callable[..., Any]:
     return place_or_give_up
 
 
-def _number(world: World) -> None:
-    """Give every thing its number, which its copies keep; a thing in a box comes after its box."""
+def _number(world: GridWorld) -> None:
+    """Number all objects; copies keep the number. An object in a box comes after its box."""
     serial = 0
     carried = [] if world.carrying is None else [world.carrying]
     for thing in [*(thing for _, _, thing in world.things()), *carried]:
@@ -238,12 +238,12 @@ def _progress(instruction: Any) -> str:
         done = ["+" if part == "success" else "-" for part in (instruction.a_done, instruction.b_done)]
         return f"({''.join(done)} {_progress(instruction.instr_a)} {_progress(instruction.instr_b)})"
     held = getattr(instruction, "preCarrying", None)
-    places = [getattr(instruction, name).obj_poss for name in DESCRIPTIONS if hasattr(instruction, name)]
-    return f"{'' if held is None else held.serial}{places}"  # the places are as of the last drop
+    positions = [getattr(instruction, name).obj_poss for name in DESCRIPTIONS if hasattr(instruction, name)]
+    return f"{'' if held is None else held.serial}{positions}"  # the positions as of the last drop
 
 
 def _clone(thing: Thing, clones: dict[int, Thing]) -> Thing:
-    if thing.type == "wall":  # a mission on "a grey object" counts the walls among them
+    if thing.type == "wall":  # walls match a mission's "a grey object"
         return _wall()
     found = clones.get(id(thing))
     if found is None:
@@ -275,7 +275,7 @@ def _clone_description(description: Any, clones: dict[int, Thing]) -> Any:
 
 
 def _shallow(thing: Any) -> Any:
-    """`copy.copy` of an object with a `__dict__`, at a quarter of its cost."""
+    """Copy an object with a `__dict__`, four times as fast as `copy.copy`."""
     clone = object.__new__(type(thing))
     clone.__dict__.update(thing.__dict__)
     return clone

@@ -8,60 +8,69 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
 import agentgym_envs
-from agentgym_envs.cli import (
-    bench,
-    compare,
-    demos,
-    doctor,
-    evaluation,
-    list_envs,
-    play,
-    plugins,
-    report,
-    search,
-    serve,
-    solve,
-    view,
-    webarena,
-)
+from agentgym_envs.cli import plugins
 from agentgym_envs.cli.common import Interrupted
 from agentgym_envs.errors import AgentGymError, UsageError
 
 OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 _DEBUG = "AGENTGYM_DEBUG"
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "list": list_envs.list_command,
-    "play": play.play_command,
-    "solve": solve.solve_command,
-    "eval": evaluation.eval_command,
-    "report": report.report_command,
-    "compare": compare.compare_command,
-    "view": view.view_command,
-    "demos": demos.demos_command,
-    "bench": bench.bench_command,
-    "serve": serve.serve_command,
-    "doctor": doctor.doctor_command,
-}
-_GROUPS: dict[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
-    "search": ("Build, query and serve the index of a corpus.", search.COMMANDS),
-    "webarena": ("Open the sites of WebArena-v0 in your browser.", webarena.COMMANDS),
-}
-_PANELS = {
-    "Play": ("list", "play", "solve", "demos"),
-    "Evaluate": ("eval", "report", "compare", "view"),
-    "Train": ("train", "tiny-model", "verl"),
-    "Serve": ("serve", "search", "webarena"),
-    "This machine": ("doctor", "bench"),
-}
-"""The panels of the help and their commands. A command that is not listed belongs to a plug-in."""
+PANELS = ("Play", "Evaluate", "Train", "Serve", "This machine")
+"""The panels of the help, in order. Commands of plug-ins have their own."""
+
+
+class CliCommand(NamedTuple):
+    """A command: its name, its function as "module:function", and its panel of the help."""
+
+    name: str
+    function: str
+    panel: str
+
+    def load(self) -> Callable[..., None]:
+        """Import the function."""
+        module, _, name = self.function.partition(":")
+        found: Callable[..., None] = getattr(import_module(module), name)
+        return found
+
+
+class CommandGroup(NamedTuple):
+    """Commands under one name, from a module's table `COMMANDS` of subcommands."""
+
+    name: str
+    module: str
+    panel: str
+    summary: str
+
+
+COMMANDS = (
+    CliCommand("list", "agentgym_envs.cli.list_envs:list_command", "Play"),
+    CliCommand("play", "agentgym_envs.cli.play:play_command", "Play"),
+    CliCommand("solve", "agentgym_envs.cli.solve:solve_command", "Play"),
+    CliCommand("demos", "agentgym_envs.cli.demos:demos_command", "Play"),
+    CliCommand("eval", "agentgym_envs.cli.evaluation:eval_command", "Evaluate"),
+    CliCommand("report", "agentgym_envs.cli.report:report_command", "Evaluate"),
+    CliCommand("compare", "agentgym_envs.cli.compare:compare_command", "Evaluate"),
+    CliCommand("view", "agentgym_envs.cli.view:view_command", "Evaluate"),
+    CliCommand("serve", "agentgym_envs.cli.serve:serve_command", "Serve"),
+    CliCommand("doctor", "agentgym_envs.cli.doctor:doctor_command", "This machine"),
+    CliCommand("bench", "agentgym_envs.cli.bench:bench_command", "This machine"),
+)
+"""The commands, in the order of the help."""
+GROUPS = (
+    CommandGroup("search", "agentgym_envs.cli.search", "Serve", "Build, query and serve the index of a corpus."),
+    CommandGroup("webarena", "agentgym_envs.cli.webarena", "Serve", "Open the sites of WebArena-v0 in your browser."),
+)
+_OTHERS = "Plug-ins"
+_PLUGIN_PANELS = {"train": "Train", "tiny-model": "Train", "verl": "Train"}
+"""Panels of the commands that other packages of this project add."""
 _TYPE_NAMES = {
     "int range": "a whole number",
     "float range": "a number",
@@ -83,8 +92,8 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of the commands; those without a panel come last."""
-        order = [name for names in _PANELS.values() for name in names]
-        return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
+        order = [*PANELS, _OTHERS]
+        return sorted(super().list_commands(ctx), key=lambda name: order.index(_panel(name)))
 
 
 def make_app() -> typer.Typer:
@@ -96,14 +105,15 @@ def make_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_root)
-    for name, command in _COMMANDS.items():
-        app.command(name, help=_paragraphs(command), rich_help_panel=_panel(name))(_interruptible(command))
-    for name, (summary, commands) in _GROUPS.items():
-        group = typer.Typer(help=summary)
-        group.callback(invoke_without_command=True)(_help)
-        for subcommand, command in commands.items():
-            group.command(subcommand, help=_paragraphs(command))(_interruptible(command))
-        app.add_typer(group, name=name, rich_help_panel=_panel(name))
+    for row in COMMANDS:
+        command = row.load()
+        app.command(row.name, help=_paragraphs(command), rich_help_panel=row.panel)(_interruptible(command))
+    for group in GROUPS:
+        subcommands = typer.Typer(help=group.summary)
+        subcommands.callback(invoke_without_command=True)(_help)
+        for name, command in import_module(group.module).COMMANDS.items():
+            subcommands.command(name, help=_paragraphs(command))(_interruptible(command))
+        app.add_typer(subcommands, name=group.name, rich_help_panel=group.panel)
     plugins.add_commands(app, _panel)
     return app
 
@@ -164,7 +174,8 @@ def _paragraphs(command: Callable[..., None]) -> str:
 
 
 def _panel(name: str) -> str:
-    return next((panel for panel, names in _PANELS.items() if name in names), "Plug-ins")
+    panels = {row.name: row.panel for row in (*COMMANDS, *GROUPS)} | _PLUGIN_PANELS
+    return panels.get(name, _OTHERS)
 
 
 def _interruptible(command: Callable[..., None]) -> Callable[..., None]:

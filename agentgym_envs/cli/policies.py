@@ -46,7 +46,7 @@ OnDone = Callable[[PlayedEpisode], None]
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeBatch:
+class EpisodeRequest:
     """Episodes of one environment under the same limits."""
 
     env_id: str
@@ -55,7 +55,7 @@ class EpisodeBatch:
     limits: Limits
 
 
-Play = Callable[[EpisodeBatch, int, OnDone], Awaitable[Any]]
+Play = Callable[[EpisodeRequest, int, OnDone], Awaitable[Any]]
 """Plays a batch with up to N episodes at the same time and calls `OnDone` with each finished episode."""
 
 
@@ -214,7 +214,7 @@ def _text_player(
     from agentgym_envs.multiagent.play import play_many_teams_text
     from agentgym_envs.rollout import play_many_text
 
-    async def play(batch: EpisodeBatch, concurrency: int, on_done: OnDone) -> None:
+    async def play(batch: EpisodeRequest, concurrency: int, on_done: OnDone) -> None:
         play_all = play_many_teams_text if plays_alone and is_team(batch.env_id) else play_many_text
         await play_all(
             batch.specs,
@@ -233,7 +233,7 @@ def _agent_player(
 ) -> PolicyPlayer:
     from agentgym_envs.rollout import play_many_agents
 
-    async def play(batch: EpisodeBatch, concurrency: int, on_done: OnDone) -> None:
+    async def play(batch: EpisodeRequest, concurrency: int, on_done: OnDone) -> None:
         await play_many_agents(
             batch.specs,
             batch.make_env,
@@ -280,7 +280,7 @@ def _engine_player(name: str, model: str, options: PolicyOptions, agent: Agent |
 
 
 async def _play_tokens(
-    engine: Engine, codec: ChatCodec, sampling: Sampling, batch: EpisodeBatch, concurrency: int, on_done: OnDone
+    engine: Engine, codec: ChatCodec, sampling: Sampling, batch: EpisodeRequest, concurrency: int, on_done: OnDone
 ) -> None:
     """Play a batch with a token engine, which all members of a team share."""
     from agentgym_envs.multiagent.joint import is_team

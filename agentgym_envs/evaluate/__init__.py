@@ -17,6 +17,10 @@ from agentgym_envs.evaluate.estimates import Z95, Estimate, interval, wilson
 from agentgym_envs.evaluate.metrics import Evaluation, Metrics, evaluate
 
 __all__ = [  # noqa: RUF022 (in the order of code points, as everywhere in the package)
+    "AGENTGYM_RL_TABLE",
+    "AgentGymRLRow",
+    "AgentGymRLScenario",
+    "AgentGymRLTable",
     "ComparedRow",
     "Comparison",
     "Estimate",
@@ -27,17 +31,13 @@ __all__ = [  # noqa: RUF022 (in the order of code points, as everywhere in the p
     "ROW_TASKS",
     "ReportedModel",
     "SCENARIO_NAMES",
-    "AGENTGYM_RL_TABLE",
-    "AgentGymRLRow",
-    "AgentGymRLScenario",
-    "AgentGymRLTable",
     "TEST_TASKS",
     "VALUES",
     "Z95",
     "compare",
     "evaluate",
     "interval",
-    "paired_difference",
     "make_agentgym_rl_table",
+    "paired_difference",
     "wilson",
 ]

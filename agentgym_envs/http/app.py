@@ -18,13 +18,14 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from agentgym_envs.errors import AgentGymError, EnvError, ServerFull, SessionLost, TooLarge, Unauthorized, UsageError
-from agentgym_envs.hosting.session_host import METHODS, error_to_json
+from agentgym_envs.hosting.json_forms import error_to_json
+from agentgym_envs.hosting.methods import METHODS
 from agentgym_envs.http import protocol
-from agentgym_envs.http.metrics import Metrics
+from agentgym_envs.http.metrics import ServerMetrics
 from agentgym_envs.http.openapi import openapi
 from agentgym_envs.http.pages import docs_page
-from agentgym_envs.http.protocol import BadRequest, Batch, BatchCall, Call, CreateSession, Malformed
-from agentgym_envs.http.sessions import Session, Sessions
+from agentgym_envs.http.protocol import BadRequest, BatchBody, BatchCall, CallBody, CreateSession, Malformed
+from agentgym_envs.http.sessions import HttpSession, Sessions
 from agentgym_envs.http.wire import NDJSON, PREFIX
 
 _log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 class EnvServer:
     """The handlers of the native protocol over a table of sessions."""
 
-    def __init__(self, sessions: Sessions, metrics: Metrics) -> None:
+    def __init__(self, sessions: Sessions, metrics: ServerMetrics) -> None:
         """`metrics` counts what goes on."""
         self.sessions, self.metrics = sessions, metrics
         self.about: dict[str, Any] = {}
@@ -72,7 +73,7 @@ class EnvServer:
         method = request.path_params["method"]
         if method not in METHODS:
             raise HTTPException(404, f"there is no method {method!r}; there are {', '.join(METHODS)}")
-        body = protocol.read(await self.body(request), Call)
+        body = protocol.read(await self.body(request), CallBody)
         arguments = protocol.arguments_of(body, method)
         if len(arguments.get("actions", ())) > self.sessions.limits.restore_actions:
             raise TooLarge(f"a snapshot may hold {self.sessions.limits.restore_actions} actions")
@@ -83,7 +84,7 @@ class EnvServer:
 
     async def batch(self, request: Request) -> Response:
         """Carry out calls of many sessions."""
-        body = protocol.read(await self.body(request), Batch)
+        body = protocol.read(await self.body(request), BatchBody)
         if len({call.session for call in body.calls}) != len(body.calls):
             raise Malformed("the calls of a batch must be of different sessions")
         began = time.perf_counter()
@@ -165,7 +166,7 @@ class EnvServer:
             raise TooLarge(f"a body may have {limits.body_bytes} bytes; this one has more")
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    async def _created(self, request: Request, session: Session) -> Response:
+    async def _created(self, request: Request, session: HttpSession) -> Response:
         if await request.is_disconnected():  # nobody will ever know the session's token
             self.sessions.close(session.token)
             raise BadRequest("the client went away before its session was ready")
@@ -221,7 +222,7 @@ def create_app(
         UsageError: an id or setting that cannot be.
     """
     sessions = Sessions(list(env_ids), **settings)
-    metrics = Metrics()
+    metrics = ServerMetrics()
     sessions.on_reaped = lambda session: metrics.reaped(session.env_id)
     server = EnvServer(sessions, metrics)
     routes: list[BaseRoute] = [*server.routes(), *(route for mount in mounts for route in mount(server))]

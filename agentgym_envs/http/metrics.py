@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _SECONDS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 
 
-class Metrics:
+class ServerMetrics:
     """Counts of one server."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from agentgym_envs.http.openapi import openapi
 
 _SERVER, _PARAGRAPH = "$SERVER", "\n\n"
 _LONGEST_TEXT, _LINE = 160, 84
-_OPEN = ("/v1/sessions", "/v1/sessions/{session}/reset", "/v1/sessions/{session}/step")
+_OPEN = ("/v2/sessions", "/v2/sessions/{session}/reset", "/v2/sessions/{session}/step")
 """What is unfolded when the page is opened: what one needs to play an episode."""
 _STYLE = """
 :root { color-scheme: light dark; --back: #fbfaf7; --card: #fff; --ink: #1d2126; --soft: #5f6872; --line: #e2dfd7;

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from agentgym_envs.errors import EnvError
 from agentgym_envs.http.app import create_app
-from agentgym_envs.http.protocol import Limits
+from agentgym_envs.http.protocol import ServerLimits
 
 KEEP_ALIVE_SECONDS = 75
 
@@ -81,7 +81,7 @@ def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> Non
             raise EnvError("the server ended before it was ready; its log says why")
 
 
-def _http_protocol(limits: Limits) -> type[asyncio.Protocol]:
+def _http_protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
     """Give up connections on which the head of a request does not come or end; uvicorn itself waits for ever."""
 
     class Impatient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]

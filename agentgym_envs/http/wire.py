@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-PREFIX = "/v1"
+PREFIX = "/v2"
 MAX_BATCH = 1024
 NDJSON = "application/x-ndjson"
 NOT_CARRIED_OUT = frozenset({"BadRequest", "Malformed", "Unauthorized", "OutOfOrder", "TooLarge", "NotFound"})

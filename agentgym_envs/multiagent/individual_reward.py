@@ -1,4 +1,4 @@
-"""Who of a team brought about what was needed: the individual part of the reward."""
+"""The individual part of a team's reward."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from agentgym_envs.textcraft.recipes import RecipeBook
 
 
 class IndividualReward:
-    """The steps of the shortest plan from nothing, each paid once, to whom takes or crafts that item first.
+    """Pays each step of the shortest plan once, to the agent that is first to take or craft that item.
 
-    A step is an item that is taken or crafted; an item of the same kind will do as well, except for the goal.
+    A step is an item to take or craft. An item of the same kind counts as well, except for the goal.
     """
 
     def __init__(self, book: RecipeBook, goal: int) -> None:
@@ -21,11 +21,10 @@ class IndividualReward:
         self._worth = 1 / len(self._open)
 
     def pay(self, made: Sequence[int | None]) -> list[float]:
-        """Each agent's share for what it made this round, one item at most.
+        """Each agent's share for the item that it took or crafted in this round, if any.
 
-        Over an episode all shares sum to at most 1: what is had in another way than the plan's leaves its steps unpaid.
-
-        Those who make the same in the same round are paid in equal parts.
+        The shares of an episode sum to at most 1, since steps that the team does not need remain unpaid. Agents that
+        make the same item in the same round share its payment equally.
         """
         steps = [None if ref is None else self._step(ref) for ref in made]
         paid = [self._worth / steps.count(step) if step in self._open else 0.0 for step in steps]
@@ -33,6 +32,6 @@ class IndividualReward:
         return paid
 
     def _step(self, ref: int) -> int:
-        """What stands for an item and all of its kind."""
+        """The step of an item: its kind if it has one, else the item."""
         kind = self._book.tag_of[ref]
         return ref if ref == self._goal or kind < 0 else kind

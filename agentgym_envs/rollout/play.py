@@ -9,15 +9,17 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from agentgym_envs.core import StopReason, lost_task, text_env
+from agentgym_envs.core import StopReason, placeholder_task, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
-from agentgym_envs.hosting.remote_env import Request
+from agentgym_envs.hosting.connection import Request
+from agentgym_envs.hosting.methods import Env
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Generation, Sampling, episode_number
 from agentgym_envs.rollout.policies import Answer, Policy, PolicyFactory, PolicyWithInfo
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
-from agentgym_envs.vector.runner import Env, EnvPool, EnvRunner, MakeEnvs
+from agentgym_envs.vector.pool import EnvPool, MakeEnvs
+from agentgym_envs.vector.runner import EnvRunner
 from agentgym_envs.wrappers import make_trajectory
 
 _T = TypeVar("_T")
@@ -301,7 +303,7 @@ async def _reset(runner: EnvRunner, spec: EpisodeSpec, limits: Limits) -> tuple[
         return observation, info, {}
     if runner.error is not None and not isinstance(runner.error, EnvError | TimeoutError):
         raise runner.error
-    return observation, info, {"task": lost_task(spec.task), "seed": spec.seed}
+    return observation, info, {"task": placeholder_task(spec.task), "seed": spec.seed}
 
 
 def _begun(env: Env) -> bool:
@@ -312,7 +314,7 @@ def _begun(env: Env) -> bool:
 
 
 async def _call(runner: EnvRunner, request: Request, limits: Limits) -> Any:
-    result = await runner.ask(request, limits.env_seconds)
+    result = await runner.run(request, limits.env_seconds)
     if isinstance(result, Exception):
         raise result
     return result

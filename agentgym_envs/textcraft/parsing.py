@@ -1,4 +1,4 @@
-"""What a command says: `get`, `craft`, `inventory`, and nothing else."""
+"""Parsing the commands `get`, `craft` and `inventory`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Get(NamedTuple):
 
 
 class Craft(NamedTuple):
-    """Craft an item once out of `parts`: name -> amount, the same name merged. `amount` is what was claimed, if any."""
+    """Craft an item once from `parts` (name -> amount, merged by name). `amount` is the stated amount, if any."""
 
     amount: int | None
     item: str
@@ -29,13 +29,13 @@ class Craft(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """Ask what is carried."""
+    """List the carried items."""
 
 
 def parse(command: str) -> Get | Craft | Inventory:
-    """Read a command, whatever its case and spaces; underscores, `minecraft:` and one final dot are forgiven.
+    """Parse a command. Ignores case, extra spaces, underscores, `minecraft:` and a final dot.
 
-    Names come out in lower case with single spaces. Raises InvalidAction with the reply for what is no command.
+    Returned names have lower case and single spaces. Raises InvalidAction, with the reply, for an invalid command.
     """
     text = " ".join(command.lower().replace("_", " ").replace("minecraft:", "").removesuffix(".").split())
     verb, _, rest = text.partition(" ")
@@ -53,7 +53,7 @@ def parse(command: str) -> Get | Craft | Inventory:
 
 
 def echo(text: str) -> str:
-    """What the model wrote, on one line, shortened, and fit to be encoded."""
+    """Return the model's text on one line, shortened and without lone surrogates."""
     line = " ".join(text.split())
     if len(line) > _ECHO_CHARS:
         line = line[:_ECHO_CHARS] + "..."
@@ -62,8 +62,8 @@ def echo(text: str) -> str:
 
 def _craft(item: str, parts: str, command: str) -> Craft:
     number, _, name = item.partition(" ")
-    claimed = _amount(number, command) if name else None
-    if not claimed:
+    stated = _amount(number, command) if name else None
+    if not stated:
         name = item
     merged: dict[str, int] = {}
     for part in parts.split(","):
@@ -73,11 +73,11 @@ def _craft(item: str, parts: str, command: str) -> Craft:
         if not amount:
             raise InvalidAction(f"Wrong item format: {echo(part)}")
         merged[ingredient] = merged.get(ingredient, 0) + amount
-    return Craft(claimed, name, merged)
+    return Craft(stated, name, merged)
 
 
 def _amount(word: str, command: str) -> int | None:
-    """The number, or None for a word that is no number. Raises InvalidAction for a number out of range."""
+    """Parse a number, or return None for another word. Raises InvalidAction for a number out of range."""
     if word.isdigit() and word.isascii() and len(word) <= _MAX_DIGITS and (amount := int(word)):
         return amount
     if _LOOKS_LIKE_AMOUNT.match(word):

@@ -1,4 +1,4 @@
-"""The recipe book: which items there are, what makes what, how deep each goal lies. Read once, shared, immutable."""
+"""The recipe book: items, tags, recipes and goals. It is read once, shared and immutable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 from agentgym_envs.errors import TaskTableError
 
 MAX_AMOUNT = 9_999
-"""The largest amount that a recipe or a command may name."""
+"""The largest amount in a recipe or a command."""
 BUILT_IN = Path(__file__).with_name("data") / "recipes.json"
 
 _KEYS = {"version": int, "recipes": list, "tags": dict, "base_items": list, "goals": dict}
@@ -23,9 +23,9 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 class Recipe(NamedTuple):
-    """One craft: it makes `makes` of `item` out of `parts`, pairs of a reference and an amount.
+    """A recipe: `parts`, pairs of a reference and an amount, make `makes` of `item`.
 
-    A reference below `len(book.items)` is an item; from there on it is a tag: any item that carries it.
+    A reference below `len(recipe_book.items)` is an item. Higher ones are tags; any member of the tag may be used.
     """
 
     item: int
@@ -34,15 +34,15 @@ class Recipe(NamedTuple):
 
 
 class RecipeBook:
-    """Everything about the world that stays the same from episode to episode, by number instead of by name.
+    """All items, tags, recipes and goals, by number instead of by name.
 
-    `items` and `tags` are the names (underscores, sorted); a reference is a place in `items + tags`. `ways[ref]` are
-    the numbers of the recipes that make an item, or a member of a tag. `order[ref]` grows from ingredients to
-    products, so that sorting by it sorts a plan. `goals` is the canonical order of the goals.
+    `items` and `tags` are the sorted names (with underscores); a reference is an index into `items + tags`.
+    `recipes_for[ref]` holds the numbers of the recipes that make an item, or a member of a tag. `order[ref]` increases
+    from ingredients to products, so that it sorts the steps of a plan. `goals` holds the goals in canonical order.
     """
 
     def __init__(self, path: str | None, digest: str, raw: Mapping[str, Any], where: str) -> None:
-        """Raises TaskTableError, naming the entry, for everything that keeps `raw` from being a recipe table."""
+        """Build the book. Raises TaskTableError, with the entry, if `raw` is not a valid recipe table."""
         self.path, self.digest, self.version = path, digest, int(raw["version"])
         made: set[str] = {row[1] for row in raw["recipes"]}
         self.items: tuple[str, ...] = tuple(sorted({*raw["base_items"], *made}))
@@ -52,24 +52,26 @@ class RecipeBook:
         self.recipes = tuple(self._recipe(row, where) for row in raw["recipes"])
         self.members = {self._refs[f"#{tag}"]: self._members(tag, raw["tags"][tag], where) for tag in self.tags}
         self.tag_of = self._invert_tags(where)
-        self.ways = self._ways()
-        self.base = tuple(not ways for ways in self.ways[: self.size])
+        self.recipes_for = self._group_recipes()
+        self.base = tuple(not recipes_for for recipes_for in self.recipes_for[: self.size])
         self.order, self.depth = self._sort(where)
         self.goals = self._goals(raw["goals"], where)
         self._needed: dict[int, tuple[int, ...]] = {}
         self._distractors: dict[int, tuple[int, ...]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return load_book, (self.path, self.digest)
+        return load_recipe_book, (self.path, self.digest)
 
     def needed(self, goal: int) -> tuple[int, ...]:
-        """The recipes that the tree under the goal holds, in table order."""
+        """Return the recipes in the tree under a goal, in table order."""
         if goal not in self._needed:
-            self._needed[goal] = tuple(sorted({way for ref in self._under(goal) for way in self.ways[ref]}))
+            self._needed[goal] = tuple(
+                sorted({number for ref in self._under(goal) for number in self.recipes_for[ref]})
+            )
         return self._needed[goal]
 
     def distractors(self, goal: int) -> tuple[int, ...]:
-        """The recipes, in table order, that use an ingredient of a needed recipe but are not needed themselves."""
+        """Return the recipes, in table order, that use an ingredient of a needed recipe but are not needed."""
         if goal not in self._distractors:
             needed = self.needed(goal)
             parts = {ref for number in needed for ref, _ in self.recipes[number].parts}
@@ -81,8 +83,8 @@ class RecipeBook:
         return self._distractors[goal]
 
     def match(self, item: int, given: Mapping[int, int]) -> Recipe | None:
-        """The first recipe for `item` that uses exactly what is given (item -> amount); a tag takes any mixture."""
-        for number in self.ways[item]:
+        """Return the first recipe for `item` with exactly these ingredients (item -> amount); tags accept any mix."""
+        for number in self.recipes_for[item]:
             if self._fits(self.recipes[number], given):
                 return self.recipes[number]
         return None
@@ -109,13 +111,13 @@ class RecipeBook:
             ref = todo.pop()
             if ref not in seen:
                 seen.add(ref)
-                todo += [part for number in self.ways[ref] for part, _ in self.recipes[number].parts]
+                todo += [part for number in self.recipes_for[ref] for part, _ in self.recipes[number].parts]
         return seen
 
     def _recipe(self, row: Sequence[Any], where: str) -> Recipe:
         for name, _ in row[3]:
             if name not in self._refs:
-                _fail(where, f"recipe {row[0]!r} uses {name!r}, which is no base item, no tag and made by no recipe")
+                _fail(where, f"recipe {row[0]!r} uses {name!r}, which is not a base item, a tag or made by a recipe")
         return Recipe(self._refs[row[1]], row[2], tuple((self._refs[name], count) for name, count in row[3]))
 
     def _members(self, tag: str, names: Sequence[str], where: str) -> tuple[int, ...]:
@@ -124,7 +126,7 @@ class RecipeBook:
         if not names:
             _fail(where, f"tag {tag!r} has no member")
         if unknown := [name for name in names if name not in self._refs]:
-            _fail(where, f"tag {tag!r} names {unknown[0]!r}, which is no item")
+            _fail(where, f"tag {tag!r} names {unknown[0]!r}, which is not an item")
         return tuple(self._refs[name] for name in names)
 
     def _invert_tags(self, where: str) -> tuple[int, ...]:
@@ -132,20 +134,20 @@ class RecipeBook:
         for tag, members in self.members.items():
             for ref in members:
                 if tag_of[ref] >= 0:
-                    _fail(where, f"item {self.items[ref]!r} carries more than one tag, or one twice")
+                    _fail(where, f"item {self.items[ref]!r} has more than one tag, or a tag twice")
                 tag_of[ref] = tag
         return tuple(tag_of)
 
-    def _ways(self) -> tuple[tuple[int, ...], ...]:
-        ways: list[list[int]] = [[] for _ in range(self.size + len(self.tags))]
+    def _group_recipes(self) -> tuple[tuple[int, ...], ...]:
+        recipes_for: list[list[int]] = [[] for _ in range(self.size + len(self.tags))]
         for number, recipe in enumerate(self.recipes):
-            ways[recipe.item].append(number)
+            recipes_for[recipe.item].append(number)
             if self.tag_of[recipe.item] >= 0:
-                ways[self.tag_of[recipe.item]].append(number)
-        return tuple(tuple(numbers) for numbers in ways)
+                recipes_for[self.tag_of[recipe.item]].append(number)
+        return tuple(tuple(numbers) for numbers in recipes_for)
 
     def _sort(self, where: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        graph: dict[int, dict[int, None]] = {ref: {} for ref in range(len(self.ways))}
+        graph: dict[int, dict[int, None]] = {ref: {} for ref in range(len(self.recipes_for))}
         for recipe in self.recipes:
             graph[recipe.item].update(dict.fromkeys(ref for ref, _ in recipe.parts))
         graph.update({tag: dict.fromkeys(members) for tag, members in self.members.items()})
@@ -153,11 +155,11 @@ class RecipeBook:
             sequence = list(TopologicalSorter(graph).static_order())
         except CycleError as error:
             names = " <- ".join(self._name(ref) for ref in error.args[1])
-            _fail(where, f"the recipes go round in a circle: {names}")
+            _fail(where, f"the recipes form a cycle: {names}")
         depth = self._depths(sequence)
         order = [0] * len(sequence)
-        for place, ref in enumerate(sequence):
-            order[ref] = place
+        for position, ref in enumerate(sequence):
+            order[ref] = position
         return tuple(order), tuple(depth)
 
     def _depths(self, sequence: Sequence[int]) -> list[int]:
@@ -165,8 +167,8 @@ class RecipeBook:
         for ref in sequence:
             if ref >= self.size:
                 depth[ref] = min((depth[member] for member in self.members[ref]), default=0)
-            elif self.ways[ref]:
-                depth[ref] = 1 + min(max(depth[p] for p, _ in self.recipes[n].parts) for n in self.ways[ref])
+            elif self.recipes_for[ref]:
+                depth[ref] = 1 + min(max(depth[p] for p, _ in self.recipes[n].parts) for n in self.recipes_for[ref])
         return depth
 
     def _goals(self, goals: Mapping[str, Sequence[str]], where: str) -> tuple[int, ...]:
@@ -180,19 +182,22 @@ class RecipeBook:
                     _fail(where, f"goal {name!r} is listed at depth {depth}, but its depth is {self.depth[ref]}")
                 found.append(ref)
         if not found or len(set(found)) != len(found):
-            _fail(where, "'goals' must name at least one item, and none twice")
+            _fail(where, "'goals' must name at least one item, and no item twice")
         return tuple(found)
 
     def _name(self, ref: int) -> str:
         return self.items[ref] if ref < self.size else "#" + self.tags[ref - self.size]
 
 
-def load_book(path: str | None = None, digest: str | None = None) -> RecipeBook:
-    """The recipe book in that file, or the built-in one; the same object whenever the file's bytes are the same.
+def load_recipe_book(path: str | None = None, digest: str | None = None) -> RecipeBook:
+    """Load the recipe book from a file, or the built-in one. Files with the same bytes give the same object.
+
+    Args:
+        path: the recipe table; None for the built-in one.
+        digest: the expected SHA-256 of the file, given when a book is unpickled.
 
     Raises:
-        TaskTableError: the file cannot be read or is no recipe table; or its SHA-256 is not `digest`, which a book
-            that was pickled asks for.
+        TaskTableError: the file cannot be read, is not a recipe table or has another digest.
     """
     if path is None:
         return _built_in()
@@ -201,7 +206,7 @@ def load_book(path: str | None = None, digest: str | None = None) -> RecipeBook:
     except OSError as error:
         raise TaskTableError(f"cannot read the recipe table {str(path)!r}: {error.strerror or error}") from None
     if digest is not None and hashlib.sha256(data).hexdigest() != digest:
-        raise TaskTableError(f"the recipe table {str(path)!r} has changed since the environment was made")
+        raise TaskTableError(f"the recipe table {str(path)!r} has changed since the environment was created")
     return _parse(os.path.abspath(path), data)  # absolute, so that a pickle finds it from any folder
 
 
@@ -263,7 +268,7 @@ def _check_names(names: Any, where: str) -> None:
         _fail(where, f"expected a list of names, got {type(names).__name__}")
     for name in names:
         if not isinstance(name, str) or not _NAME.fullmatch(name) or "using" in name.split("_"):
-            _fail(where, f"{name!r:.80} is no name (small letters, digits and single underscores, no word 'using')")
+            _fail(where, f"{name!r:.80} is not a name (lower case, digits and single underscores, no word 'using')")
     _check_distinct(names, where)
 
 

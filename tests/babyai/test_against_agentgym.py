@@ -1,4 +1,4 @@
-"""AgentGym's sentences, told slowly from the image that minigrid gives, against those that a scene tells."""
+"""Compare a slow derivation of AgentGym's sentences from minigrid's image with those of the text view."""
 
 import random
 from collections import Counter

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.babyai.commands import Order, Verb, parse
+from agentgym_envs.babyai.commands import ParsedCommand, Verb, parse
 from tests.trying import examples
 
 TARGETS = st.builds(
@@ -52,7 +52,7 @@ SPACES = st.text(" \t\n\u3000", min_size=1, max_size=3)
         ("goto an apple", (Verb.GO_TO, "apple")),
     ],
 )
-def test_what_a_text_orders(text: str, order: tuple[Verb, str]) -> None:
+def test_orders_of_texts(text: str, order: tuple[Verb, str]) -> None:
     assert parse(text) == order
 
 
@@ -60,7 +60,7 @@ def test_what_a_text_orders(text: str, order: tuple[Verb, str]) -> None:
     "text",
     ["", " ", ".", "jump", "turn", "turnleft", "go", "go red ball 1", "pick red ball 1", "red ball 1", "to go to"],
 )
-def test_what_is_no_order(text: str) -> None:
+def test_texts_without_an_order(text: str) -> None:
     assert parse(text) is None
 
 
@@ -80,11 +80,11 @@ def test_case_spacing_articles_and_dots_do_not_matter(verb: Verb, target: str, d
 
 
 @given(st.text() | st.builds("{}{}".format, st.sampled_from([f"{verb} " for verb in Verb]), st.text()))
-def test_any_text_is_an_order_or_none(text: str) -> None:
+def test_any_text_is_an_order_or_not(text: str) -> None:
     order = parse(text)
     assert order is None or (isinstance(order.verb, Verb) and " ".join(order.target.split()) == order.target)
 
 
 def test_a_long_text_is_read_at_once() -> None:
-    assert parse("go to " + "the " * 4_000) == Order(Verb.GO_TO, " ".join(["the"] * 3_999))
+    assert parse("go to " + "the " * 4_000) == ParsedCommand(Verb.GO_TO, " ".join(["the"] * 3_999))
     assert parse(" " * 16_000) is None

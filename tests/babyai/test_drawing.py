@@ -15,8 +15,8 @@ import pytest
 
 from agentgym_envs.babyai import drawing
 from agentgym_envs.babyai.drawing import draw_svg, draw_text
-from agentgym_envs.babyai.text_view import Names, Scene, kind
-from agentgym_envs.babyai.world import Action, World, make_world
+from agentgym_envs.babyai.text_view import ObjectNames, TextView, kind
+from agentgym_envs.babyai.world import GridAction, GridWorld, make_world
 from agentgym_envs.core import text_env
 from tests.babyai.tools import key, layout, reference, stroll, worlds_of_every_level
 
@@ -27,29 +27,29 @@ HEAD = 2
 """Lines above the map."""
 
 
-def scene_of(world: World) -> Scene:
-    return Scene(world, Names("nearest"), "macro")
+def scene_of(world: GridWorld) -> TextView:
+    return TextView(world, ObjectNames("nearest"), "macro")
 
 
-def text_of(world: World) -> str:
+def text_of(world: GridWorld) -> str:
     return draw_text(world, scene_of(world))
 
 
-def document(world: World) -> str:
+def document(world: GridWorld) -> str:
     return draw_svg(world, scene_of(world))
 
 
-def svg_of(world: World) -> ET.Element:
+def svg_of(world: GridWorld) -> ET.Element:
     return ET.fromstring(document(world))
 
 
-def sign(world: World, x: int, y: int) -> str:
+def sign(world: GridWorld, x: int, y: int) -> str:
     """The two columns of a cell."""
     return text_of(world).split("\n")[HEAD + y][2 * x : 2 * x + 2]
 
 
 def groups(svg: ET.Element) -> Iterator[tuple[str, ET.Element]]:
-    """What is drawn over floor and walls, with its title."""
+    """The drawings over floor and walls, with their titles."""
     for group in svg.iterfind(f"{SVG}g/{SVG}g"):
         title = group.find(f"{SVG}title")
         assert title is not None and title.text
@@ -57,7 +57,7 @@ def groups(svg: ET.Element) -> Iterator[tuple[str, ET.Element]]:
 
 
 def look_of(group: ET.Element) -> str:
-    """How a thing is drawn, wherever it is."""
+    """The drawing of an object, regardless of its position."""
     shapes = [ET.tostring(part, encoding="unicode") for part in group if part.tag != f"{SVG}title"]
     return f"{group.get('fill')} {shapes}"
 
@@ -71,7 +71,7 @@ def thing_of(color: str, what: str) -> Any:
 
 
 @pytest.fixture
-def hall() -> World:
+def hall() -> GridWorld:
     """A great room with every kind of thing in every colour: kinds in rows, colours in columns."""
     world = make_world("OneRoomS20", 0).copy()
     for x, y in itertools.product(range(1, 19), repeat=2):
@@ -84,7 +84,7 @@ def hall() -> World:
     return world
 
 
-def test_every_kind_of_thing_is_told_apart(hall: World) -> None:
+def test_every_type_of_object_is_distinguished(hall: GridWorld) -> None:
     signs = {sign(hall, x, y) for x in range(2, 8) for y in range(2, 8)}
     assert len(signs) == 36
     drawn = {title: look_of(group) for title, group in groups(svg_of(hall))}
@@ -92,7 +92,7 @@ def test_every_kind_of_thing_is_told_apart(hall: World) -> None:
     assert len(set(drawn.values())) == 37
 
 
-def test_the_legend_names_every_sign_on_the_map(hall: World) -> None:
+def test_the_legend_names_every_sign_on_the_map(hall: GridWorld) -> None:
     legend = text_of(hall).split("\n")[-1]
     assert legend == (
         "► you, ● ball, ■ box, K key, / open door, + closed door, # locked door, r red, g green, b blue, p purple, "
@@ -117,12 +117,12 @@ def test_text_of_a_small_world() -> None:
             "▼ you, K key, b blue; in sight: capitals, dots, solid walls",
         ]
     )
-    world.step(Action.RIGHT)
+    world.step(GridAction.RIGHT)
     assert text_of(world).split("\n")[1:5] == ["Step 1 of 16, carrying nothing", "██████░░", "██ · ◄░░", "██BK ·░░"]
 
 
 @pytest.mark.parametrize(("direction", "arrow"), enumerate("►▼◄▲"))
-def test_which_way_the_agent_looks(hall: World, direction: int, arrow: str) -> None:
+def test_which_way_the_agent_looks(hall: GridWorld, direction: int, arrow: str) -> None:
     hall.level.agent_dir = direction
     assert sign(hall, 17, 17) == f" {arrow}"
     assert text_of(hall).split("\n")[-1].startswith(f"{arrow} you")
@@ -130,15 +130,15 @@ def test_which_way_the_agent_looks(hall: World, direction: int, arrow: str) -> N
     assert agent.get("transform") == f"translate(17 17) rotate({90 * direction} .5 .5)"
 
 
-def test_the_agent_on_an_open_door(hall: World) -> None:
+def test_the_agent_on_an_open_door(hall: GridWorld) -> None:
     hall.level.agent_pos = (3, 5)
     assert sign(hall, 3, 5) == "/►"
     assert {"green open door", "the agent"} <= dict(groups(svg_of(hall))).keys()
 
 
-def test_what_is_carried_is_shown() -> None:
+def test_the_carried_object_is_shown() -> None:
     world = make_world("GoToObjS4", 0).copy()
-    for action in (Action.FORWARD, Action.RIGHT, Action.PICKUP):
+    for action in (GridAction.FORWARD, GridAction.RIGHT, GridAction.PICKUP):
         world.step(action)
     assert kind(world.carrying) == "blue key"
     assert "Step 3 of 16, carrying a blue key" in text_of(world).split("\n")
@@ -147,12 +147,12 @@ def test_what_is_carried_is_shown() -> None:
     assert svg_of(world).get("aria-label") == "go to the blue key. Step 3 of 16, carrying a blue key"
 
 
-def test_a_box_tells_what_is_in_it() -> None:
+def test_a_box_shows_its_contents() -> None:
     titles = [title for title, _ in groups(svg_of(make_world("KeyInBox", 0)))]
     assert [title for title in titles if re.search(r"box( 1)? with a \w+ key in it$", title)]
 
 
-def test_an_open_door_stands_along_its_passage(hall: World) -> None:
+def test_an_open_door_is_drawn_along_its_passage(hall: GridWorld) -> None:
     across = dict(groups(svg_of(hall)))["red open door"].get("transform")
     for x, y in ((1, 5), (3, 5)):
         hall.level.grid.set(x, y, None)
@@ -171,7 +171,7 @@ def test_things_in_sight_bear_the_names_of_the_observation() -> None:
 
 
 @pytest.mark.parametrize("level", ["BossLevel", "GoToLocalS8N7", "UnlockToUnlock", "KeyCorridorS6R3"])
-def test_what_is_in_sight_is_what_minigrid_shows(level: str) -> None:
+def test_the_view_equals_minigrids(level: str) -> None:
     world = make_world(level, 1).copy()
     for state in itertools.islice(stroll(world, random.Random(1), 80), 0, None, 4):
         (width, height), rows = state.size, text_of(state).split("\n")[HEAD:]
@@ -215,7 +215,7 @@ def test_a_picture_leaves_the_world_as_it_is() -> None:
     assert (layout(world.level), key(world), text_of(world)) == before
 
 
-def test_several_documents_can_stand_in_one_page() -> None:
+def test_several_documents_fit_in_one_page() -> None:
     assert not re.search(r"\sid=|url\(|href|<style|<script|class=", document(make_world("BossLevel", 0)))
 
 
@@ -226,7 +226,7 @@ def test_a_mission_cannot_break_out() -> None:
     assert "<script" not in document(world)
 
 
-def test_colors_stand_out_from_the_floor_in_sight() -> None:
+def test_colors_contrast_with_the_visible_floor() -> None:
     floor = [round(0.8 * dark + 0.2 * light) for dark, light in zip(_rgb(drawing._DARK), _rgb("#b4ccff"), strict=True)]
     for color in drawing._COLORS.values():
         assert (_luminance(_rgb(color)) + 0.05) / (_luminance(floor) + 0.05) >= 3.0
@@ -258,7 +258,7 @@ def test_the_array_is_minigrids_own_picture(level: str) -> None:
 
 def test_before_the_first_reset_there_is_an_empty_picture() -> None:
     made = {mode: text_env(gym.make("AgentGym/BabyAI-v0", render_mode=mode)) for mode in ("ansi", "svg", "rgb_array")}
-    assert made["ansi"].render() == "No episode was begun."
+    assert made["ansi"].render() == "No episode has started."
     assert ET.fromstring(made["svg"].render()).tag == f"{SVG}svg"
     assert made["rgb_array"].render().shape == (1, 1, 3)
 
@@ -269,7 +269,7 @@ def test_render_draws_the_running_episode() -> None:
         env.reset(seed=0, options={"task": "babyai/PutNextLocal/7"})
         first = env.render()
         env.step("turn left")
-        world, scene = env.world, env.scene  # type: ignore[attr-defined]
+        world, scene = env.world, env.text_view  # type: ignore[attr-defined]
         assert env.render() == draw(world, scene) != first
 
 

@@ -39,9 +39,9 @@ def reward_after(steps: int, max_steps: int) -> float:
 
 def check_each_action(env: BabyAIEnv, saved: Snapshot) -> None:
     """Try every action that the state offers, each from that same state."""
-    for action in list(env.scene.available):
+    for action in list(env.text_view.available):
         env.restore(saved)
-        steps, targets = env.world.steps, {name: seen.thing.serial for name, seen in env.scene.named.items()}
+        steps, targets = env.world.steps, {name: seen.thing.serial for name, seen in env.text_view.named.items()}
         front = env.world.in_front()
         start = env.world.position, env.world.direction, front, getattr(front, "is_open", None), env.world.carrying
         _, reward, terminated, truncated, info = env.step(action)
@@ -235,7 +235,7 @@ def test_primitive_actions_are_those_of_minigrid(level: str) -> None:
 @pytest.mark.parametrize("command", ["", "  ", "dance", "go to", "done", "[turn left]", "x" * 16_384, "é🙂\n" * 9])
 def test_an_unknown_action_changes_nothing_and_is_answered(command: str) -> None:
     env = begin(f"{RED_BALL}/6")
-    before, offer = env.step("turn left")[4], env.scene.offer()
+    before, offer = env.step("turn left")[4], env.text_view.offer()
     observation, reward, terminated, truncated, info = env.step(command)
     word = "The action is not recognized. Please check valid actions." if command.strip() else "No change in state."
     assert observation == f"{word}\n{offer}"
@@ -256,7 +256,7 @@ def test_a_refused_action_costs_no_step(command: str, reply: str) -> None:
     env = begin(f"{RED_BALL}/6")
     key = env.step("turn left")[4]["state_key"]
     observation, reward, _, _, info = env.step(command)
-    assert observation == f"{reply}\n{env.scene.offer()}"
+    assert observation == f"{reply}\n{env.text_view.offer()}"
     assert (reward, info["steps"], info["turn"], info["state_key"]) == (0.0, 1, 2, key)
     assert info["invalid_action"] is None
 
@@ -265,7 +265,7 @@ def test_looking_the_actions_up_costs_no_step() -> None:
     env = begin(f"{RED_BALL}/6")
     observation, _, _, _, info = env.step("Check available actions.")
     listed = ", ".join(info["available_actions"])
-    assert observation == f"You can take the following actions: {listed}\n{env.scene.offer()}"
+    assert observation == f"You can take the following actions: {listed}\n{env.text_view.offer()}"
     assert (info["steps"], info["turn"], info["invalid_action"]) == (0, 1, None)
 
 
@@ -303,12 +303,12 @@ def test_arguments_that_cannot_be(arguments: dict[str, Any], message: str) -> No
 
 def test_there_is_no_world_before_the_first_reset() -> None:
     env = BabyAIEnv()
-    for name in ("world", "scene"):
+    for name in ("world", "text_view"):
         with pytest.raises(UsageError, match="before the first reset"):
             getattr(env, name)
 
 
-# What is told besides
+# Further information
 
 
 def test_the_info_is_json_and_says_what_can_be_done() -> None:
@@ -343,7 +343,7 @@ def test_from_equal_keys_equal_things_follow(level: str) -> None:
             command = env.random_command(rng)
             before = info["state_key"], command
             _, reward, terminated, _, info = env.step(command)
-            after = env.scene.describe(), info["state_key"], terminated, reward > 0
+            after = env.text_view.describe(), info["state_key"], terminated, reward > 0
             met += before in told
             assert told.setdefault(before, after) == after
             if terminated:
@@ -353,7 +353,7 @@ def test_from_equal_keys_equal_things_follow(level: str) -> None:
 
 def test_things_that_moved_make_other_keys() -> None:
     env = begin("babyai/PickupDist/0")
-    fetch = next(action for action in env.scene.available if action.startswith("pickup yellow"))
+    fetch = next(action for action in env.text_view.available if action.startswith("pickup yellow"))
     here = env.step(fetch.replace("pickup", "go to"))[4]["state_key"]
     held = env.step(fetch)[4]["state_key"]
     back = env.step("drop")[4]["state_key"]
@@ -361,7 +361,7 @@ def test_things_that_moved_make_other_keys() -> None:
     assert env.step(fetch)[4]["state_key"] == held
 
 
-def test_what_the_verifier_saw_carried_is_part_of_the_state() -> None:
+def test_the_object_that_the_verifier_saw_carried_is_part_of_the_state() -> None:
     # minigrid does not count a thing as put down if it was carried from the start and is dropped with the first action.
     env = BabyAIEnv()
     _, info = env.reset(seed=0, options={"task": "babyai/PutNextS5N2Carrying/0"})

@@ -1,6 +1,6 @@
-"""One episode of every level, as it was told when the file was written.
+"""One recorded episode of every level.
 
-After a change that is meant, `WRITE_GOLDEN=1 pytest tests/babyai/test_golden.py` writes the file anew: read the diff,
+After an intended change, `WRITE_GOLDEN=1 pytest tests/babyai/test_golden.py` rewrites the file: read the diff,
 and raise the version in the environment's id if what a policy sees or gets has changed.
 """
 
@@ -20,9 +20,9 @@ NAME = "babyai.jsonl"
 SEED = 7
 RANDOM_TURNS = 15
 TOLD = 2
-"""So many turns, and the last, are kept word for word, of the others a hash."""
+"""The number of turns that are kept verbatim, besides the last; the others are kept as a hash."""
 FORMS = ({"numbering": "stable"}, {"actions": "primitive"})
-"""What the first two levels of each group are played with besides."""
+"""Further options for the first two levels of each group."""
 PLAYED: list[tuple[str, dict[str, str]]] = [(level, {}) for level in LEVELS] + [
     (level, options) for levels in GROUPS.values() for level, options in zip(levels, FORMS, strict=False)
 ]

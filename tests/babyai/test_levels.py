@@ -44,7 +44,7 @@ for seed in range(40):
 
 @pytest.fixture
 def anew() -> Iterator[None]:
-    """minigrid is looked for anew, in the test and after it."""
+    """Search for minigrid again, in the test and after it."""
     caches = levels._load_minigrid, levels.blank_level
     for cache in caches:
         cache.cache_clear()
@@ -119,7 +119,7 @@ def test_choosing_levels() -> None:
         ([], "at least one BabyAI level"),
     ],
 )
-def test_levels_that_are_none(wrong: Any, message: str) -> None:
+def test_unknown_levels(wrong: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         choose_levels(wrong)
 

@@ -11,12 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentgym_envs.babyai.env import BabyAIEnv
-from agentgym_envs.babyai.infeasibility import hopeless
+from agentgym_envs.babyai.infeasibility import why_unsolvable
 from agentgym_envs.babyai.levels import LEVELS
 from agentgym_envs.babyai.oracle import solve
 from agentgym_envs.babyai.tasks import unsolvable
-from agentgym_envs.babyai.text_view import Actions, Names, Numbering
-from agentgym_envs.babyai.world import Action, World, make_world
+from agentgym_envs.babyai.text_view import Actions, Numbering, ObjectNames
+from agentgym_envs.babyai.world import GridAction, GridWorld, make_world
 from agentgym_envs.errors import NoOracle
 from tests.plugins.rotation import part
 from tests.trying import examples
@@ -109,7 +109,7 @@ def test_any_state_that_random_play_leads_to_is_solved_or_proven_hopeless(state:
             solve_in(env)
         except NoOracle as none:
             few = "too few steps" in str(none) and env.world.max_steps - env.world.steps < 60
-            assert few or hopeless(env.world), (level, seed, str(none))
+            assert few or why_unsolvable(env.world), (level, seed, str(none))
 
 
 def test_a_plan_reads_like_an_agents() -> None:
@@ -124,14 +124,14 @@ def test_a_plan_reads_like_an_agents() -> None:
 
 def test_planning_twice_gives_the_same_plan() -> None:
     world = make_world("BossLevel", 4)
-    plans = [solve(world, Names("nearest"), "macro") for _ in range(2)]
-    assert plans[0] == plans[1] == solve(world.copy(), Names("nearest"), "macro")
+    plans = [solve(world, ObjectNames("nearest"), "macro") for _ in range(2)]
+    assert plans[0] == plans[1] == solve(world.copy(), ObjectNames("nearest"), "macro")
 
 
 def test_macros_cost_hardly_a_step_more_than_primitives() -> None:
     for seed in range(5):
         env = begin(make("macro"), "Unlock", seed)
-        commands, primitives = solve_in(env), solve(make_world("Unlock", seed), Names("nearest"), "primitive")
+        commands, primitives = solve_in(env), solve(make_world("Unlock", seed), ObjectNames("nearest"), "primitive")
         assert env.world.steps <= len(primitives) + 4
         assert len(commands) <= len(primitives) / 2
 
@@ -143,17 +143,17 @@ def test_a_thing_that_is_held_already_is_put_down_and_picked_up_again() -> None:
     target = world.level.instrs.desc.obj_set[0]
     world.level.grid.set(*target.cur_pos, None)
     world.level.carrying, world.level.instrs.preCarrying = target, target
-    plan = solve(world, Names("nearest"), "primitive")
+    plan = solve(world, ObjectNames("nearest"), "primitive")
     assert plan[-2:] == ["drop", "pickup"]
 
 
 def test_a_door_that_is_open_already_is_closed_first() -> None:
     world = make_world("OpenRedDoor", 0)
     world.level.instrs.desc.obj_set[0].is_open = True
-    assert solve(world, Names("nearest"), "primitive")[-2:] == ["toggle", "toggle"]
+    assert solve(world, ObjectNames("nearest"), "primitive")[-2:] == ["toggle", "toggle"]
 
 
-def test_what_the_agent_faces_already_is_gone_to_in_one_step() -> None:
+def test_going_to_the_faced_object_takes_one_step() -> None:
     env = begin(make("primitive"), "GoToObj", 0)
     plan = list(env.oracle())
     for command in plan[:-1]:
@@ -161,14 +161,16 @@ def test_what_the_agent_faces_already_is_gone_to_in_one_step() -> None:
     world = env.world.copy()
     world.level.step_count = 0
     world.level.agent_pos, world.level.agent_dir = after(world, plan[-1])
-    assert solve(world, Names("nearest"), "primitive") == ["move forward"]
-    assert solve(world, Names("nearest"), "macro")[0].startswith("pickup")
+    assert solve(world, ObjectNames("nearest"), "primitive") == ["move forward"]
+    assert solve(world, ObjectNames("nearest"), "macro")[0].startswith("pickup")
 
 
-def after(world: World, command: str) -> tuple[tuple[int, int], int]:
-    """Where the agent is after a command, without the mission knowing."""
+def after(world: GridWorld, command: str) -> tuple[tuple[int, int], int]:
+    """The state after a command, without an update of the mission."""
     trial = world.copy()
-    trial.step({"turn left": Action.LEFT, "turn right": Action.RIGHT, "move forward": Action.FORWARD}[command])
+    trial.step(
+        {"turn left": GridAction.LEFT, "turn right": GridAction.RIGHT, "move forward": GridAction.FORWARD}[command]
+    )
     return trial.position, trial.direction
 
 
@@ -176,7 +178,7 @@ def test_no_plan_without_steps() -> None:
     world = make_world("GoToLocal", 3)
     world.level.step_count = world.max_steps - 1
     with pytest.raises(NoOracle, match="too few steps are left"):
-        solve(world, Names("nearest"), "macro")
+        solve(world, ObjectNames("nearest"), "macro")
 
 
 def test_no_plan_when_the_goal_is_gone() -> None:
@@ -185,13 +187,13 @@ def test_no_plan_when_the_goal_is_gone() -> None:
     assert target.type == "box"
     x, y = target.cur_pos
     world.level.agent_pos, world.level.agent_dir = (x - 1, y), 0
-    world.step(Action.TOGGLE)
+    world.step(GridAction.TOGGLE)
     with pytest.raises(NoOracle, match="is gone"):
-        solve(world, Names("nearest"), "macro")
+        solve(world, ObjectNames("nearest"), "macro")
 
 
-def outcomes(world: World) -> tuple[int, int]:
-    """How many ways to succeed and to fail there are from all states that can be reached."""
+def outcomes(world: GridWorld) -> tuple[int, int]:
+    """The numbers of successful and failing transitions over all reachable states."""
     known, waiting, successes, failures = {state(world)}, [world], 0, 0
     while waiting:
         here = waiting.pop()
@@ -206,7 +208,7 @@ def outcomes(world: World) -> tuple[int, int]:
     return successes, failures
 
 
-def state(world: World) -> tuple[Any, ...]:
+def state(world: GridWorld) -> tuple[Any, ...]:
     return world.position, world.direction, world.describe_things(), world.progress()
 
 
@@ -220,14 +222,14 @@ def test_two_strict_doors_cannot_be_opened_in_any_way(level: str) -> None:
         assert successes == 0
         assert failures > 0
         with pytest.raises(NoOracle, match="failure"):
-            solve(world, Names("nearest"), "macro")
+            solve(world, ObjectNames("nearest"), "macro")
     for world in worlds:
         if world not in hard:
             assert outcomes(world)[0] > 0
 
 
 @pytest.mark.parametrize(("level", "seed"), [("Unlock", 63), ("GoToImpUnlock", 6), ("GoToImpUnlock", 14)])
-def test_a_room_whose_only_key_is_inside_cannot_be_entered(level: str, seed: int) -> None:
+def test_a_room_with_its_only_key_inside_cannot_be_entered(level: str, seed: int) -> None:
     world = make_world(level, seed)
     assert unsolvable(world)
     locked = [thing for _, _, thing in world.things() if thing.type == "door" and thing.is_locked]
@@ -239,7 +241,7 @@ def test_a_room_whose_only_key_is_inside_cannot_be_entered(level: str, seed: int
     assert [door.serial for door in room.doors if door] == [locked[0].serial]
     assert not room.pos_inside(*world.position)
     with pytest.raises(NoOracle, match="behind locked doors"):
-        solve(world, Names("nearest"), "macro")
+        solve(world, ObjectNames("nearest"), "macro")
 
 
 def fits(key: Any, door: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a stranger may ask of a server with BabyAI: a world takes milliseconds, and many of them must hold nobody up."""
+"""Requests of strangers to a server with BabyAI: generating many worlds must not block other clients."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -52,4 +52,4 @@ def test_a_stranger_chooses_levels_actions_and_numbering(api: Api) -> None:
     assert begun["task"]["data"]["level"] == "GoToObj" and "done" in begun["info"]["available_actions"]
     refused = {"levels": "Nowhere"}, {"levels": ["GoToObj"] * 10_000}, {"levels": [["GoToObj"]]}, {"actions": 1}
     for options in refused:
-        assert error(api.http.post("/v1/sessions", json={"env": BABYAI, "options": options}), 422) == "UsageError"
+        assert error(api.http.post("/v2/sessions", json={"env": BABYAI, "options": options}), 422) == "UsageError"

@@ -18,7 +18,7 @@ OTHER_COMMANDS = ("", "go to nowhere", "check available actions", "drop")
 
 
 def walk(env: BabyAIEnv, seed: int, turns: int) -> list[tuple[Any, ...]]:
-    """What random play from here on tells, to the end of the episode at most."""
+    """The results of random play from here, up to the end of the episode."""
     rng, told = random.Random(seed), list[tuple[Any, ...]]()
     for _ in range(turns):
         odd = rng.random() < 0.2
@@ -38,7 +38,7 @@ def begin(task: str, turns: int = 0, **options: Any) -> BabyAIEnv:
 def replayed(snapshot: Snapshot) -> Snapshot:
     """Without the copy, so that restoring plays the episode again."""
     bare = pickle.loads(pickle.dumps(snapshot))
-    assert snapshot.kept is not None and bare.kept is None and bare == snapshot
+    assert snapshot.state_copy is not None and bare.state_copy is None and bare == snapshot
     return bare
 
 
@@ -93,13 +93,13 @@ def test_a_snapshot_can_be_gone_back_to_again_and_again() -> None:
 def test_the_original_goes_on_untouched() -> None:
     env, twin, other = begin("babyai/PutNextLocal/2", 4), begin("babyai/PutNextLocal/2", 4), BabyAIEnv()
     other.restore(env.snapshot())
-    told = env.scene.describe(), env.world.describe_things(), env.world.progress(), env.status()
+    told = env.text_view.describe(), env.world.describe_things(), env.world.progress(), env.status()
     walk(other, 9, 30)
-    assert (env.scene.describe(), env.world.describe_things(), env.world.progress(), env.status()) == told
+    assert (env.text_view.describe(), env.world.describe_things(), env.world.progress(), env.status()) == told
     assert walk(env, 5, 20) == walk(twin, 5, 20)
 
 
-def test_what_is_played_later_does_not_reach_a_snapshot() -> None:
+def test_later_play_does_not_change_a_snapshot() -> None:
     env = begin("babyai/UnlockPickup/0", 6)
     snapshot, here = env.snapshot(), env.world.describe_things()
     walk(env, 1, 30)
@@ -114,10 +114,10 @@ def test_stable_numbers_are_kept() -> None:
     for snapshot in (env.snapshot(), replayed(env.snapshot())):
         other = BabyAIEnv(numbering="stable")
         other.restore(snapshot)
-        assert other._names.known == numbers and list(other.scene.named) == list(env.scene.named)
+        assert other._names.known == numbers and list(other.text_view.named) == list(env.text_view.named)
 
 
-def test_stable_numbers_begin_anew_with_an_episode() -> None:
+def test_stable_numbers_restart_with_each_episode() -> None:
     env, task = BabyAIEnv(numbering="stable"), {"task": "babyai/GoToLocalS8N7/1"}
     first = env.reset(seed=3, options=task)
     numbers = dict(env._names.known)

@@ -66,7 +66,7 @@ def test_digests_are_frozen(levels: str) -> None:
 
 
 def test_a_digest_is_worked_out_once() -> None:
-    """A server tells it of every environment that it makes."""
+    """A server reports the digest of every environment that it makes."""
     digest = BabyTasks(CHEAP).digest
     assert digest != BabyTasks(CHEAP[1:]).digest
     before = generated_world.cache_info()
@@ -135,13 +135,13 @@ def test_seeds_of_splits_are_disjoint_and_cover_all(tasks: BabyTasks) -> None:
         *("textcraft/1", "textcraft/GoToObj/1", "", "babyai/all/1", "babyai/GoToObj/x" * 100),
     ],
 )
-def test_ids_that_are_none(tasks: BabyTasks, task_id: str) -> None:
+def test_ids_of_missing_tasks(tasks: BabyTasks, task_id: str) -> None:
     with pytest.raises(UnknownTask, match="a seed below 1020000, for example 'babyai/GoToRedBall/0'"):
         tasks.get(task_id)
 
 
 @pytest.mark.parametrize("task_id", [None, 3, ["babyai/GoToObj/1"], b"babyai/GoToObj/1"])
-def test_what_is_no_id_at_all(tasks: BabyTasks, task_id: str) -> None:
+def test_malformed_ids(tasks: BabyTasks, task_id: str) -> None:
     with pytest.raises(UnknownTask, match="there is no task"):
         tasks.get(task_id)
 
@@ -190,7 +190,7 @@ def test_draws_spread_over_levels_seeds_and_splits(cheap: BabyTasks) -> None:
     assert cheap.draw(0, split="train") != cheap.draw(0, split="test")
 
 
-def test_what_cannot_be_solved_is_never_drawn_or_taken() -> None:
+def test_unsolvable_tasks_are_never_drawn_or_sampled() -> None:
     tasks = BabyTasks(SOMETIMES_UNSOLVABLE)
     there = [tasks.get(f"babyai/{level}/{seed}") for level in SOMETIMES_UNSOLVABLE for seed in range(12)]
     assert Counter(task.data["solvable"] for task in there).keys() == {True, False}
@@ -217,7 +217,7 @@ def test_a_strict_second_door_cannot_be_opened() -> None:
         *(pytest.param(level, marks=pytest.mark.rotating) for level in ("PutNextLocalS5N3", "MoveTwoAcrossS5N2")),
     ],
 )
-def test_what_is_proven_unsolvable_has_no_plan(level: str) -> None:
+def test_proven_unsolvable_tasks_have_no_plan(level: str) -> None:
     """Nor is one found by trying, in the middle of random play, where things that are asked for may be gone."""
     proven = 0
     for seed in range(60):

@@ -4,8 +4,8 @@ import pytest
 from minigrid.core.world_object import Ball, Box, Door, Key, Wall
 
 from agentgym_envs.babyai.commands import Verb, parse
-from agentgym_envs.babyai.text_view import Actions, Names, Numbering, Scene
-from agentgym_envs.babyai.world import Action, World, make_world
+from agentgym_envs.babyai.text_view import Actions, Numbering, ObjectNames, TextView
+from agentgym_envs.babyai.world import GridAction, GridWorld, make_world
 
 SEE = "In front of you in this room, you can see several objects: "
 ROOM = "The room has walls around you. "
@@ -30,19 +30,19 @@ class Play:
             self.world.level.grid.set(10 + right, 10 - ahead, numbered(thing, serial))
         if carrying is not None:
             self.world.level.carrying = numbered(carrying, len(placed))
-        self.names, self.actions = Names(numbering), actions
+        self.names, self.actions = ObjectNames(numbering), actions
         self.look()
 
-    def look(self) -> Scene:
-        self.scene = Scene(self.world, self.names, self.actions)
-        return self.scene
+    def look(self) -> TextView:
+        self.text_view = TextView(self.world, self.names, self.actions)
+        return self.text_view
 
-    def plan(self, command: str) -> list[Action] | str | None:
+    def plan(self, command: str) -> list[GridAction] | str | None:
         order = parse(command)
         assert order is not None
-        return self.scene.plan(order)
+        return self.text_view.plan(order)
 
-    def do(self, command: str) -> Scene:
+    def do(self, command: str) -> TextView:
         plan = self.plan(command)
         assert isinstance(plan, list), plan
         for action in plan:
@@ -52,18 +52,18 @@ class Play:
     @property
     def sight(self) -> str:
         """The sentences on what is in sight."""
-        text = self.scene.describe()
+        text = self.text_view.describe()
         assert text.startswith(SEE) and text.endswith(f"{ROOM}{EMPTY_HANDS}")
         return text.removeprefix(SEE).removesuffix(f"{ROOM}{EMPTY_HANDS}")
 
     @property
     def offered(self) -> list[str]:
-        """What can be done with things, by name."""
+        """Possible commands with objects, by name."""
         own = {"turn left", "turn right", "move forward", "check available actions"}
-        return [action for action in self.scene.available if action not in own]
+        return [action for action in self.text_view.available if action not in own]
 
 
-def empty_room() -> World:
+def empty_room() -> GridWorld:
     """The room of OneRoomS20, from whose middle no wall is in sight; the agent looks up."""
     world = make_world("OneRoomS20", 0)
     for x in range(1, 19):
@@ -75,10 +75,10 @@ def empty_room() -> World:
 
 def test_nothing_in_sight() -> None:
     play = Play()
-    assert play.scene.describe() == f"You cannot see any objects within sight. {ROOM}{EMPTY_HANDS}"
-    assert play.scene.available == ["turn left", "turn right", "move forward", "check available actions"]
+    assert play.text_view.describe() == f"You cannot see any objects within sight. {ROOM}{EMPTY_HANDS}"
+    assert play.text_view.available == ["turn left", "turn right", "move forward", "check available actions"]
     offer = 'Available actions: ["turn left", "turn right", "move forward", "check available actions"]'
-    assert play.scene.offer() == offer
+    assert play.text_view.offer() == offer
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,15 @@ def test_nothing_in_sight() -> None:
         (0, -3, "0 steps in front of you and 3 steps to your left.  "),
     ],
 )
-def test_where_a_thing_is(ahead: int, right: int, place: str) -> None:
+def test_positions_of_objects(ahead: int, right: int, place: str) -> None:
     assert Play((Ball("red"), ahead, right)).sight == f"There is a red ball 1 {place}"
 
 
 @pytest.mark.parametrize(("ahead", "right"), [(7, 0), (1, 4), (1, -4), (-1, 0), (-1, 2)])
-def test_what_lies_outside_the_view_is_not_told(ahead: int, right: int) -> None:
-    assert Play((Ball("red"), ahead, right)).scene.describe().startswith("You cannot see any objects within sight. ")
+def test_objects_outside_the_view_are_not_described(ahead: int, right: int) -> None:
+    assert (
+        Play((Ball("red"), ahead, right)).text_view.describe().startswith("You cannot see any objects within sight. ")
+    )
 
 
 def test_things_of_a_name_are_numbered_from_the_nearest_on() -> None:
@@ -143,36 +145,36 @@ def test_a_locked_door_needs_its_key(key: Any) -> None:
         assert without.plan(command) == f"You cannot {command}, as {why}."
     within = Play((Door("red", is_locked=True), 1, 0), carrying=Key("red"))
     assert within.offered == ["toggle and go through red locked door 1", "toggle"]
-    assert within.plan("toggle") == [Action.TOGGLE]
+    assert within.plan("toggle") == [GridAction.TOGGLE]
     assert within.do("toggle and go through the red locked door").front is None
     assert within.world.position == (10, 9)
 
 
 @pytest.mark.parametrize(("thing", "word"), [(Wall(), "wall"), (Box("red"), "box")])
 def test_the_barrier_ahead(thing: Any, word: str) -> None:
-    scene = Play((thing, 3, 0), (Wall(), 5, 0), (Wall(), 1, 1)).scene
+    scene = Play((thing, 3, 0), (Wall(), 5, 0), (Wall(), 1, 1)).text_view
     assert f"{ROOM}You are facing a {word} 3 steps away. {EMPTY_HANDS}" in scene.describe()
     assert "move forward" in scene.available
-    assert "move forward" not in Play((thing, 1, 0)).scene.available
+    assert "move forward" not in Play((thing, 1, 0)).text_view.available
 
 
 def test_a_ball_is_no_wall_and_a_closed_door_hides_one() -> None:
-    assert f"{ROOM}{EMPTY_HANDS}" in Play((Ball("red"), 1, 0)).scene.describe()
+    assert f"{ROOM}{EMPTY_HANDS}" in Play((Ball("red"), 1, 0)).text_view.describe()
     row: list[Placed] = [(Wall(), 2, right) for right in (-3, -2, -1, 1, 2, 3)]
     closed = Play((Door("red"), 2, 0), (Wall(), 4, 0), (Ball("red"), 3, 0), *row)
     assert closed.sight == "There is a red closed door 1 right in front of you 2 steps away.  "
     opened = Play((Door("red", True), 2, 0), (Wall(), 4, 0), (Ball("red"), 3, 0), *row)
-    assert "red ball 1" in opened.scene.named
-    assert f"{ROOM}You are facing a wall 4 steps away. {EMPTY_HANDS}" in opened.scene.describe()
+    assert "red ball 1" in opened.text_view.named
+    assert f"{ROOM}You are facing a wall 4 steps away. {EMPTY_HANDS}" in opened.text_view.describe()
 
 
-def test_what_is_carried() -> None:
+def test_the_carried_object() -> None:
     play = Play((Ball("red"), 2, 0), carrying=Key("grey"))
-    assert play.scene.describe().endswith(f"{ROOM}You are carrying a grey key.")
+    assert play.text_view.describe().endswith(f"{ROOM}You are carrying a grey key.")
     assert play.offered == ["drop", "go to red ball 1"]
     play.do("drop")
     assert play.sight.startswith("There is a grey key 1 right in front of you 1 steps away.  ")
-    assert play.scene.describe().endswith(EMPTY_HANDS)
+    assert play.text_view.describe().endswith(EMPTY_HANDS)
 
 
 def test_numbers_count_what_cannot_be_reached_too() -> None:
@@ -191,7 +193,7 @@ def test_a_box_right_ahead_can_be_opened() -> None:
     play = Play((Box("blue", numbered(Key("red"), 7)), 1, 0), (Box("blue"), 3, 3))
     pickups = ["pickup blue box 1", "pickup blue box 2"]
     assert play.offered == [*pickups, "toggle", "go to blue box 2"]
-    assert play.plan("toggle blue box 1") == [Action.TOGGLE] == play.plan("toggle")
+    assert play.plan("toggle blue box 1") == [GridAction.TOGGLE] == play.plan("toggle")
     refused = "You cannot toggle blue box 2, as it is not right in front of you. Go to it first."
     assert play.plan("toggle blue box 2") == refused
     play.do("toggle")
@@ -200,7 +202,7 @@ def test_a_box_right_ahead_can_be_opened() -> None:
 
 def test_the_number_may_be_left_out_where_it_is_plain() -> None:
     play = Play((Ball("red"), 3, 0), (Key("red"), 2, 1), (Key("red"), 4, 1), (Door("grey"), 3, -3))
-    assert play.plan("go to red ball") == play.plan("go to red ball 1") == [Action.FORWARD] * 2
+    assert play.plan("go to red ball") == play.plan("go to red ball 1") == [GridAction.FORWARD] * 2
     assert play.plan("go to the grey closed door") == play.plan("go to grey closed door 1")
     assert play.plan("go to red key") == "Several things fit red key: red key 1, red key 2. Say which."
     assert play.plan("go to red ball 2") == "There is no red ball 2 in sight."
@@ -250,11 +252,11 @@ def test_orders_that_no_scene_offers(command: str) -> None:
 
 def test_stable_numbers_stay_with_their_things() -> None:
     play = Play((Ball("red"), 2, 0), (Ball("red"), 3, 0), (Door("grey"), 4, 2), numbering="stable")
-    assert list(play.scene.named) == ["red ball 1", "red ball 2", "grey closed door 1"]
+    assert list(play.text_view.named) == ["red ball 1", "red ball 2", "grey closed door 1"]
     play.world.level.agent_pos, play.world.level.agent_dir = (10, 5), 1
     assert list(play.look().named) == ["red ball 2", "red ball 1", "grey closed door 1"]
     play.do("pickup red ball 1")
-    assert getattr(play.scene.carrying, "serial", None) == 0
+    assert getattr(play.text_view.carrying, "serial", None) == 0
     for command in ("turn right", "turn right", "drop", "turn left"):
         play.do(command)
     play.world.level.agent_pos, play.world.level.agent_dir = (10, 10), 3
@@ -266,7 +268,7 @@ def test_stable_numbers_stay_with_their_things() -> None:
 
 def test_stable_numbers_of_doors_do_not_depend_on_their_state() -> None:
     play = Play((Door("red"), 1, 0), (Door("red", True), 2, 2), numbering="stable")
-    assert list(play.scene.named) == ["red closed door 1", "red open door 2"]
+    assert list(play.text_view.named) == ["red closed door 1", "red open door 2"]
     assert list(play.do("toggle").named) == ["red open door 1", "red open door 2"]
 
 
@@ -276,38 +278,38 @@ def test_a_copy_of_stable_names_goes_on_apart() -> None:
     play.world.level.grid.set(10, 9, numbered(Ball("red"), 9))
     assert list(play.look().named) == ["red ball 2", "red ball 1"]
     assert names.known == {0: 1}
-    assert list(Scene(play.world, names, "macro").named) == ["red ball 2", "red ball 1"]
-    assert list(Scene(play.world, Names("nearest"), "macro").named) == ["red ball 1", "red ball 2"]
+    assert list(TextView(play.world, names, "macro").named) == ["red ball 2", "red ball 1"]
+    assert list(TextView(play.world, ObjectNames("nearest"), "macro").named) == ["red ball 1", "red ball 2"]
 
 
 def test_a_thing_out_of_a_box_has_the_next_stable_number() -> None:
     play = Play((Box("red", numbered(Key("red"), 5)), 1, 0), (Key("red"), 5, 1), numbering="stable")
-    assert list(play.scene.named) == ["red box 1", "red key 1"]
+    assert list(play.text_view.named) == ["red box 1", "red key 1"]
     assert list(play.do("toggle").named) == ["red key 2", "red key 1"]
 
 
 def test_primitive_actions_are_always_the_same_seven() -> None:
     seven = ["turn left", "turn right", "move forward", "pickup", "drop", "toggle", "done"]
     play = Play((Wall(), 1, 0), actions="primitive")
-    assert play.scene.available == seven
-    assert [play.plan(command) for command in seven] == [[action] for action in Action]
-    assert play.plan("pick up") == [Action.PICKUP]
+    assert play.text_view.available == seven
+    assert [play.plan(command) for command in seven] == [[action] for action in GridAction]
+    assert play.plan("pick up") == [GridAction.PICKUP]
     for command in ("go to red ball 1", "pickup red ball 1", Verb.CHECK, "toggle and go through red open door 1"):
         assert play.plan(command) is None
 
 
 @pytest.mark.parametrize("command", ["drop it", "drop red ball", "drop the red ball 1", "Drop"])
-def test_what_is_carried_may_be_named_when_it_is_dropped(command: str) -> None:
+def test_the_carried_object_may_be_named_in_a_drop(command: str) -> None:
     play = Play((Ball("red"), 1, 0))
     play.do("pickup red ball 1")
     assert play.plan("drop blue ball 1") == "You cannot drop blue ball 1, as you are carrying a red ball."
-    assert play.plan(command) == [Action.DROP]
+    assert play.plan(command) == [GridAction.DROP]
 
 
 @pytest.mark.parametrize("name", ["red door 1", "red door", "red closed door", "red closed door 1"])
 def test_a_doors_state_may_be_left_out_where_only_one_fits(name: str) -> None:
     play = Play((Door("red"), 3, 0), (Door("blue"), 3, 2))
-    assert play.plan(f"go to {name}") == [Action.FORWARD, Action.FORWARD]
+    assert play.plan(f"go to {name}") == [GridAction.FORWARD, GridAction.FORWARD]
     both = Play((Door("red"), 3, 0), (Door("red", True), 3, 2))
     which = "Several things fit red door 1: red closed door 1, red open door 1. Say which."
     assert both.plan("go to red door 1") == which

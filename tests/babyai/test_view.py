@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.babyai.levels import LEVELS
-from agentgym_envs.babyai.view import HOME, SIZE, Seen, View, beside, look, next_cell
-from agentgym_envs.babyai.world import AHEAD, Action, World, make_world
+from agentgym_envs.babyai.view import HOME, SIZE, FieldOfView, VisibleObject, beside, look, next_cell
+from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld, make_world
 from tests.babyai.tools import stroll
 from tests.plugins.rotation import part
 from tests.trying import examples
@@ -28,8 +28,8 @@ def is_in(cell: int, cells: int) -> bool:
     return bool(cells >> cell & 1)
 
 
-def compare(world: World) -> View:
-    """What we see is what minigrid shows, for every cell but the agent's own."""
+def compare(world: GridWorld) -> FieldOfView:
+    """Our view equals minigrid's in every cell except the agent's own."""
     view = look(world)
     grid, mask = world.level.gen_obs_grid()
     told = {seen.cell: seen.thing for seen in view.seen}
@@ -51,28 +51,28 @@ def compare(world: World) -> View:
     return view
 
 
-def count_cells(world: World, views: int, number: int) -> int:
+def count_cells(world: GridWorld, views: int, number: int) -> int:
     return sum(len(compare(after).seen) for after in stroll(world, random.Random(number), views))
 
 
-def test_what_is_in_sight_is_what_minigrid_shows() -> None:
+def test_the_view_equals_minigrids() -> None:
     things = sum(count_cells(make_world(level, 5), 16, number) for number, level in enumerate(LEVELS))
     assert things > 1_500, "the comparison hardly compared anything"
 
 
 @pytest.mark.slow
-def test_what_is_in_sight_is_what_minigrid_shows_in_long_play() -> None:
+def test_the_view_equals_minigrids_in_long_play() -> None:
     for number, level in part(enumerate(LEVELS), "babyai view"):
         for seed in range(2):
             count_cells(make_world(level, seed), 210, 2 * number + seed)
 
 
-def spot(seen: Seen) -> tuple[int, int]:
+def spot(seen: VisibleObject) -> tuple[int, int]:
     """Steps ahead and to the right."""
     return seen.cell // SIZE, seen.cell % SIZE - SIZE // 2
 
 
-def test_things_are_told_from_the_nearest_on() -> None:
+def test_objects_are_listed_nearest_first() -> None:
     for level in LEVELS[::10]:
         for world in stroll(make_world(level, 6), random.Random(6), 20):
             seen = look(world).seen
@@ -81,12 +81,12 @@ def test_things_are_told_from_the_nearest_on() -> None:
             assert [s.rank for s in seen] == sorted(s.rank for s in seen)
 
 
-def absolute(world: World, ahead: int, right: int) -> tuple[int, int]:
+def absolute(world: GridWorld, ahead: int, right: int) -> tuple[int, int]:
     (x, y), (fx, fy), (rx, ry) = world.position, AHEAD[world.direction], AHEAD[(world.direction + 1) % 4]
     return x + fx * ahead + rx * right, y + fy * ahead + ry * right
 
 
-def test_where_a_thing_is_told_to_be_is_where_it_lies() -> None:
+def test_described_positions_are_right() -> None:
     for level in LEVELS[::5]:
         for world in stroll(make_world(level, 8), random.Random(8), 20):
             assert all(world.at(*absolute(world, *spot(s))) is s.thing for s in look(world).seen)
@@ -107,13 +107,13 @@ def test_beside(cells: set[int]) -> None:
     assert beside(bits(cells)) == bits({cell for cell in neighbours if cell is not None})
 
 
-def neighbours_of(pose: Pose, free: int) -> list[tuple[Action, Pose]]:
+def neighbours_of(pose: Pose, free: int) -> list[tuple[GridAction, Pose]]:
     row, column, facing = pose
     up, across = FORWARD[facing]
-    turns = [(Action.LEFT, (row, column, (facing + 3) % 4)), (Action.RIGHT, (row, column, (facing + 1) % 4))]
+    turns = [(GridAction.LEFT, (row, column, (facing + 3) % 4)), (GridAction.RIGHT, (row, column, (facing + 1) % 4))]
     row, column = row + up, column + across
     open_ahead = 0 <= row < SIZE and 0 <= column < SIZE and is_in(row * SIZE + column, free)
-    return [(Action.FORWARD, (row, column, facing)), *turns] if open_ahead else turns
+    return [(GridAction.FORWARD, (row, column, facing)), *turns] if open_ahead else turns
 
 
 def arrives(pose: Pose, target: int, onto: bool) -> bool:
@@ -123,7 +123,7 @@ def arrives(pose: Pose, target: int, onto: bool) -> bool:
 
 
 def distances(free: int) -> dict[Pose, int]:
-    """How many actions each pose is away from the start."""
+    """The number of actions from the start to each pose."""
     found, queue = {START: 0}, deque([START])
     while queue:
         pose = queue.popleft()
@@ -134,14 +134,14 @@ def distances(free: int) -> dict[Pose, int]:
     return found
 
 
-def first_of_shortest(free: int, target: int, onto: bool) -> list[Action] | None:
+def first_of_shortest(free: int, target: int, onto: bool) -> list[GridAction] | None:
     """Of the shortest ways, the first in the order forward, left, right: by trying all, to the known depth."""
     ends = [steps for pose, steps in distances(free).items() if arrives(pose, target, onto)]
     if not ends:
         return None
     dead = set[tuple[Pose, int]]()
 
-    def extend(pose: Pose, left: int) -> list[Action] | None:
+    def extend(pose: Pose, left: int) -> list[GridAction] | None:
         if left == 0:
             return [] if arrives(pose, target, onto) else None
         if (pose, left) in dead:
@@ -155,8 +155,8 @@ def first_of_shortest(free: int, target: int, onto: bool) -> list[Action] | None
     return extend(START, min(ends))
 
 
-def view_of(free: int) -> View:
-    return View([], free, None, free)
+def view_of(free: int) -> FieldOfView:
+    return FieldOfView([], free, None, free)
 
 
 @pytest.mark.slow
@@ -199,5 +199,5 @@ def test_a_path_leads_there_in_the_world(level: str, seed: int, number: int, ont
     for action in path:
         before = walker.position
         walker.step(action)
-        assert (walker.position != before) == (action == Action.FORWARD)
+        assert (walker.position != before) == (action == GridAction.FORWARD)
     assert (walker.position if onto else absolute(walker, 1, 0)) == place

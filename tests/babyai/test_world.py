@@ -16,7 +16,7 @@ from agentgym_envs.babyai import levels
 from agentgym_envs.babyai import world as worlds
 from agentgym_envs.babyai.env import BabyAIEnv
 from agentgym_envs.babyai.levels import LEVELS
-from agentgym_envs.babyai.world import AHEAD, Outcome, World, make_world
+from agentgym_envs.babyai.world import AHEAD, GridWorld, StepOutcome, make_world
 from tests.babyai.tools import (
     ACTIONS,
     behaviour,
@@ -54,14 +54,14 @@ Frozen = Callable[[str, Callable[[], str]], str]
 RANDOM_PLAY = st.tuples(st.sampled_from(LEVELS), st.integers(0, 200), st.integers(0, 2**32))
 
 
-def digest(world: World) -> str:
+def digest(world: GridWorld) -> str:
     mission, max_steps, _, place, direction, carrying, cells = layout(world.level)
     text = json.dumps([mission, max_steps, place, direction, carrying, cells])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def things_of(world: World) -> list[Any]:
-    """What lies about, what is carried, and what is in the boxes."""
+def things_of(world: GridWorld) -> list[Any]:
+    """Objects on the grid, the carried object, and the contents of boxes."""
     found = [thing for _, _, thing in world.things()]
     found += [] if world.carrying is None else [world.carrying]
     return found + [thing.contains for thing in found if thing.contains is not None]
@@ -72,10 +72,10 @@ def digests_of(levels: Sequence[str]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("nth", [8, pytest.param(1, marks=pytest.mark.slow)])
-def test_the_generator_is_the_one_that_the_task_ids_stand_for(nth: int, frozen: Frozen) -> None:
+def test_the_generator_matches_the_task_ids(nth: int, frozen: Frozen) -> None:
     """If this fails, minigrid or numpy makes other worlds, and the tasks of `babyai/...` are others than they were.
 
-    `WRITE_GOLDEN=1 pytest tests/babyai/test_world.py` writes the file anew; then raise the version of the tasks, and
+    `WRITE_GOLDEN=1 pytest tests/babyai/test_world.py` rewrites the file; then raise the version of the tasks, and
     say so in CHANGELOG.md.
     """
     kept = json.loads(frozen("babyai_layouts.json", lambda: json.dumps(digests_of(LEVELS), indent=0) + "\n"))
@@ -139,11 +139,11 @@ def test_rewards_are_minigrids_and_copies_go_on_alike(level: str, seed: int, mis
         if number % 4 == 0:
             branch, before = world.copy(), behaviour(world)
             outcomes = [branch.step(action) for action in plan[number:]]
-            assert outcomes[-1] == Outcome(expected, True, False)
+            assert outcomes[-1] == StepOutcome(expected, True, False)
             assert not any(outcome.terminated or outcome.reward for outcome in outcomes[:-1])
             assert behaviour(world) == before
         outcome = world.step(action)
-    assert outcome == Outcome(expected, True, False)
+    assert outcome == StepOutcome(expected, True, False)
 
 
 @pytest.mark.parametrize(("level", "seed", "fewest"), SEARCHED)
@@ -186,7 +186,7 @@ def test_a_copy_shares_nothing_that_changes() -> None:
         assert copied.level.instrs.env is copied.level
 
 
-def test_what_a_copy_verifies_are_its_own_things() -> None:
+def test_a_copy_verifies_its_own_objects() -> None:
     world = make_world("GoToSeqS5R2", 1).copy()
     mine = {id(thing) for _, _, thing in world.things()}
     clauses = deque([world.level.instrs])
@@ -244,8 +244,8 @@ def test_threads_generate_the_same_worlds() -> None:
     assert made == [layout(make_world(*pair).level) for pair in wanted]
 
 
-def explore(world: World, most: int) -> dict[tuple, set]:
-    """For each behaviour of at most `most` states, breadth first, the keys by which it was told."""
+def explore(world: GridWorld, most: int) -> dict[tuple, set]:
+    """The keys of each distinct behaviour, over at most `most` states, breadth first."""
     found: dict[tuple, set] = {behaviour(world): {key(world)}}
     queue = deque([world])
     while queue and len(found) < most:
@@ -282,8 +282,8 @@ def test_a_door_is_open_or_closed_or_locked() -> None:
     assert len(told) == 3
 
 
-def test_where_a_verifier_takes_things_to_be_is_part_of_the_state() -> None:
-    """minigrid looks for things anew at a drop only, so it still finds one that was picked up at its old place."""
+def test_the_positions_known_to_a_verifier_are_part_of_the_state() -> None:
+    """minigrid updates positions only at a drop, so it still finds a picked-up object at its old position."""
     world = make_world("GoToRedBlueBall", 0)
     there, elsewhere = world.copy(), world.copy()
     elsewhere.level.instrs.desc.obj_poss = [(1, 1)]
@@ -320,7 +320,7 @@ def test_pickling_an_episode_in_the_middle(numbering: str) -> None:
                 break
 
 
-def test_what_a_world_tells() -> None:
+def test_observations_of_a_world() -> None:
     world = make_world("GoToObjS4", 0)
     assert (world.levelname, world.seed, world.size, world.max_steps, world.steps) == ("GoToObjS4", 0, (4, 4), 16, 0)
     assert len(world.cells) == 16 and world.carrying is None

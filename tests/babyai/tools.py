@@ -1,4 +1,4 @@
-"""What the tests of BabyAI share: untouched minigrid environments, keys of states, plans found by searching."""
+"""Tools of the BabyAI tests: unmodified minigrid environments, state keys, plans found by search."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import gymnasium as gym
 
 from agentgym_envs.babyai.levels import LEVELS, blank_level
-from agentgym_envs.babyai.world import Action, World, make_world
+from agentgym_envs.babyai.world import GridAction, GridWorld, make_world
 
-ACTIONS = tuple(Action)
+ACTIONS = tuple(GridAction)
 
 
 def minigrid_id(level: str) -> str:
@@ -44,8 +44,8 @@ def layout(env: Any) -> tuple[Any, ...]:
     return env.mission, env.max_steps, env.step_count, place, int(env.agent_dir), code(env.carrying), cells
 
 
-def behaviour(world: World) -> tuple[Any, ...]:
-    """All that decides what will happen, told by which thing it is rather than by how it looks."""
+def behaviour(world: GridWorld) -> tuple[Any, ...]:
+    """Everything that determines the future, with objects identified by identity instead of appearance."""
     cells = tuple(None if cell is None else (id_of(cell), code(cell)) for cell in world.cells)
     return world.position, world.direction, id_of(world.carrying), cells, memory(world.level.instrs)
 
@@ -55,7 +55,7 @@ def id_of(thing: Any) -> int | None:
 
 
 def memory(instruction: Any) -> tuple[Any, ...]:
-    """What a verifier remembers: clauses that are fulfilled, what was carried, where it takes its things to be."""
+    """The memory of a verifier: fulfilled clauses, the carried object, and known positions."""
     if hasattr(instruction, "instr_a"):
         parts = instruction.instr_a, instruction.instr_b
         done = instruction.a_done == "success", instruction.b_done == "success"
@@ -65,17 +65,17 @@ def memory(instruction: Any) -> tuple[Any, ...]:
     return id_of(getattr(instruction, "preCarrying", None)), *places
 
 
-def key(world: World) -> tuple[Any, ...]:
-    """A state as `state_key` tells states apart."""
+def key(world: GridWorld) -> tuple[Any, ...]:
+    """A state as `state_key` distinguishes states."""
     return world.position, world.direction, world.describe_things(), world.progress()
 
 
-def random_actions(rng: random.Random, count: int) -> list[Action]:
+def random_actions(rng: random.Random, count: int) -> list[GridAction]:
     """Mostly forward, so that the agent gets somewhere; all seven kinds."""
     return rng.choices(ACTIONS, weights=(2, 2, 5, 2, 2, 2, 1), k=count)
 
 
-def stroll(world: World, rng: random.Random, count: int) -> Iterator[World]:
+def stroll(world: GridWorld, rng: random.Random, count: int) -> Iterator[GridWorld]:
     """The world as it changes in random play; now and then the agent is put somewhere else, to see more of it."""
     free = [place for place, cell in enumerate(world.cells) if cell is None]
     for number, action in enumerate(random_actions(rng, count)):
@@ -86,9 +86,9 @@ def stroll(world: World, rng: random.Random, count: int) -> Iterator[World]:
         yield world
 
 
-def search(world: World, most: int) -> list[Action] | None:
+def search(world: GridWorld, most: int) -> list[GridAction] | None:
     """The fewest actions that succeed, found by copying the world; None if no more than `most` states are known."""
-    queue = deque([(world, list[Action]())])
+    queue = deque([(world, list[GridAction]())])
     known = {key(world)}
     while queue and len(known) < most:
         state, plan = queue.popleft()
@@ -103,19 +103,19 @@ def search(world: World, most: int) -> list[Action] | None:
     return None
 
 
-def bot_plan(level: str, seed: int) -> list[Action]:
-    """What minigrid's own bot does on minigrid's own environment, if it succeeds."""
+def bot_plan(level: str, seed: int) -> list[GridAction]:
+    """The actions of minigrid's own bot on minigrid's own environment, if it succeeds."""
     from minigrid.utils.baby_ai_bot import BabyAIBot
 
     env = reference(level, seed)
-    bot, plan, terminated = BabyAIBot(env), list[Action](), False
+    bot, plan, terminated = BabyAIBot(env), list[GridAction](), False
     while not terminated:
-        plan.append(Action(int(bot.replan(plan[-1] if plan else None))))
+        plan.append(GridAction(int(bot.replan(plan[-1] if plan else None))))
         _, reward, terminated, truncated, _ = env.step(plan[-1])
         assert not truncated
     assert reward > 0
     return plan
 
 
-def worlds_of_every_level(seeds: Sequence[int] = (0,)) -> Iterator[World]:
+def worlds_of_every_level(seeds: Sequence[int] = (0,)) -> Iterator[GridWorld]:
     return (make_world(level, seed) for level in LEVELS for seed in seeds)

@@ -107,7 +107,9 @@ def test_a_search_engine(add: Callable[[str], None], run: Callable[..., str], tm
         '{"id": "2", "contents": "\\"Quito\\"\\nQuito is high."}\n'
     )
     run("-m", "agentgym_envs", "search", "index", str(corpus), "--engine", "overlap", "--out", str(index))
-    assert "Lima" in run("-m", "agentgym_envs", "search", "query", "the capital of Peru", "--index", str(index))
+    assert "Lima" in run(
+        "-m", "agentgym_envs", "search", "query", str(index), "the capital of Peru", "--engine", "overlap"
+    )
     assert "overlap (shared words)" in run("-m", "agentgym_envs", "search", "index", "--help").replace("\n", " ")
 
 

@@ -79,7 +79,7 @@ def transcripts() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("env_id", "task", "text"), transcripts())
-def test_transcripts_are_what_is_told(env_id: str, task: str, text: str) -> None:
+def test_transcripts_match_the_output(env_id: str, task: str, text: str) -> None:
     env = gym.make(env_id)
     try:
         told, info = env.reset(seed=0, options={"task": task})

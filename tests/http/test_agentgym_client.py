@@ -27,7 +27,7 @@ from agentgym_envs.http.dialects.agentgym.client import AgentGymEnv
 from agentgym_envs.http.dialects.agentgym.server import agentgym_routes
 from agentgym_envs.http.dialects.agentgym.tasks import IndexTasks, rows_of
 from agentgym_envs.http.run import background_server
-from agentgym_envs.textcraft.recipes import load_book
+from agentgym_envs.textcraft.recipes import load_recipe_book
 from tests import contract
 from tests.waiting import until
 
@@ -386,7 +386,9 @@ def test_the_token_and_wrong_arguments(url: str) -> None:
 
 def test_a_pickle_plays_on_elsewhere(url: str) -> None:
     with contextlib.closing(make(url)) as env:
-        index = next(n for n, goal in enumerate(load_book().goals) if load_book().items[goal] == "oak_planks")
+        index = next(
+            n for n, goal in enumerate(load_recipe_book().goals) if load_recipe_book().items[goal] == "oak_planks"
+        )
         env.reset(options={"task": f"textcraft-agentgym/{index}"})
         env.step("get 1 oak logs")
         with contextlib.closing(pickle.loads(pickle.dumps(env))) as copy:

@@ -22,7 +22,7 @@ from agentgym_envs.http.dialects.agentgym import ids
 from agentgym_envs.http.dialects.agentgym.scenarios import Refused, Slot, TextCraft
 from agentgym_envs.http.dialects.agentgym.texts import TAGS
 from agentgym_envs.textcraft.names import real_names
-from agentgym_envs.textcraft.recipes import RecipeBook, load_book
+from agentgym_envs.textcraft.recipes import RecipeBook, load_recipe_book
 
 pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
 
@@ -94,7 +94,7 @@ class Game:
 
 @pytest.fixture(scope="module")
 def book() -> RecipeBook:
-    return load_book()
+    return load_recipe_book()
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ class Player:
     """Makes up commands: what a recipe asks for, and every way of getting that slightly wrong."""
 
     def __init__(self, book: RecipeBook, goal: int, rng: random.Random) -> None:
-        self.book, self.rng, self.say = book, rng, real_names(book).say
+        self.recipe_book, self.rng, self.name_of = book, rng, real_names(book).name_of
         numbers = [*book.needed(goal), *book.distractors(goal)[:3]]
         self.recipes = [book.recipes[number] for number in numbers]
 
@@ -169,7 +169,11 @@ class Player:
         if rng.random() < 0.1:
             parts = [parts[0], *parts]
         using = self._comma().join(f"{max(0, a + rng.choice([0] * 9 + [1, -1]))} {self._name(r)}" for r, a in parts)
-        output = recipe.item if rng.random() < 0.9 else rng.choice([*range(self.book.size), *self.book.members])
+        output = (
+            recipe.item
+            if rng.random() < 0.9
+            else rng.choice([*range(self.recipe_book.size), *self.recipe_book.members])
+        )
         makes = rng.choice(["", f"{recipe.makes} ", "7 ", "0 "])
         stray = rng.choice(["inventory", "inventory!", "get 1 planks", "look around", "craft x", "craft  using 1 coal"])
         return [*gets, f"craft {makes}{self._name(output)} using {using}", stray]
@@ -180,22 +184,22 @@ class Player:
         return [c for k in kinds for c in (f"get 9 {k} logs", *[f"craft 4 {k} planks using 1 {k} logs"] * 4)]
 
     def _pick(self, ref: int) -> int:
-        if ref not in self.book.members:
+        if ref not in self.recipe_book.members:
             return ref
-        members = self.book.members[ref]
-        stocked = [m for m in members if self.say(m) in ("oak planks", "birch planks", "spruce planks")]
+        members = self.recipe_book.members[ref]
+        stocked = [m for m in members if self.name_of(m) in ("oak planks", "birch planks", "spruce planks")]
         return self.rng.choice(stocked or members)
 
     def _mixed(self, parts: Any) -> list[tuple[int, int]]:
         """Members of a tag mixed."""
-        picked = [(self._pick(ref) if ref in self.book.members else ref) for ref, n in parts for _ in range(n)]
+        picked = [(self._pick(ref) if ref in self.recipe_book.members else ref) for ref, n in parts for _ in range(n)]
         return [(ref, picked.count(ref)) for ref in dict.fromkeys(picked)]
 
     def _comma(self) -> str:
         return self.rng.choice([", ", ",", " , "])
 
     def _name(self, ref: int) -> str:
-        name = self.say(ref)
+        name = self.name_of(ref)
         odd = [name.replace(" ", "_"), name.title(), name + "s", name + ".", " " + name, f"minecraft:{name}", name[:-1]]
         return name if self.rng.random() < 0.93 else self.rng.choice(odd)
 

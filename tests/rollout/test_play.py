@@ -451,7 +451,7 @@ def test_the_number_of_environments_is_bounded(concurrency: int, kinds: str) -> 
 
 def test_an_environment_that_nobody_can_make_is_refused() -> None:
     specs = [EpisodeSpec("count/2", 0, env="a"), EpisodeSpec("count/2", 1, env="c")]
-    with pytest.raises(UsageError, match="an episode wants the environment 'c'; known here: a, b"):
+    with pytest.raises(UsageError, match="an episode needs the environment 'c'; known here: a, b"):
         asyncio.run(play_many(specs, named(), says("up", "up"), CODEC, limits=LIMITS, concurrency=1))
     assert NamedEnv.log == [("made", "a"), ("step", "a"), ("step", "a"), ("closed", "a")]
     done = asyncio.run(play_many_text([EpisodeSpec("count/2", env="any")], CountEnv, OraclePolicy, limits=LIMITS))

@@ -19,7 +19,7 @@ import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.core import ENV_FAILED, TextEnv, Transition
 from agentgym_envs.errors import EnvError, UnknownTask
 from agentgym_envs.hosting import RemoteEnv, WorkerPool
-from agentgym_envs.hosting.remote_env import Request
+from agentgym_envs.hosting.connection import Request
 from agentgym_envs.rollout import (
     BatchEngine,
     ChatCodec,
@@ -226,7 +226,7 @@ def test_a_lane_over_an_environment_never_closes_or_replaces_it() -> None:
             Request("reset"),
             Request("step", "crash"),
         )
-        results = [await runner.ask(ask, 1.0) for ask in (*asks, Request("reset"))]
+        results = [await runner.run(ask, 1.0) for ask in (*asks, Request("reset"))]
         runner.close()
         return [result[-1]["stop_reason"] for result in results]
 
@@ -437,7 +437,7 @@ class Killer(OraclePolicy):
         turn = len(messages) // 2
         if (env.episode_seed, turn) in ((1, 2), (4, 1)):
             assert isinstance(env, RemoteEnv)
-            os.kill(env._place.connection.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+            os.kill(env._sessions.require().connection.pid, signal.SIGKILL)  # type: ignore[attr-defined]
         return await super().act(env, messages)
 
 

@@ -231,7 +231,7 @@ def test_what_chooses_no_task(chosen: Any) -> None:
         *("sciworld/boil", "sciworld//0", "sciworld/boil/" + "9" * 5000),
     ],
 )
-def test_ids_that_are_none(tasks: SciTasks, task_id: str) -> None:
+def test_ids_of_missing_tasks(tasks: SciTasks, task_id: str) -> None:
     with pytest.raises(UnknownTask, match="there is no task"):
         tasks.get(task_id)
 
@@ -242,7 +242,7 @@ def test_a_variation_too_many_is_told_how_many_there_are(tasks: SciTasks) -> Non
 
 
 @pytest.mark.parametrize("task_id", [None, 3, ["sciworld/boil/1"], b"sciworld/boil/1"])
-def test_what_is_no_id_at_all(tasks: SciTasks, task_id: Any) -> None:
+def test_malformed_ids(tasks: SciTasks, task_id: Any) -> None:
     with pytest.raises(UnknownTask, match="there is no task"):
         tasks.get(task_id)
 

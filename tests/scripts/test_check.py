@@ -56,7 +56,7 @@ def test_a_module_brings_its_package_and_paths_of_tests_that_import_it() -> None
         ("adapters/verl", ["tests/adapters/verl"]),
     ],
 )
-def test_where_paths_of_tests_of_a_path_lie(path: str, tests: list[str]) -> None:
+def test_tests_of_a_path(path: str, tests: list[str]) -> None:
     assert paths_of_tests(path) == tests
 
 
@@ -78,13 +78,13 @@ def test_a_path_that_is_not_there_is_named(wrong: str) -> None:
         commands(wrong)
 
 
-def test_what_no_test_belongs_to_is_said() -> None:
+def test_a_path_without_tests_is_reported() -> None:
     with pytest.raises(SystemExit, match="LICENSE"):
         commands("LICENSE")
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_step_tells_whether_it_succeeded(code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_step_returns_its_success(code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "ends.py").write_text(f"raise SystemExit({code})")
     monkeypatch.setattr(check, "ROOT", tmp_path)
     assert check.Step("lint", ("ends",)).run() == (code == 0)

@@ -33,7 +33,7 @@ def test_many_lines_become_few(tmp_path: Path) -> None:
     assert "WARNING" not in done.stdout + done.stderr
 
 
-def test_what_was_found_is_counted() -> None:
+def test_found_packages_are_counted() -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
         from pip_progress import Progress  # type: ignore[import-not-found]

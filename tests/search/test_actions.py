@@ -57,12 +57,12 @@ def test_the_first_complete_tag_outside_of_thoughts_counts(message: str, action:
         ("<think><answer>x</answer></think>", "not a valid action"),
     ],
 )
-def test_what_is_no_action_is_told_why(message: str, why: str) -> None:
+def test_invalid_actions_are_answered_with_the_reason(message: str, why: str) -> None:
     with pytest.raises(InvalidAction, match=why):
         read_action(message)
 
 
-def test_a_thought_is_told_without_white_space_around_it() -> None:
+def test_a_thought_is_stripped() -> None:
     assert split_thought(" <think> a </think> b ") == ("a", "  b ", False)
 
 
@@ -146,6 +146,6 @@ def test_the_argument_of_a_tool_call_is_taken_as_a_text(argument: str, text: str
         "[" * 5_000,
     ],
 )
-def test_a_tool_call_that_is_none_is_answered(call: str) -> None:
+def test_an_invalid_tool_call_is_answered(call: str) -> None:
     with pytest.raises(InvalidAction, match="tool call"):
         SearchTools().parse(f"<tool_call>{call}</tool_call>")

@@ -1,4 +1,4 @@
-"""What goes around engines: fusion, cache with single flight, micro-batches, and opening by name."""
+"""Wrappers of engines: fusion, cache with single flight, micro-batches, and opening by name."""
 
 import asyncio
 import copy
@@ -120,7 +120,7 @@ def test_an_engine_of_a_hybrid_that_fails_fails_it() -> None:
 # Cache
 
 
-def test_what_is_known_is_not_asked_again() -> None:
+def test_cached_queries_are_not_sent_again() -> None:
     toy = Toy()
     cached = CachedRetriever(toy)
     first = cached.search(["a", "b", "a"], 2)
@@ -222,7 +222,7 @@ def test_a_first_asker_who_is_cancelled_does_not_take_the_answer_along() -> None
     assert names(asyncio.run(play())[0]) == "a0" and toy.asked == [["a"]]
 
 
-def test_who_waits_for_a_loop_that_ended_asks_anew() -> None:
+def test_a_waiter_of_a_closed_loop_asks_again() -> None:
     toy = Toy()
     cached, found = CachedRetriever(toy), list[list[list[Hit]]]()
     toy.gate.clear()
@@ -422,7 +422,7 @@ def test_urls_name_servers_and_their_dialects(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", ["", "google", "Tantivy", "gem+http://x", "ftp://x", "http//x", 7, None, ["tantivy"]])
-def test_what_is_no_retriever_is_refused_with_the_choices(spec: Any, folder: Path) -> None:
+def test_unknown_retrievers_are_refused_with_the_choices(spec: Any, folder: Path) -> None:
     for ask in (open_retriever, check_retriever):
         with pytest.raises(
             UsageError, match=r"'tantivy', 'bm25s', 'dense', 'hybrid', 'http://HOST:PORT', 'search-r1\+"
@@ -431,7 +431,7 @@ def test_what_is_no_retriever_is_refused_with_the_choices(spec: Any, folder: Pat
     assert not is_url(spec)
 
 
-def test_what_is_no_index_is_refused_before_it_is_opened(tmp_path: Path) -> None:
+def test_other_folders_are_refused_before_they_are_opened(tmp_path: Path) -> None:
     for spec in ("tantivy", "hybrid"):
         with pytest.raises(UsageError, match="is not an index"):
             check_retriever(spec, tmp_path)
@@ -451,7 +451,7 @@ def test_a_package_that_is_missing_is_named(
 
 
 @pytest.mark.parametrize("wrap", [CachedRetriever, BatchingRetriever, lambda inner: HybridRetriever([inner, inner])])
-def test_what_goes_around_an_engine_travels_with_it(wrap: Callable[[Retriever], Retriever], folder: Path) -> None:
+def test_wrappers_of_an_engine_are_pickled_with_it(wrap: Callable[[Retriever], Retriever], folder: Path) -> None:
     wrapped = wrap(open_index(folder))
     other = pickle.loads(pickle.dumps(wrapped))
     assert type(other) is type(wrapped) and copy.deepcopy([wrapped])[0] is wrapped

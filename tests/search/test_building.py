@@ -18,7 +18,7 @@ from tests.search.cities import CITIES, names, stop_at_engine
 
 
 def touch(path: Path) -> None:
-    """As after a copy, or on a file system that tells time in whole seconds."""
+    """As after a copy, or on a file system with a resolution of whole seconds."""
     changed = path.stat().st_mtime_ns + 2_000_000_000
     os.utime(path, ns=(changed, changed))
 
@@ -44,7 +44,7 @@ def test_a_corpus_that_was_copied_is_the_same(made: Path, corpus: Path) -> None:
         index_corpus(corpus, made)
 
 
-def test_what_is_made_in_place_of_an_engine_is_whole_before_that_goes(made: Path) -> None:
+def test_the_old_engine_stays_until_the_new_one_is_complete(made: Path) -> None:
     extend_index(made, engine="dense")
     before = read_manifest(made)
     with pytest.raises(UsageError, match="flat"):
@@ -66,7 +66,7 @@ def test_the_part_of_an_engine_that_was_not_asked_for_again_is_removed(corpus: P
     assert {path.name for path in folder.iterdir()} == {MANIFEST, TEXTS, OFFSETS, "tantivy", "lock"}
 
 
-def test_who_is_slower_takes_the_index_of_who_was_faster(tmp_path: Path) -> None:
+def test_the_slower_builder_uses_the_index_of_the_faster_one(tmp_path: Path) -> None:
     def passages() -> list[Passage]:
         build_index(CITIES, tmp_path / "index", corpus="first")
         return CITIES[:5]
@@ -77,7 +77,7 @@ def test_who_is_slower_takes_the_index_of_who_was_faster(tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
-def test_what_a_killed_build_left_is_removed_after_an_hour(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_build_are_removed_after_an_hour(tmp_path: Path) -> None:
     for name in ("index.00c0ffee", "index.0badcafe", "index.mine", "other.00c0ffee", "index.12345678"):
         (tmp_path / name / "tantivy").mkdir(parents=True)
         (tmp_path / name / "tantivy" / "data").write_text("x")
@@ -91,7 +91,7 @@ def test_what_a_killed_build_left_is_removed_after_an_hour(tmp_path: Path) -> No
     assert left == {"index", "index.0badcafe", "index.12345678", "index.mine", "other.00c0ffee"}
 
 
-def test_what_was_written_after_the_last_note_is_dropped(tmp_path: Path) -> None:
+def test_data_written_after_the_last_saved_state_is_dropped(tmp_path: Path) -> None:
     sizes = []
     with StoreWriter(tmp_path) as writer:
         for passage in CITIES[:3]:
@@ -110,7 +110,7 @@ def test_a_store_that_ends_too_soon_is_refused(made: Path) -> None:
         PassageStore(made)
 
 
-def test_what_is_damaged_is_told_without_the_folders_above(made: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_is_reported_without_the_parent_folders(made: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="agentgym_envs")
     os.truncate(made / TEXTS, 5)
     with pytest.raises(RetrieverError, match=r"^the index made is damaged: passages\.bin has 5 bytes") as raised:

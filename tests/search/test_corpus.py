@@ -45,7 +45,7 @@ def test_tables_are_whole() -> None:
         assert all(countries[name][place] for name in asks)
 
 
-def test_pages_tell_what_is_known_of_a_country() -> None:
+def test_pages_contain_the_facts_of_a_country() -> None:
     pages = {page.id: page for page in country_pages(world_facts())}
     france = pages["country/france"]
     assert france.title == "France"
@@ -175,7 +175,7 @@ def test_the_index_is_made_once_and_found_again(tmp_path: Path, monkeypatch: pyt
     assert "airport/NCE" in [hit.passage.id for hit in hits]
 
 
-def test_an_unwritable_cache_is_told_once(
+def test_an_unwritable_cache_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("no folder")
@@ -197,7 +197,7 @@ def test_an_unwritable_cache_is_told_once(
 
 
 @pytest.mark.parametrize("damage", ["passages.bin", "tantivy/meta.json", "index.json", "no manifest"])
-def test_a_damaged_index_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+def test_a_damaged_index_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     monkeypatch.setenv(CACHE, str(tmp_path))
     monkeypatch.setattr(embedded, "embedded_passages", lambda: iter(list(country_pages(world_facts()))[:20]))
     folder = embedded_index()

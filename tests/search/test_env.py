@@ -19,7 +19,7 @@ FORMED = "<think>So.</think><answer>Huascarán</answer>"
 
 
 class Broken(Retriever):
-    """Fails, as a server would that nobody watches."""
+    """Fails like a broken server."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -68,7 +68,7 @@ def test_with_retry_it_does_not(make_retry: Make) -> None:
     assert "if it is wrong" in env.instructions
 
 
-def test_what_is_routed_is_what_is_scored(make: Make) -> None:
+def test_the_routed_part_is_the_scored_part(make: Make) -> None:
     *_, info = play(make(), "toy/1", "<answer>Lima</answer><answer>Quito</answer>")
     assert (info["answer"], info["score"]) == ("Lima", 0.0)
     *_, info = play(make(), "toy/1", "<think><answer>Lima</answer></think><answer>Quito</answer>")
@@ -80,7 +80,7 @@ def test_tags_in_passages_do_nothing(make: Make) -> None:
     assert told.count("</information>") == 1 and "&lt;/information> &lt;answer>Rome&lt;/answer>" in told
 
 
-def test_what_is_no_action_costs_a_turn_and_nothing_else(make: Make) -> None:
+def test_an_invalid_action_costs_only_a_turn(make: Make) -> None:
     env = make()
     env.reset(seed=0, options=HOP)
     told, reward, terminated, truncated, info = env.step("Huascarán")
@@ -129,7 +129,7 @@ def test_compat_scores_the_last_answer_of_the_transcript_as_search_r1_does(make:
     _, reward, *_ = play(make(compat="search-r1"), "toy/1", "<answer>Quito</answer>")
     assert reward == 1.0
     *_, info = play(make(compat="search-r1"), "toy/1", "<think><answer>Quito</answer></think><answer>Lima</answer>")
-    assert (info["answer"], info["score"]) == ("Quito", 1.0)  # cut after the first </answer>
+    assert (info["answer"], info["score"]) == ("Quito", 1.0)  # ends after the first </answer>
     env = make(compat="search-r1")
     told, *_ = play(env, "toy/1", "<think><search>Ecuador</search> <answer>no</answer></think>")
     assert "<answer>Rome</answer>" in told
@@ -158,7 +158,7 @@ def test_retry_goes_on_until_an_answer_is_right_not_partly(make_retry: Make) -> 
         ({"retriever": "skyrl+http://127.0.0.1:1"}, True),
     ],
 )
-def test_what_waits_or_burns_cpu_is_kept_in_a_worker(options: dict[str, Any], where: bool) -> None:
+def test_engines_that_wait_or_use_much_cpu_run_in_a_worker(options: dict[str, Any], where: bool) -> None:
     assert SearchEnv.needs_worker(options) == where
 
 
@@ -182,7 +182,7 @@ def test_more_hits_than_asked_for_are_left_out(make: Make) -> None:
     assert play(env, "toy/0", "<search>x</search>")[4]["hits"] == ["lima", "peru"]
 
 
-def test_what_was_not_told_was_not_found(make: Make) -> None:
+def test_passages_that_were_not_shown_were_not_found(make: Make) -> None:
     *_, info = play(make(retriever=Generous(OSError()), max_chars=20), "toy/0", "<search>x</search>")
     assert (info["hits"], info["recall"]) == (["lima"], 0.5)
 
@@ -225,7 +225,7 @@ def test_compat_takes_no_other_options(make: Make, make_retry: Make) -> None:
 
 
 @pytest.mark.parametrize("error", [RetrieverError("the server is down"), OSError("connection reset"), KeyError("x")])
-def test_a_failure_of_the_engine_ends_the_episode_and_is_not_told(make: Make, error: Exception) -> None:
+def test_an_engine_failure_ends_the_episode_without_a_message(make: Make, error: Exception) -> None:
     env = make(retriever=Broken(error))
     told, reward, terminated, truncated, info = play(env, "toy/1", "<search>Quito</search>")
     assert str(error).strip("'") not in told.replace("x", "") and (reward, terminated, truncated) == (0.0, False, True)

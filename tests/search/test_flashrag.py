@@ -60,12 +60,12 @@ def test_an_index_is_a_row_of_a_file(sets: FlashRagQuestions, part: flashrag.Dat
 @pytest.mark.parametrize(
     "wrong", ["searchqa/221328", "searchqa/-1", "searchqa/01", "searchqa/1/2", "search/1", "searchqa", "", None, 3]
 )
-def test_what_is_no_index(sets: FlashRagQuestions, wrong: str) -> None:
+def test_invalid_indices(sets: FlashRagQuestions, wrong: str) -> None:
     with pytest.raises(UnknownTask, match="index below 221328"):
         sets.get(wrong)
 
 
-def test_a_question_that_is_not_there_is_told_by_its_file(tmp_path: Path, sets: FlashRagQuestions) -> None:
+def test_a_missing_question_is_reported_with_its_file(tmp_path: Path, sets: FlashRagQuestions) -> None:
     with pytest.raises(UnknownTask, match=r"row 4 of .*triviaqa/test.jsonl, which has only 3 rows"):
         sets.get("searchqa/3613")
     some = put(tmp_path, "nq/test.jsonl", question("nq", 0))
@@ -127,7 +127,7 @@ def test_groups_are_the_sets_that_are_there(tmp_path: Path, sets: FlashRagQuesti
         ("[" * 100_000, "RecursionError"),
     ],
 )
-def test_a_line_that_is_no_question_is_told_when_it_is_read(tmp_path: Path, line: str | bytes, wrong: str) -> None:
+def test_an_invalid_line_is_reported_when_it_is_read(tmp_path: Path, line: str | bytes, wrong: str) -> None:
     line = line.encode() if isinstance(line, str) else line
     some = put(tmp_path, "nq/test.jsonl", question("nq", 0).encode() + b"\n\n" + line + b"\n")
     assert some.get("searchqa/0").goal
@@ -190,7 +190,7 @@ def test_a_folder_without_any_file_is_refused(tmp_path: Path) -> None:
         FlashRagQuestions(tmp_path / "missing")
 
 
-def test_the_survey_tells_every_file(folder: Path, tmp_path: Path) -> None:
+def test_the_survey_lists_every_file(folder: Path, tmp_path: Path) -> None:
     rows = survey(folder)
     assert [row.file for row in rows] == [part.file for part in PUBLISHED]
     assert rows[8] == (

@@ -1,4 +1,4 @@
-"""How passages are told."""
+"""The text formats of passages."""
 
 import json
 
@@ -68,20 +68,20 @@ def test_a_cut_stays_inside_the_wrapper(text: str, most: int, name: str) -> None
     assert len(told) < most + 120
 
 
-def test_how_many_were_told_is_known() -> None:
+def test_the_number_of_shown_passages_is_known() -> None:
     hits = [Hit(Passage(str(number), "T\n" + "x" * 50), 1.0) for number in range(3)]
     assert [find_format("agentgym").render(hits, most).passages for most in (10, 60, 1_000)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("letter", ["x", "é", "🙂", "\x00", '"'])
-def test_the_most_that_can_be_told_fits_into_an_observation(name: str, letter: str) -> None:
+def test_the_longest_result_fits_into_an_observation(name: str, letter: str) -> None:
     form = find_format(name)
     told = form.render([Hit(Passage("1", letter * 300_000), 1.0)], form.most_chars).text
     assert len(told) <= MAX_OBSERVATION_CHARS
 
 
-def test_nothing_found_is_told() -> None:
+def test_an_empty_result_is_reported() -> None:
     assert tell("agentgym") == "<information>Nothing was found.</information>"
     assert tell("search-r1") == "\n\n<information></information>\n\n"
     assert json.loads(tell("verl")) == {"result": "Nothing was found."}

@@ -192,7 +192,7 @@ def test_nothing_is_asked_for_nothing(server: Server, search: Search) -> None:
 
 
 @pytest.mark.parametrize("fault", [status(503), status(500), status(429), drop])
-def test_what_passes_is_tried_again(server: Server, search: Search, fault: Answer) -> None:
+def test_transient_errors_are_retried(server: Server, search: Search, fault: Answer) -> None:
     server.script = [fault, fault]
     assert search(HttpRetriever(server.url), ["a"], 1) == [[hit("a0")]]
     assert len(server.requests) == 3
@@ -208,7 +208,7 @@ def test_it_gives_up_and_says_what_happened(server: Server, search: Search) -> N
 
 
 @pytest.mark.parametrize("code", [301, 400, 401, 404, 422, 204])
-def test_what_does_not_pass_is_not_tried_again(server: Server, search: Search, code: int) -> None:
+def test_permanent_errors_are_not_retried(server: Server, search: Search, code: int) -> None:
     server.otherwise = status(code, b"" if code == 204 else b"see the manual")
     with pytest.raises(RetrieverError, match=f"status {code}"):
         search(HttpRetriever(server.url), ["a"], 1)
@@ -230,7 +230,7 @@ def test_one_deadline_holds_for_all_attempts(server: Server, search: Search, how
     assert 1 < len(server.requests) <= 3
 
 
-def test_nobody_listens(search: Search) -> None:
+def test_an_unreachable_server(search: Search) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -249,7 +249,7 @@ WRONG = [
 ]  # fmt: skip
 
 
-def test_what_is_no_result_is_an_error_and_never_text(server: Server, search: Search) -> None:
+def test_an_invalid_result_is_an_error_and_never_text(server: Server, search: Search) -> None:
     for wrong in WRONG:
         server.otherwise = says(wrong)
         with pytest.raises(RetrieverError, match=f"{server.url}/retrieve answered with"):
@@ -326,7 +326,7 @@ def test_an_event_loop_that_ends_closes_its_connections(server: Server) -> None:
     assert [loop() for loop in loops] == [None] * 3, "and is not held"
 
 
-def test_who_is_cancelled_harms_nobody(server: Server) -> None:
+def test_a_cancelled_query_does_not_affect_others(server: Server) -> None:
     retriever = HttpRetriever(server.url)
 
     async def play() -> list[list[Hit]]:
@@ -407,14 +407,14 @@ def test_it_travels_by_its_arguments(server: Server) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://x", "http://", "http:///retrieve"])
-def test_what_is_no_url_is_refused(url: str) -> None:
+def test_invalid_urls_are_refused(url: str) -> None:
     with pytest.raises(UsageError, match="the URL of a retrieval server is like"):
         HttpRetriever(url)
     with pytest.raises(UsageError, match="search-r1, verl, skyrl"):
         HttpRetriever("http://x", "gem")  # type: ignore[arg-type]
 
 
-def test_no_secret_of_its_url_is_told() -> None:
+def test_secrets_of_a_url_are_not_shown() -> None:
     retriever = HttpRetriever("http://user:secret@127.0.0.1:1/retrieve?key=secret", deadline=1.0)
     assert retriever.describe()["url"] == "http://127.0.0.1:1/retrieve"
     with pytest.raises(RetrieverError) as raised:

@@ -1,4 +1,4 @@
-"""Corpora are read, indexes are made, gone on with after whatever happens, and opened only when they are whole."""
+"""Corpora are read; indexes are built, resumed after any interruption, and opened only when complete."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import RetrieverError, UsageError
 from agentgym_envs.search.retrieval import building, jsonl, tantivy_engine, writing
 from agentgym_envs.search.retrieval.building import extend_index, index_corpus, partial_of
-from agentgym_envs.search.retrieval.engines import ENGINES, Engine
+from agentgym_envs.search.retrieval.engines import ENGINES, SearchEngine
 from agentgym_envs.search.retrieval.index import build_index, open_index
 from agentgym_envs.search.retrieval.jsonl import Corpus
 from agentgym_envs.search.retrieval.locking import locked
@@ -32,7 +32,7 @@ blanks = st.sampled_from([b"", b"\n", b"  \r\n", b"\t\n"])
 
 
 @given(st.lists(st.tuples(ids, texts, blanks, st.booleans())), st.booleans(), st.booleans())
-def test_what_is_read_is_what_was_written(
+def test_passages_are_read_as_written(
     tmp_path_factory: Any, rows: list[tuple[str, str, bytes, bool]], packed: bool, end: bool
 ) -> None:
     lines = [
@@ -51,7 +51,7 @@ def test_what_is_read_is_what_was_written(
 
 
 @given(st.binary(max_size=60) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(repr).map(str.encode))
-def test_whatever_a_line_holds_it_is_a_passage_or_refused(data: bytes) -> None:
+def test_every_line_is_a_passage_or_is_refused(data: bytes) -> None:
     try:
         passage = jsonl.parse(data, "here:1")
     except UsageError as error:
@@ -128,7 +128,7 @@ def test_a_corpus_without_passages(tmp_path: Path, lines: list[bytes]) -> None:
         index_corpus(write(tmp_path / "c.jsonl", lines), tmp_path / "out")
 
 
-def test_what_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_corpora(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         index_corpus(tmp_path / "none.jsonl", tmp_path / "out")
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
@@ -201,7 +201,7 @@ def test_another_corpus_needs_overwrite(made: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cities.jsonl", "made", "other.jsonl"]
 
 
-def test_what_is_no_index_is_never_replaced(corpus: Path, tmp_path: Path) -> None:
+def test_other_folders_are_never_replaced(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     for overwrite in (False, True):
@@ -219,7 +219,7 @@ def test_a_second_engine_leaves_the_rest_alone(made: Path, monkeypatch: pytest.M
         (folder / "toy").mkdir()
         (folder / "toy" / "data").write_text(" ".join(passage.id for passage in passages))
 
-    monkeypatch.setitem(ENGINES, "toy", Engine("", lambda folder, passages: opened, make, (), "toy"))
+    monkeypatch.setitem(ENGINES, "toy", SearchEngine("", lambda folder, passages: opened, make, (), "toy"))
     with pytest.raises(UsageError, match=r"not built for the engine 'toy' \(only for tantivy\); .*--engine toy"):
         open_index(made, "toy")
     before = {path: path.stat().st_mtime_ns for path in (made / "tantivy").rglob("*")}
@@ -241,7 +241,7 @@ def test_an_engine_that_fails_is_not_named(made: Path, monkeypatch: pytest.Monke
         (folder / "toy").mkdir(exist_ok=True)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(ENGINES, "toy", Engine("", lambda folder, passages: open_index(made), make, (), "toy"))
+    monkeypatch.setitem(ENGINES, "toy", SearchEngine("", lambda folder, passages: open_index(made), make, (), "toy"))
     with pytest.raises(OSError, match="No space"):
         extend_index(made, engine="toy")
     with pytest.raises(UsageError, match="not built for the engine 'toy'"):
@@ -264,7 +264,7 @@ def test_another_format(made: Path, manifest: str, told: str) -> None:
         open_index(made)
 
 
-def test_what_cannot_be_opened(made: Path, corpus: Path, tmp_path: Path) -> None:
+def test_indexes_that_cannot_be_opened(made: Path, corpus: Path, tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none", corpus):
         with pytest.raises(UsageError, match="is not an index; `agentgym search index CORPUS"):
             open_index(path)
@@ -293,7 +293,7 @@ def test_any_file_that_is_damaged_is_named(made: Path, tmp_path: Path) -> None:
             open_index(copy)
 
 
-def test_an_index_that_was_replaced_is_opened_anew(made: Path, corpus: Path, tmp_path: Path) -> None:
+def test_a_replaced_index_is_opened_again(made: Path, corpus: Path, tmp_path: Path) -> None:
     first = open_index(made)
     assert open_index(made) is first
     index_corpus(write(corpus, map(line, CITIES[:5])), made, overwrite=True)
@@ -400,7 +400,7 @@ def test_stopped_between_the_old_index_and_the_new(made: Path, tmp_path: Path, m
     assert {path.name for path in made.iterdir()} == {MANIFEST, TEXTS, OFFSETS, "tantivy", "lock"}
 
 
-def test_a_corpus_that_was_changed_is_read_anew(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_corpus_is_read_again(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "STATE_EVERY", 7)
     monkeypatch.setattr(building, "_REPORT_EVERY", 20)
     folder = tmp_path / "out"

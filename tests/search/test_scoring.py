@@ -1,4 +1,4 @@
-"""How answers, what was found, and the form of turns are scored."""
+"""Scores of answers, found passages, and the format of turns."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TEXTS = st.text(st.one_of(st.sampled_from("aA nthe-–’'.,é1́ß\n"), st.char
         ("A", "B", False, False),
     ],
 )
-def test_what_equals_an_answer(prediction: str, answer: str, exact: bool, plus: bool) -> None:
+def test_equal_answers(prediction: str, answer: str, exact: bool, plus: bool) -> None:
     assert em(prediction, [answer]) is em(prediction, answer) is em(prediction, ["other", answer]) is exact
     assert em_plus(prediction, [answer]) is em_plus(prediction, answer) is plus
     assert em_plus(answer, [prediction]) is plus
@@ -174,7 +174,7 @@ def test_a_text_equals_itself(text: str) -> None:
 @given(TEXTS, st.lists(TEXTS, max_size=3))
 @example("ΟΔΟΣ.", ["οδος"])
 @example("a.b", ["ab"])
-def test_how_the_measures_hang_together(prediction: str, answers: list[str]) -> None:
+def test_relations_between_the_measures(prediction: str, answers: list[str]) -> None:
     exact, share = em(prediction, answers), f1(prediction, answers)
     assert 0.0 <= share <= 1.0
     if exact:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from agentgym_envs.textcraft.env import TextCraftEnv
-from agentgym_envs.textcraft.recipes import BUILT_IN, RecipeBook, load_book
+from agentgym_envs.textcraft.recipes import BUILT_IN, RecipeBook, load_recipe_book
 
 
 @pytest.fixture(scope="session")
 def book() -> RecipeBook:
-    return load_book()
+    return load_recipe_book()
 
 
 @pytest.fixture

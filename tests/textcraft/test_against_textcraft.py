@@ -45,25 +45,27 @@ class Player:
     """Makes up commands: mostly what a recipe asks for, sometimes a wrong amount, item or recipe."""
 
     def __init__(self, book: RecipeBook, goal: int, rng: random.Random) -> None:
-        self.book, self.rng = book, rng
-        self.say = real_names(book).say
+        self.recipe_book, self.rng = book, rng
+        self.name_of = real_names(book).name_of
         self.recipes = [book.recipes[number] for number in (*book.needed(goal), *book.distractors(goal)[:20])]
         self.bases = [ref for ref in range(book.size) if book.base[ref]]
 
     def commands(self) -> list[str]:
         recipe, rng = self.rng.choice(self.recipes), self.rng
         parts = self._parts(recipe)
-        gets = [f"get {amount * rng.randint(1, 3)} {self.say(ref)}" for ref, amount in parts if rng.random() < 0.9]
-        using = ", ".join(f"{max(1, amount + rng.choice([0] * 8 + [1, -1]))} {self.say(ref)}" for ref, amount in parts)
-        item = recipe.item if rng.random() < 0.9 else rng.randrange(self.book.size)
+        gets = [f"get {amount * rng.randint(1, 3)} {self.name_of(ref)}" for ref, amount in parts if rng.random() < 0.9]
+        using = ", ".join(
+            f"{max(1, amount + rng.choice([0] * 8 + [1, -1]))} {self.name_of(ref)}" for ref, amount in parts
+        )
+        item = recipe.item if rng.random() < 0.9 else rng.randrange(self.recipe_book.size)
         makes = rng.choice(["", f"{recipe.makes} ", "7 "])
         stray = rng.choice(
-            [f"get 1 {self.say(rng.randrange(self.book.size))}", "inventory", "look around", "get 1 planks"]
+            [f"get 1 {self.name_of(rng.randrange(self.recipe_book.size))}", "inventory", "look around", "get 1 planks"]
         )
-        return [*gets, f"craft {makes}{self.say(item)} using {using}", *([stray] if rng.random() < 0.3 else [])]
+        return [*gets, f"craft {makes}{self.name_of(item)} using {using}", *([stray] if rng.random() < 0.3 else [])]
 
     def _parts(self, recipe: Recipe) -> list[tuple[int, int]]:
-        carriers = self.book.members
+        carriers = self.recipe_book.members
         return [(self.rng.choice(carriers[ref]) if ref in carriers else ref, amount) for ref, amount in recipe.parts]
 
 

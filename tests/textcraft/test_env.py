@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentgym_envs.errors import TaskTableError, UnknownTask, UsageError
 from agentgym_envs.textcraft.env import TextCraftEnv
-from agentgym_envs.textcraft.recipes import load_book
+from agentgym_envs.textcraft.recipes import load_recipe_book
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("textcraft*.jsonl"))
 COMMANDS = st.one_of(
@@ -188,7 +188,7 @@ def test_distractors_are_at_most_what_was_asked(most: int) -> None:
     shown = observation.split("\n\n")[0].splitlines()[1:]
     needed = len(info["recipe_tree"])
     assert needed == 11
-    assert len(shown) == len(set(shown)) == needed + min(most, len(env.book.distractors(env._goal)))
+    assert len(shown) == len(set(shown)) == needed + min(most, len(env.recipe_book.distractors(env._goal)))
     seen = {env.reset(seed=seed)[0] for seed in range(10)}
     assert len(seen) == 10
 
@@ -244,10 +244,10 @@ def test_a_table_of_ones_own(table: Any, written: Any) -> None:
     assert isinstance(env, TextCraftEnv)
     observation, info = env.reset(seed=0)
     assert "\n\nKinds of items:\nwood: board, plank\n\nGoal: craft cup." in observation
-    assert info["task_id"].startswith(f"textcraft-{env.book.digest[:8]}/")
+    assert info["task_id"].startswith(f"textcraft-{env.recipe_book.digest[:8]}/")
     env.step("get 1 tree")
     copy = pickle.loads(pickle.dumps(env))
-    assert copy.book is env.book
+    assert copy.recipe_book is env.recipe_book
     assert replies(copy, "craft 4 board using 1 tree", "craft cup using 2 boards") == [
         "Crafted 4 board",
         "Crafted 1 cup",
@@ -259,7 +259,7 @@ def test_pickling_leaves_the_world_behind() -> None:
     env.reset(seed=0)
     env.step("get 1 coal")
     assert len(pickle.dumps(env)) < 4_000
-    assert pickle.loads(pickle.dumps(env)).book is load_book()
+    assert pickle.loads(pickle.dumps(env)).recipe_book is load_recipe_book()
 
 
 @pytest.mark.parametrize("worlds", ["real", "invented"])
@@ -281,7 +281,7 @@ def test_random_commands_are_well_formed_and_sometimes_win(worlds: Any) -> None:
 
 def test_ansi_render() -> None:
     env = TextCraftEnv(goal="stick", max_distractors=0, render_mode="ansi")
-    assert env.render() == "No episode was begun."
+    assert env.render() == "No episode has started."
     env.reset(seed=0)
     replies(env, "get 2 bamboo", " get 1 oak logs ")
     text = env.render() or ""

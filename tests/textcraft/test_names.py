@@ -5,28 +5,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.textcraft.names import Names, Worlds, make_names, real_names
-from agentgym_envs.textcraft.recipes import RecipeBook, load_book
+from agentgym_envs.textcraft.names import ItemNames, Worlds, make_names, real_names
+from agentgym_envs.textcraft.recipes import RecipeBook, load_recipe_book
 
 WORLD = st.integers(0, 2_999_999)
 KIND = st.sampled_from(["fictional", "invented"])
 
 
-def every_name(names: Names) -> list[str]:
-    return [names.say(ref) for ref in range(len(names.book.ways))]
+def every_name(names: ItemNames) -> list[str]:
+    return [names.name_of(ref) for ref in range(len(names.recipe_book.recipes_for))]
 
 
 @given(WORLD, KIND)
 def test_names_are_one_to_one(world: int, kind: Worlds) -> None:
-    names = make_names(load_book(), kind, world)
+    names = make_names(load_recipe_book(), kind, world)
     spoken = every_name(names)
     assert len(set(spoken)) == len(spoken)
-    assert [names.find(name) for name in spoken[: names.book.size]] == list(range(names.book.size))
+    assert [names.find(name) for name in spoken[: names.recipe_book.size]] == list(range(names.recipe_book.size))
 
 
 @given(WORLD)
 def test_fictional_names_are_the_real_ones_exchanged(world: int) -> None:
-    book = load_book()
+    book = load_recipe_book()
     names, real = every_name(make_names(book, "fictional", world)), every_name(real_names(book))
     assert sorted(names[: book.size]) == sorted(real[: book.size])
     assert sorted(names[book.size :]) == sorted(real[book.size :])
@@ -35,7 +35,7 @@ def test_fictional_names_are_the_real_ones_exchanged(world: int) -> None:
 
 @given(WORLD)
 def test_invented_names_are_not_real(world: int) -> None:
-    book = load_book()
+    book = load_recipe_book()
     names = every_name(make_names(book, "invented", world))
     assert not set(names) & set(every_name(real_names(book)))
     assert all(re.fullmatch("([bdfgklmnprstvz][aeiou]){3}", name) for name in names)
@@ -78,7 +78,7 @@ INVENTED = ["nokoge", "titepo", "dikaba"]
 def test_singular_and_plural(text: str, meant: str, book: RecipeBook) -> None:
     names = real_names(book)
     ref = names.find(text)
-    assert ref is not None and names.say(ref) == meant
+    assert ref is not None and names.name_of(ref) == meant
 
 
 @pytest.mark.parametrize("text", ["", "planks", "plank", "wool", "s", "oak", "glas", "oak planks s", "oak plankss"])
@@ -88,6 +88,6 @@ def test_unknown_names(text: str, book: RecipeBook) -> None:
 
 def test_invented_plural(book: RecipeBook) -> None:
     names = make_names(book, "invented", 5)
-    assert names.find(names.say(3) + "s") == 3
-    assert names.find(names.say(3) + "ss") is None
-    assert names.find(names.say(3) + "x") is None
+    assert names.find(names.name_of(3) + "s") == 3
+    assert names.find(names.name_of(3) + "ss") is None
+    assert names.find(names.name_of(3) + "x") is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.textcraft.names import Worlds, real_names
 from agentgym_envs.textcraft.oracle import _explode, commands, make_plan
-from agentgym_envs.textcraft.recipes import RecipeBook, load_book
+from agentgym_envs.textcraft.recipes import RecipeBook, load_recipe_book
 
 ENV = TextCraftEnv(split=None)
 Moves = list[tuple[bool, int, int]]
@@ -50,7 +50,7 @@ def test_no_other_ways_of_making_things_give_a_shorter_plan(book: RecipeBook) ->
     checked = 0
     for goal in book.goals:
         refs = {ref for number in book.needed(goal) for ref, _ in book.recipes[number].parts} | {goal}
-        options = {ref: book.members.get(ref, book.ways[ref]) for ref in refs}
+        options = {ref: book.members.get(ref, book.recipes_for[ref]) for ref in refs}
         options = {ref: ways for ref, ways in options.items() if len(ways) > 1}
         if prod(map(len, options.values())) > 2_000:
             continue
@@ -63,7 +63,7 @@ def test_no_other_ways_of_making_things_give_a_shorter_plan(book: RecipeBook) ->
 
 def plan(book: RecipeBook, goal: str, **inventory: int) -> list[str]:
     carried = {book.items.index(item): amount for item, amount in inventory.items()}
-    return commands(make_plan(book, book.items.index(goal), carried), real_names(book).say)
+    return commands(make_plan(book, book.items.index(goal), carried), real_names(book).name_of)
 
 
 def test_plans_by_hand(book: RecipeBook) -> None:
@@ -90,12 +90,12 @@ def test_large_amounts_are_taken_in_portions(table: dict[str, list[object]], wri
 
 def wander(env: TextCraftEnv, moves: Moves) -> None:
     """Random legal moves: take a base item, or craft something of which the ingredients were taken or made."""
-    book, names = env.book, real_names(env.book)
+    book, names = env.recipe_book, real_names(env.recipe_book)
     bases = [ref for ref in range(book.size) if book.base[ref]]
     shown = [book.recipes[number] for number in env._shown]
     for take, number, amount in moves:
         if take:
-            env.step(f"get {amount} {names.say(bases[number % len(bases)])}")
+            env.step(f"get {amount} {names.name_of(bases[number % len(bases)])}")
             continue
         recipe = shown[number % len(shown)]
         if recipe.item == env._goal:
@@ -105,9 +105,9 @@ def wander(env: TextCraftEnv, moves: Moves) -> None:
             parts[book.members[ref][number % len(book.members[ref])] if ref >= book.size else ref] += count
         for ref, count in parts.items():
             if book.base[ref]:
-                env.step(f"get {count * amount} {names.say(ref)}")
-        using = ", ".join(f"{count} {names.say(ref)}" for ref, count in parts.items())
-        env.step(f"craft {names.say(recipe.item)} using {using}")
+                env.step(f"get {count * amount} {names.name_of(ref)}")
+        using = ", ".join(f"{count} {names.name_of(ref)}" for ref, count in parts.items())
+        env.step(f"craft {names.name_of(recipe.item)} using {using}")
 
 
 @given(st.integers(0, 543), MOVES)
@@ -125,4 +125,4 @@ def test_solves_from_any_state_in_hardly_more_turns_than_from_nothing(number: in
 def test_planning_twice_gives_the_same_plan() -> None:
     ENV.reset(seed=0, options={"task": "textcraft/540"})
     assert list(ENV.oracle()) == list(ENV.oracle())
-    assert load_book() is ENV.book
+    assert load_recipe_book() is ENV.recipe_book

@@ -7,12 +7,12 @@ import pytest
 
 from agentgym_envs.errors import TaskTableError
 from agentgym_envs.textcraft.names import real_names
-from agentgym_envs.textcraft.recipes import BUILT_IN, RecipeBook, load_book
+from agentgym_envs.textcraft.recipes import BUILT_IN, RecipeBook, load_recipe_book
 
 
 def test_the_table_is_the_one_that_was_derived() -> None:
     expected = "07f1c03181b2741cd512d52d98b4cc5c0a7c1e8db623108b8faf2c165c806bc9"
-    assert hashlib.sha256(BUILT_IN.read_bytes()).hexdigest() == expected == load_book().digest
+    assert hashlib.sha256(BUILT_IN.read_bytes()).hexdigest() == expected == load_recipe_book().digest
 
 
 def test_counts(book: RecipeBook) -> None:
@@ -71,7 +71,7 @@ def test_match_takes_a_tag_in_any_mixture(book: RecipeBook) -> None:
 
 
 def test_match_tells_an_item_from_the_tag_it_carries(table: Any, written: Any) -> None:
-    book = load_book(written(table))
+    book = load_recipe_book(written(table))
     tray, board, plank, cup = (book.items.index(name) for name in ("tray", "board", "plank", "cup"))
     for boards in (1, 2, 4):
         assert book.match(tray, {board: boards, plank: 4 - boards, cup: 2} if boards < 4 else {board: 4, cup: 2})
@@ -81,11 +81,11 @@ def test_match_tells_an_item_from_the_tag_it_carries(table: Any, written: Any) -
 
 
 def test_pickling_a_book_names_its_file(table: Any, written: Any) -> None:
-    assert pickle.loads(pickle.dumps(load_book())) is load_book()
-    assert len(pickle.dumps(load_book())) < 300
+    assert pickle.loads(pickle.dumps(load_recipe_book())) is load_recipe_book()
+    assert len(pickle.dumps(load_recipe_book())) < 300
     path = written(table)
-    pickled = pickle.dumps(load_book(path))
-    assert pickle.loads(pickled) is load_book(path)
+    pickled = pickle.dumps(load_recipe_book(path))
+    assert pickle.loads(pickled) is load_recipe_book(path)
     table["version"] = 2
     written(table)
     with pytest.raises(TaskTableError, match="has changed"):
@@ -105,21 +105,21 @@ MALFORMED = {
     "recipe 1: a count .* got True": lambda t: t["recipes"][1].__setitem__(2, True),
     "a count .* got 100000": lambda t: t["recipes"][1].__setitem__(2, 100_000),
     "recipe 2: ingredients are a list": lambda t: t["recipes"][2].__setitem__(3, []),
-    "recipe 2: 7 is no name": lambda t: t["recipes"][2][3].__setitem__(0, [7, 1]),
-    "'Oak Planks' is no name": lambda t: t["base_items"].append("Oak Planks"),
-    "'not_using_this' is no name": lambda t: t["base_items"].append("not_using_this"),
+    "recipe 2: 7 is not a name": lambda t: t["recipes"][2][3].__setitem__(0, [7, 1]),
+    "'Oak Planks' is not a name": lambda t: t["base_items"].append("Oak Planks"),
+    "'not_using_this' is not a name": lambda t: t["base_items"].append("not_using_this"),
     "'base_items': 'bush' occurs twice": lambda t: t["base_items"].append("bush"),
     "ids of the recipes: 'cup' occurs twice": lambda t: t["recipes"].append(t["recipes"][2]),
     "recipe 0: 'tree' occurs twice": lambda t: t["recipes"][0][3].append(["tree", 1]),
     "the group text or null": lambda t: t["recipes"][0].__setitem__(4, 3),
     "base item 'cup' is also made": lambda t: t["base_items"].append("cup"),
-    "uses 'air', which is no base item": lambda t: t["recipes"][0].__setitem__(3, [["air", 1]]),
-    "uses '#air', which is no base item, no tag": lambda t: t["recipes"][0].__setitem__(3, [["#air", 1]]),
+    "uses 'air', which is not a base item": lambda t: t["recipes"][0].__setitem__(3, [["air", 1]]),
+    "uses '#air', which is not a base item, a tag": lambda t: t["recipes"][0].__setitem__(3, [["#air", 1]]),
     "tag 'wood' names 'air'": lambda t: t["tags"]["wood"].append("air"),
     "tag 'wood' has no member": lambda t: t["tags"].update(wood=[]),
     "'clay' is both an item and a tag": lambda t: t["tags"].update(clay=["tray"]),
-    "'board' carries more than one tag": lambda t: t["tags"].update(flat=["board"]),
-    "in a circle: .*board.*tree.*board|in a circle: .*tree.*board.*tree": lambda t: (
+    "'board' has more than one tag": lambda t: t["tags"].update(flat=["board"]),
+    "a cycle: .*board.*tree.*board|a cycle: .*tree.*board.*tree": lambda t: (
         t["base_items"].remove("tree"),
         t["recipes"].append(["tree", "tree", 1, [["board", 1]], None]),
     ),
@@ -137,7 +137,7 @@ def test_malformed_tables_are_refused(message: str, table: Any, written: Any) ->
     if callable(damage):
         damage(table)
     with pytest.raises(TaskTableError, match=message) as caught:
-        load_book(written(table if callable(damage) else damage))
+        load_recipe_book(written(table if callable(damage) else damage))
     assert "table.json" in str(caught.value)
 
 
@@ -146,7 +146,7 @@ def test_a_relative_path_is_found_again_from_elsewhere(
 ) -> None:
     written(table)
     monkeypatch.chdir(tmp_path)
-    book = load_book("table.json")
+    book = load_recipe_book("table.json")
     pickled = pickle.dumps(book)
     monkeypatch.chdir("/")
     assert pickle.loads(pickled) is book
@@ -154,12 +154,12 @@ def test_a_relative_path_is_found_again_from_elsewhere(
 
 def test_a_table_that_cannot_be_read(tmp_path: Any) -> None:
     with pytest.raises(TaskTableError, match=r"cannot read .*No such file"):
-        load_book(str(tmp_path / "none.json"))
+        load_recipe_book(str(tmp_path / "none.json"))
     with pytest.raises(TaskTableError, match="cannot read"):
-        load_book(str(tmp_path))
+        load_recipe_book(str(tmp_path))
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TaskTableError, match="not JSON"):
-        load_book(str(tmp_path / "binary"))
+        load_recipe_book(str(tmp_path / "binary"))
     (tmp_path / "deep").write_text("[" * 100_000)
     with pytest.raises(TaskTableError, match="not JSON"):
-        load_book(str(tmp_path / "deep"))
+        load_recipe_book(str(tmp_path / "deep"))

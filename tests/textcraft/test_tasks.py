@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import SPLITS, TaskSet
 from agentgym_envs.textcraft.names import Worlds
-from agentgym_envs.textcraft.recipes import RecipeBook, load_book
+from agentgym_envs.textcraft.recipes import RecipeBook, load_recipe_book
 from agentgym_envs.textcraft.tasks import FROZEN, derive_tasks, make_tasks
 
 DIGESTS: dict[Worlds, str] = {
@@ -131,7 +131,7 @@ def test_draw_covers_worlds_and_goals_evenly(tasks: TaskSet) -> None:
         "/ 1/0",
     ],
 )
-def test_ids_that_are_none(tasks: TaskSet, rest: str) -> None:
+def test_ids_of_missing_tasks(tasks: TaskSet, rest: str) -> None:
     with pytest.raises(UnknownTask, match=f"for example '{tasks.name}/0/0'"):
         tasks.get(tasks.name + rest)
     with pytest.raises(UnknownTask):
@@ -140,14 +140,14 @@ def test_ids_that_are_none(tasks: TaskSet, rest: str) -> None:
 
 @given(st.integers(0, 2_999_999), st.integers(0, 543), st.sampled_from(["fictional", "invented"]))
 def test_a_task_keeps_the_structure_and_hides_the_real_name(world: int, goal: int, worlds: Worlds) -> None:
-    book = load_book()
+    book = load_recipe_book()
     real, tasks = make_tasks(book, "real").sample()[goal], make_tasks(book, worlds)
     task = tasks.get(f"textcraft-{worlds}/{world}/{goal}")
     assert tasks.get(task.id) == task
     assert task.group == real.group
     assert {**task.data, "item": "", "world": 0} == {**real.data, "item": "", "world": 0}
     assert task.goal == f"craft {task.data['item'].replace('_', ' ')}"
-    assert tasks.names(task).say(book.goals[goal]) == task.goal.removeprefix("craft ")
+    assert tasks.names(task).name_of(book.goals[goal]) == task.goal.removeprefix("craft ")
     assert worlds == "fictional" or real.data["item"] not in json.dumps(asdict(task))
 
 
@@ -159,7 +159,7 @@ def test_tasks_are_pickled_by_name(book: RecipeBook) -> None:
 
 
 def test_tasks_of_a_table_of_ones_own(table: Any, written: Any) -> None:
-    book = load_book(written(table))
+    book = load_recipe_book(written(table))
     tasks = make_tasks(book, "real")
     name = f"textcraft-{book.digest[:8]}"
     assert [task.id for task in tasks.sample()] == [f"{name}/{n}" for n in range(4)]

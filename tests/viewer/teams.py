@@ -13,7 +13,7 @@ from agentgym_envs.core import text_env
 from agentgym_envs.multiagent.play import TeamEpisode, play_team
 from agentgym_envs.rollout import EpisodeSpec, OraclePolicy, play_text
 from agentgym_envs.trajectory import Trajectory
-from tests.multiagent.crews import CODEC, LIMITS, plan_of, scripts, soon
+from tests.multiagent.engines import CODEC, LIMITS, plan_of, scripts, soon
 from tests.viewer.panel_episodes import episode
 
 COOP = "AgentGym/TextCraftCoop-v0"

@@ -94,7 +94,7 @@ def test_a_list_has_rows(get: Get) -> None:
 def test_an_episode_is_told_turn_by_turn(get: Get) -> None:
     found = get("/api/episodes/0").json()
     assert [row["id"] for row in found.pop("siblings")] == [1]
-    turn: dict[str, Any] = {"reward": 0.0, "score": 0.0, "invalid": None, "cut": False, "info": {}, "thought": ""}
+    turn: dict[str, Any] = {"reward": 0.0, "score": 0.0, "invalid": None, "truncated": False, "info": {}, "thought": ""}
     assert found == {
         "row": ROW,
         "instructions": "Be brief.",
@@ -107,7 +107,7 @@ def test_an_episode_is_told_turn_by_turn(get: Get) -> None:
         "meta": META,
         "env_kwargs": {"max": 1},
         "task_data": {"key": [1]},
-        "tries": [],
+        "attempts": [],
         "team": None,
     }
 
@@ -122,7 +122,7 @@ def test_turns_say_what_was_thought_gained_cut_and_refused(tmp_path: Path) -> No
     object.__setattr__(episode, "turns", turns)
     save(tmp_path / "t.jsonl", episode)
     shown = Viewer([tmp_path]).episode(0)["turns"]
-    parts = ("thought", "command", "score", "invalid", "cut", "info")
+    parts = ("thought", "command", "score", "invalid", "truncated", "info")
     assert [tuple(turn[name] for name in parts) for turn in shown] == [
         ("hm", "go", 0.25, None, False, {"state_key": "k"}),
         ("", None, 0.75, "No action found.", True, {}),
@@ -149,14 +149,14 @@ def test_earlier_tries_are_told_as_well(tmp_path: Path) -> None:
     save(tmp_path / "t.jsonl", record("t", "go", meta={"attempts": tries, "step": True}))
     found = Viewer([tmp_path]).episode(0)
     assert found["meta"] == {"step": True}
-    first, second = found["tries"]
+    first, second = found["attempts"]
     assert {name: first[name] for name in ("score", "success", "stop", "lesson")} == {
         "score": 0.5,
         "success": False,
         "stop": "turn_limit",
         "lesson": "Be quick.",
     }
-    assert [(turn["command"], turn["score"], turn["cut"]) for turn in first["turns"]] == [
+    assert [(turn["command"], turn["score"], turn["truncated"]) for turn in first["turns"]] == [
         ("go", 0.5, True),
         ("", 0.5, False),
     ]

@@ -49,18 +49,18 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> IndexSnapshot:
 
 
 TESTS: dict[str, Callable[[EpisodeEntry, str], bool]] = {
-    "env": lambda entry, value: entry.facts.env == value,
-    "group": lambda entry, value: entry.facts.group == value,
-    "success": lambda entry, value: entry.facts.success == (value == "1"),
-    "stop": lambda entry, value: entry.facts.stop == value,
-    "policy": lambda entry, value: entry.facts.policy == value,
-    "step": lambda entry, value: entry.facts.step == int(value),
+    "env": lambda entry, value: entry.summary.env == value,
+    "group": lambda entry, value: entry.summary.group == value,
+    "success": lambda entry, value: entry.summary.success == (value == "1"),
+    "stop": lambda entry, value: entry.summary.stop == value,
+    "policy": lambda entry, value: entry.summary.policy == value,
+    "step": lambda entry, value: entry.summary.step == int(value),
     "source": lambda entry, value: entry.file.source.name == value,
-    "task": lambda entry, value: entry.facts.task == value,
-    "min_turns": lambda entry, value: entry.facts.turns >= float(value),
-    "max_turns": lambda entry, value: entry.facts.turns <= float(value),
-    "min_score": lambda entry, value: entry.facts.score >= float(value),
-    "max_score": lambda entry, value: entry.facts.score <= float(value),
+    "task": lambda entry, value: entry.summary.task == value,
+    "min_turns": lambda entry, value: entry.summary.turns >= float(value),
+    "max_turns": lambda entry, value: entry.summary.turns <= float(value),
+    "min_score": lambda entry, value: entry.summary.score >= float(value),
+    "max_score": lambda entry, value: entry.summary.score <= float(value),
     "q": lambda entry, value: value.lower() in all_said(many()[entry.id]).lower(),
 }
 VALUES = {
@@ -96,18 +96,18 @@ def test_a_list_is_what_the_long_way_gives(
     found = Lists().select(snapshot, page.query).entries
     wanted = [entry for entry in snapshot.entries if all(TESTS[name](entry, value) for name, value in filters.items())]
     assert sorted(entry.id for entry in found) == [entry.id for entry in wanted]
-    values = [getattr(entry.facts, sort) if sort != "id" else entry.id for entry in found]
+    values = [getattr(entry.summary, sort) if sort != "id" else entry.id for entry in found]
     known = [value for value in values if value is not None]
     assert known == sorted(known, reverse=descending)
     assert values[len(known) :] == [None] * (len(values) - len(known))
     for one, two in itertools.pairwise(found):  # equal ones stay in the order of their numbers
-        assert sort == "id" or getattr(one.facts, sort) != getattr(two.facts, sort) or one.id < two.id
+        assert sort == "id" or getattr(one.summary, sort) != getattr(two.summary, sort) or one.id < two.id
 
 
 def test_several_values_of_a_filter_are_any_of_them(snapshot: IndexSnapshot) -> None:
     page = parse_page([("step", "3"), ("step", "20"), ("env", "A-v0"), ("group", "")])
     found = Lists().select(snapshot, page.query).entries
-    assert {(entry.facts.step, entry.facts.env) for entry in found} == {(3, "A-v0"), (20, "A-v0")}
+    assert {(entry.summary.step, entry.summary.env) for entry in found} == {(3, "A-v0"), (20, "A-v0")}
 
 
 def test_what_has_no_number_comes_last(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_what_has_no_number_comes_last(tmp_path: Path) -> None:
     snapshot = Index([path]).refresh()
     for descending, order in ((False, ["0.1", "0.5", "nan"]), (True, ["0.5", "0.1", "nan"])):
         found = Lists().select(snapshot, Query(sort="score", descending=descending)).entries
-        assert [entry.facts.task for entry in found] == order
+        assert [entry.summary.task for entry in found] == order
 
 
 @given(EPISODES, st.data())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentgym_envs import Trajectory
 from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.viewer.index import (
-    LONGEST_GOAL,
+    MAX_GOAL_CHARS,
     EpisodeSummary,
     Index,
     lines_of,
@@ -34,7 +34,7 @@ def slowly(episode: Trajectory, step: int | None = None) -> EpisodeSummary:
         group=episode.task.group,
         split=episode.task.split,
         task=episode.task.id,
-        goal=episode.task.goal[:LONGEST_GOAL],
+        goal=episode.task.goal[:MAX_GOAL_CHARS],
         seed=episode.seed,
         score=episode.score,
         success=episode.success,
@@ -45,8 +45,8 @@ def slowly(episode: Trajectory, step: int | None = None) -> EpisodeSummary:
         step=meta["step"] if type(meta.get("step")) is int else step,
         training=meta["training"] if type(meta.get("training")) is bool else None,
         max_turns=meta["max_turns"] if type(meta.get("max_turns")) is int else None,
-        policy=None if policy is None else str(policy)[:LONGEST_GOAL],
-        agent=None if agent is None else str(agent)[:LONGEST_GOAL],
+        policy=None if policy is None else str(policy)[:MAX_GOAL_CHARS],
+        agent=None if agent is None else str(agent)[:MAX_GOAL_CHARS],
     )
 
 
@@ -104,7 +104,7 @@ def test_numbers_are_given_in_the_order_of_files_and_lines(tmp_path: Path) -> No
     for step in (10, 2):
         save(tmp_path / "run" / "trajectories" / f"step-{step}.jsonl", record(f"a{step}"), record(f"b{step}"))
     snapshot = Index([tmp_path]).refresh()
-    assert [(entry.id, entry.facts.task) for entry in snapshot.entries] == [
+    assert [(entry.id, entry.summary.task) for entry in snapshot.entries] == [
         (0, "a2"),
         (1, "b2"),
         (2, "a10"),
@@ -116,7 +116,7 @@ def test_a_file_of_a_training_run_names_the_step(tmp_path: Path) -> None:
     folder = tmp_path / "trajectories"
     save(folder / "step-7.rank1.jsonl", record("a"), record("b", meta={"step": 3, "training": False}))
     save(folder / "eval-8.jsonl", record("c"))
-    facts = {entry.facts.task: entry.facts for entry in Index([tmp_path]).refresh().entries}
+    facts = {entry.summary.task: entry.summary for entry in Index([tmp_path]).refresh().entries}
     assert {task: (one.step, one.training) for task, one in facts.items()} == {
         "a": (7, True),
         "b": (3, False),
@@ -129,7 +129,7 @@ def test_bad_lines_are_problems_and_the_others_are_there(tmp_path: Path) -> None
     with path.open("ab") as file:
         file.write(b'{"schema": 1, "env_id": "x"}\n\n' + encoded(record("b")) + b"\n" + encoded(record("c"))[:50])
     snapshot = Index([path]).refresh()
-    assert [entry.facts.task for entry in snapshot.entries] == ["a", "b"]
+    assert [entry.summary.task for entry in snapshot.entries] == ["a", "b"]
     assert ["byte" in text or "incomplete" in text for text in snapshot.problems] == [True, True, True]
     assert all(str(path) in text for text in snapshot.problems)
 
@@ -148,7 +148,7 @@ def test_a_huge_line_is_opened_from_disk(tmp_path: Path) -> None:
     path = save(tmp_path / "t.jsonl", record("a"), record("b", large), record("c"))
     index = Index([path])
     entries = index.refresh().entries
-    assert [entry.facts.task for entry in entries] == ["a", "b", "c"]
+    assert [entry.summary.task for entry in entries] == ["a", "b", "c"]
     assert read_episode(entries[1]).turns[0].action == large
     assert [(entry.id, len(line)) for entry, line in lines_of(entries)] == [(e.id, e.length) for e in entries]
 
@@ -166,7 +166,7 @@ def test_a_log_of_agentgym_rl_is_read_as_episodes(tmp_path: Path) -> None:
     said = ("Goal: craft stick.", "Thought: é\n\nAction: get 1 log", "Got 1 log", "Action: craft", "Crafted")
     save_log(tmp_path / "log" / "step12" / "3.json", logged(17, 1.0, *said), logged(18, 0.0, *said[:-1]))
     entries = Index([tmp_path]).refresh().entries
-    assert [entry.facts.task for entry in entries] == ["item/17", "item/18"]
+    assert [entry.summary.task for entry in entries] == ["item/17", "item/18"]
     first, second = (read_episode(entry) for entry in entries)
     assert (first.env_id, first.success, first.score, first.stop_reason) == (
         "AgentGym-RL/TextCraft",
@@ -180,8 +180,8 @@ def test_a_log_of_agentgym_rl_is_read_as_episodes(tmp_path: Path) -> None:
     assert [turn.reward for turn in first.turns] == [0.0, 1.0]
     assert (first.final_observation, second.final_observation) == ("Crafted", "")
     assert (second.success, second.stop_reason) == (False, "unknown")
-    assert (entries[0].facts.step, entries[0].facts.training) == (12, True)
-    assert entries[0].facts.goal == "Goal: craft stick."
+    assert (entries[0].summary.step, entries[0].summary.training) == (12, True)
+    assert entries[0].summary.goal == "Goal: craft stick."
     assert entries[0].file.source.name == "log"
 
 
@@ -202,7 +202,7 @@ def test_the_environment_of_a_log_is_guessed(
 ) -> None:
     save_log(tmp_path / "step1" / "0.json", logged(1, reward, "Look.", "go", rules=rules))
     (entry,) = Index([tmp_path]).refresh().entries
-    assert (entry.facts.env, entry.facts.score, entry.facts.success) == (f"AgentGym-RL{env}", score, success)
+    assert (entry.summary.env, entry.summary.score, entry.summary.success) == (f"AgentGym-RL{env}", score, success)
 
 
 def test_odd_logs_are_problems_or_empty_episodes(tmp_path: Path) -> None:
@@ -211,14 +211,14 @@ def test_odd_logs_are_problems_or_empty_episodes(tmp_path: Path) -> None:
     (tmp_path / "step1" / "2.json").write_text('[{"item_id": 1, "conv')
     (tmp_path / "step1" / "3.json").write_text(" [ ] ")
     snapshot = Index([tmp_path]).refresh()
-    assert [(entry.facts.turns, entry.facts.score) for entry in snapshot.entries] == [(0, 0.0)]
+    assert [(entry.summary.turns, entry.summary.score) for entry in snapshot.entries] == [(0, 0.0)]
     assert [Path(text.partition(":")[0]).name for text in snapshot.problems] == ["1.json", "2.json"]
 
 
 def test_a_mean_over_nan_is_nan_and_stays_one_row(tmp_path: Path) -> None:
     path = save(tmp_path / "t.jsonl", record("a", score=math.nan))
     (entry,) = Index([path]).refresh().entries
-    assert math.isnan(entry.facts.score)
+    assert math.isnan(entry.summary.score)
 
 
 @pytest.mark.parametrize("depth", [500, 900, 990])

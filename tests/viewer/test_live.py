@@ -15,7 +15,7 @@ from .records import logged, record, save, save_log
 
 
 def tasks(index: Index) -> list[tuple[int, str]]:
-    return [(entry.id, entry.facts.task) for entry in index.refresh().entries]
+    return [(entry.id, entry.summary.task) for entry in index.refresh().entries]
 
 
 @given(st.lists(st.binary(max_size=20), max_size=8))
@@ -169,9 +169,9 @@ def test_an_episode_is_given_where_it_lies_now(tmp_path: Path) -> None:
     assert tasks(index) == [(0, "a")]
     save(path, record("b"))
     entry = index.get(0)
-    assert entry is not None and entry.facts.task == "a", "the file only grew"
+    assert entry is not None and entry.summary.task == "a", "the file only grew"
     assert len(index.snapshot.entries) == 1, "so nothing was read again"
     path.unlink()
     save(path, record("c"), record("d"), record("e"))
     assert index.get(0) is None
-    assert [entry.facts.task for entry in index.snapshot.entries] == ["c", "d", "e"]
+    assert [entry.summary.task for entry in index.snapshot.entries] == ["c", "d", "e"]

@@ -278,8 +278,8 @@ def test_two_episodes_of_a_task_are_compared(browser: Any, address: str) -> None
         page.get_by_role("link", name="Compare with episode 5").click()
         page.wait_for_selector(".pair")
         assert page.locator(".parting").count() == 1
-        unlike = [page.locator(".pairs .pair").nth(n).get_attribute("class") for n in range(4)]
-        assert ["unlike" in name for name in unlike] == [False, True, True, False]
+        classes = [page.locator(".pairs .pair").nth(n).get_attribute("class") for n in range(4)]
+        assert ["different" in name for name in classes] == [False, True, True, False]
         page.keyboard.press("d")
         assert status(page) == "Turn 2 of 3" and page.url.endswith("#/compare/4/5?turn=2")
         page.keyboard.press("End")
@@ -293,7 +293,7 @@ def test_earlier_tries_are_shown(browser: Any, tmp_path: Path) -> None:
     made = scored(record("t/1", "walk", "rest", meta={"attempts": tries}), 0.5, 0.5)
     with serving(save(tmp_path / "a.jsonl", made)) as place, shown(browser, place, "#/episode/0") as page:
         assert status(page) == "Turn 1 of 2"
-        page.get_by_role("button", name="Try 1").click()
+        page.get_by_role("button", name="Attempt 1").click()
         assert status(page) == "Turn 1 of 1"
         assert "Do not jump." in page.get_by_role("article", name="End").inner_text()
 

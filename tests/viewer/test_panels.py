@@ -83,7 +83,7 @@ def test_what_breaks_is_told_and_not_raised(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_panel_that_is_too_large_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(panels, "MOST_CHARS", 100)
+    monkeypatch.setattr(panels, "MAX_CHARS", 100)
     panel = panels_of(episode("AgentGym/TextCraft-v0", ["Goal: craft stick.", "y"], ["a"]))
     assert (panel["kind"], panel["states"]) == (None, [])
     assert "too large" in panel["note"]
@@ -130,7 +130,7 @@ def test_what_cannot_be_played_again_is_shown_from_the_record(spoil: Any, why: s
     assert panel["kind"] == "babyai"
     assert why in panel["note"]
     assert panel["note"].endswith("So this shows what the record itself tells.")
-    assert panel["states"][0]["shared"]["own"]
+    assert panel["states"][0]["shared"]["egocentric"]
 
 
 def test_a_missing_extra_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,12 +186,12 @@ def test_the_recipe_tree_follows_the_inventory(worlds: str, seed: int) -> None:
 def test_what_is_ready_can_be_crafted_and_what_is_missing_at_the_end_can_be_taken(seed: int) -> None:
     def ready(env: Any) -> tuple[dict[str, bool], Counter[str]]:
         """For each item, whether some recipe for it can be used now, as the environment sees it; how many there are."""
-        names, book, held = env._names, env.book, env._inventory
+        names, book, held = env._names, env.recipe_book, env._inventory
         can = dict[str, bool]()
         for recipe in book.recipes:
             enough = all(sum(held.get(m, 0) for m in book.members.get(p, [p])) >= n for p, n in recipe.parts)
-            can[names.say(recipe.item)] = can.get(names.say(recipe.item), False) or enough
-        return can, Counter(names.say(recipe.item) for recipe in book.recipes)
+            can[names.name_of(recipe.item)] = can.get(names.name_of(recipe.item), False) or enough
+        return can, Counter(names.name_of(recipe.item) for recipe in book.recipes)
 
     trajectory, seen = play("AgentGym/TextCraft-v0", ready, seed=seed, groups=["depth-3", "depth-4"])
     states, shared = states_of(trajectory, "textcraft")
@@ -235,7 +235,7 @@ def test_recipes_that_lead_in_a_circle_or_far_away_end() -> None:
     for text, goal in ((circle, "a"), (wide, "n0")):
         told = [f"Crafting commands:\n{text}\nGoal: craft {goal}.", "?"]
         states, shared = states_of(episode("AgentGym-RL/TextCraft", told, ["x"]), "textcraft")
-        assert 1 < len(list(nodes(shared["trees"][states[0]["tree"]]))) <= textcraft._MOST_NODES
+        assert 1 < len(list(nodes(shared["trees"][states[0]["tree"]]))) <= textcraft._MAX_NODES
 
 
 # Search

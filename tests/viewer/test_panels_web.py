@@ -65,9 +65,9 @@ def test_the_element_of_the_next_action_is_marked_and_the_end_keeps_the_last_pag
     panel = web(told, ["I see. ```click [7]```", "nothing"], env_kwargs={"grammar": "fenced"})
     first, second, last = panel["states"]
     assert (first["target"], first["command"]) == (1, "click [7]")
-    assert (second["target"], second["command"], second["told"]) == (None, None, "No element 9.")
+    assert (second["target"], second["command"], second["note"]) == (None, None, "No element 9.")
     assert (second["lost"], second["fresh"]) == (1, [])
-    assert (last["lines"], last["page"], last["told"]) == (second["lines"], False, "The task has ended.")
+    assert (last["lines"], last["page"], last["note"]) == (second["lines"], False, "The task has ended.")
 
 
 def test_a_screenshot_is_shown_if_it_is_one() -> None:
@@ -95,7 +95,7 @@ def test_long_episodes_on_long_pages_stay_small() -> None:
     panel = web(told, ["click [3]"] * 100)
     assert panel["kind"] == "webarena"
     assert len(json.dumps(panel, separators=(",", ":"))) < 2_500_000
-    assert panel["states"][0]["left"] > 0
+    assert panel["states"][0]["omitted"] > 0
 
 
 def test_a_hostile_page_takes_linear_time() -> None:

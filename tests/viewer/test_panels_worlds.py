@@ -30,9 +30,9 @@ def drawn(env: Any) -> dict[str, Any]:
         "carrying": None if held is None else (held.color, held.type),
         "things": sorted((x, y, cell.color, cell.type) for x, y, cell in cells if cell and cell.type != "wall"),
         "walls": {(x, y) for x, y, cell in cells if cell and cell.type == "wall"},
-        "named": sorted(env.scene.named),
+        "named": sorted(env.text_view.named),
         "steps": level.step_count,
-        "lit": [[sees(level, x, y) for x in range(level.width)] for y in range(level.height)],
+        "visible": [[sees(level, x, y) for x in range(level.width)] for y in range(level.height)],
     }
 
 
@@ -50,14 +50,14 @@ def test_the_grid_is_that_of_the_world(level: str, actions: str) -> None:
     )
     states, shared = states_of(trajectory, "babyai")
     walls = {(x, y) for y, row in enumerate(shared["walls"]) for x, sign in enumerate(row) if sign == "#"}
-    assert (walls, shared["own"], shared["mission"]) == (seen[0]["walls"], False, trajectory.task.goal)
+    assert (walls, shared["egocentric"], shared["mission"]) == (seen[0]["walls"], False, trajectory.task.goal)
     for number, (state, real) in enumerate(zip(states, seen, strict=True)):
         held, things = state["carrying"], state["things"]
         assert (state["agent"], state["steps"]) == (real["agent"], real["steps"])
         assert (held and (held["color"], held["type"])) == real["carrying"]
         assert sorted((t["x"], t["y"], t["color"], t["type"]) for t in things) == real["things"]
         assert sorted(t["name"] for t in things if t["seen"]) == real["named"]
-        assert [list(row) for row in state["lit"]] == real["lit"]
+        assert [list(row) for row in state["visible"]] == real["visible"]
         if state["trail"]:  # it leads from the state before to this one, step by step
             assert state["trail"][0] == states[number - 1]["agent"][:2]
             assert state["trail"][-1] == state["agent"][:2]
@@ -143,7 +143,7 @@ def test_the_house_is_read_from_the_words() -> None:
 
 
 def test_a_very_long_episode_is_not_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sciworld, "MOST_TURNS", 1)
+    monkeypatch.setattr(sciworld, "MAX_TURNS", 1)
     panel = panels_of(episode("AgentGym/SciWorld-v0", [LOOK, "x", "y"], ["look", "wait"]))
     assert "too long (2 turns)" in panel["note"]
     assert panel["states"][0]["room"] == "kitchen"

@@ -112,7 +112,7 @@ def test_what_may_not_be_read_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_a_home_directory_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(sources, "MAX_ENTRIES", 5)
     for number in range(9):
         save(tmp_path / f"{number}.jsonl", record())
     search = find_sources([tmp_path])
@@ -147,4 +147,4 @@ def test_a_file_that_becomes_a_pipe_is_gone(tmp_path: Path) -> None:
     assert tail.look() == "grown"
     path.unlink()
     path.mkdir()  # as a pipe, no regular file
-    assert (tail.look(), tail.holds()) == ("gone", False)
+    assert (tail.look(), tail.is_unchanged()) == ("gone", False)

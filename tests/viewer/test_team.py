@@ -20,8 +20,8 @@ from agentgym_envs.viewer.detail import detail_of
 from agentgym_envs.viewer.filters import parse_page
 from agentgym_envs.viewer.panels import panels_of
 from agentgym_envs.viewer.panels.actor import actor_of
-from agentgym_envs.viewer.team import MOST_AGENTS, team_of
-from tests.multiagent.crews import CODEC
+from agentgym_envs.viewer.team import MAX_AGENTS, team_of
+from tests.multiagent.engines import CODEC
 from tests.viewer.panel_episodes import episode, nothing, play, states_of
 from tests.viewer.records import VALUES, record, save
 from tests.viewer.teams import COOP, WALL, hostile, played, told, with_tokens
@@ -63,12 +63,12 @@ def test_messages_and_gifts_go_from_whom_to_whom() -> None:
         num_agents=3,
         task="textcraft-coop/3/22",
     ).trajectory
-    hops = [turn["hops"] for turn in team(trajectory)["turns"]]
-    assert hops[0] == [
+    transfers = [turn["transfers"] for turn in team(trajectory)["turns"]]
+    assert transfers[0] == [
         {"from": 1, "to": [0, 2], "text": "Hi all."},
         {"from": 0, "to": [1, 2], "text": "Hi all."},
     ]
-    gifts = [hop for some in hops for hop in some if "item" in hop]
+    gifts = [one for some in transfers for one in some if "item" in one]
     given = [turn.info["agents"] for turn in trajectory.turns]
     arrived = [(g["item"], g["amount"]) for infos in given for info in infos.values() for g in info["gifts"]]
     assert [(gift["item"], gift["amount"]) for gift in gifts] == arrived and arrived
@@ -84,7 +84,7 @@ def test_a_planner_and_an_actor_take_turns() -> None:
     planner, actor = (column(trajectory, place) for place in (0, 1))
     assert planner[0]["command"] == "Do this next: get 6 cobblestone" and planner[1]["observation"] is None
     assert (actor[1]["command"], actor[0]["action"]) == ("get 6 cobblestone", None)
-    assert [[(hop["from"], hop["to"]) for hop in turn["hops"]] for turn in shown["turns"]] == [
+    assert [[(one["from"], one["to"]) for one in turn["transfers"]] for turn in shown["turns"]] == [
         [(0, [1])],
         [(1, [0])],
         [(0, [1])],
@@ -99,7 +99,7 @@ def test_what_is_no_joint_action_or_answer_is_shown_as_it_is() -> None:
     turns = [(SEEN, wrong[0], {}), *((answer, action, {"invalid_action": answer}) for action in wrong[1:])]
     shown = team(told(*turns, (answer, {"a": "go", "b": None}, {}), last=SEEN))["turns"]
     assert [turn["action"] for turn in shown] == [*wrong, None]
-    assert [turn["told"] for turn in shown] == [None, *[answer] * len(wrong)]
+    assert [turn["observation"] for turn in shown] == [None, *[answer] * len(wrong)]
     assert [cell["observation"] for cell in shown[0]["cells"]] == ["a room", "a hall"]
     assert not any(cell["acts"] or cell["action"] for turn in shown[:-1] for cell in turn["cells"])
     assert [(cell["acts"], cell["action"]) for cell in shown[-1]["cells"]] == [(True, "go"), (True, None)]
@@ -115,7 +115,7 @@ def test_an_answer_that_was_cut_or_unreadable_is_marked_on_its_agent() -> None:
     info = {"answers": {"a": {"finish": "length"}, "b": {"finish": "stop"}}}
     trajectory = told((SEEN, PAIR, info), last=SEEN, env_kwargs={"agent_grammar": "react"})
     (turn,) = team(trajectory)["turns"]
-    assert [(cell["cut"], cell["command"]) for cell in turn["cells"]] == [(True, None), (False, None)]
+    assert [(cell["truncated"], cell["command"]) for cell in turn["cells"]] == [(True, None), (False, None)]
 
 
 def test_without_scores_the_rewards_add_up() -> None:
@@ -126,14 +126,14 @@ def test_without_scores_the_rewards_add_up() -> None:
 def test_what_arrived_before_or_from_nobody_is_not_drawn() -> None:
     arrived = [{"from": "b", "text": "old"}, {"from": "c", "text": "who?"}, {"from": ["a"]}, {"text": "x"}, 7, None]
     info = {"agents": {"a": {"messages": arrived, "gifts": arrived}, "b": {"messages": {"from": "a", "text": "x"}}}}
-    assert team(told((SEEN, {"a": "go", "b": None}, info), last="x"))["turns"][0]["hops"] == []
+    assert team(told((SEEN, {"a": "go", "b": None}, info), last="x"))["turns"][0]["transfers"] == []
 
 
 @pytest.mark.parametrize(
     "trajectory",
     [
         record("t/1", '{"a": "b"}'),
-        told((SEEN, PAIR, {}), last="x", agents=["a", "b", *map(str, range(MOST_AGENTS - 1))]),
+        told((SEEN, PAIR, {}), last="x", agents=["a", "b", *map(str, range(MAX_AGENTS - 1))]),
         told((SEEN, PAIR, {}), last="x", agents=["x", "y"]),
         told(("The machine failed.", PAIR, {}), last="x"),
         told((SEEN, PAIR, {}), last="x", instructions='{"a": "x", "b": 5}'),
@@ -174,7 +174,7 @@ def test_the_panel_tells_hands_cards_and_one_tree_for_all() -> None:
     states, shared = states_of(trajectory, "textcraftcoop")
     assert shared["goal"] == "cobblestone wall" and shared["agents"] == ["crafter_0", "crafter_1"]
     assert shared["agents"][shared["crafter"]] == "crafter_1"
-    assert [state["hands"] for state in states[-4:]] == [
+    assert [state["inventories"] for state in states[-4:]] == [
         [[], []],
         [[["cobblestone", 6]], []],
         [[], [["cobblestone", 6]]],
@@ -216,7 +216,7 @@ def test_a_team_of_one_has_textcrafts_own_tree() -> None:
     trajectory = played(task="textcraft/22", num_agents=1)
     states, shared = states_of(trajectory, "textcraftcoop")
     alone, its = states_of(play("AgentGym/TextCraft-v0", nothing, task="textcraft/22")[0], "textcraft")
-    assert [[state["hands"][0], shared["trees"][state["tree"]]] for state in states] == [
+    assert [[state["inventories"][0], shared["trees"][state["tree"]]] for state in states] == [
         [state["inventory"], its["trees"][state["tree"]]] for state in alone
     ]
     assert shared["crafter"] is None and shared["cards"][0]["takes"] is None
@@ -226,13 +226,13 @@ def test_the_panel_of_an_actor_is_that_of_its_world() -> None:
     trajectory = played("AgentGym/PlannerActor-v0", "textcraft/22")
     actor = actor_of(trajectory)
     alone, _ = play("AgentGym/TextCraft-v0", nothing, task="textcraft/22")
-    assert actor is not None and list(actor.places) == [0, 0, 1, 1, 2]
+    assert actor is not None and list(actor.turn_counts) == [0, 0, 1, 1, 2]
     assert (actor.trajectory.env_id, actor.trajectory.actions) == (alone.env_id, alone.actions)
     assert [turn.observation for turn in actor.trajectory.turns] == [turn.observation for turn in alone.turns]
     assert actor.trajectory.final_observation == alone.final_observation
     states, _ = states_of(trajectory, "textcraft")
     world, _ = states_of(alone, "textcraft")
-    assert [state["inventory"] for state in states] == [world[place]["inventory"] for place in actor.places]
+    assert [state["inventory"] for state in states] == [world[index]["inventory"] for index in actor.turn_counts]
     assert [place for place, state in enumerate(states) if "shared" in state] == [0]
 
 

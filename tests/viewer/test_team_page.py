@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_envs.rollout.token_file import TokenWriter
 from agentgym_envs.trajectory import TrajectoryWriter
-from tests.multiagent.crews import CODEC
+from tests.multiagent.engines import CODEC
 from tests.viewer.showing import NAMED, chromium, roles_and_names, serving
 from tests.viewer.teams import HOSTILE, hostile, played, told, with_tokens
 from tests.viewer.test_pages import PHONE, opened, shown, status, until
@@ -109,25 +109,25 @@ def test_a_cell_tells_what_its_agent_saw_did_and_got_wrong(browser: Any, address
 def test_lines_lead_from_who_spoke_to_all_that_heard(browser: Any, address: str) -> None:
     with shown(browser, address, f"#/episode/{TRIO}") as page:
         columns = page.evaluate(MIDDLES, ".turn-list article:nth-child(1) .member")
-        hop = turn(page, 1).get_by_role("listitem").first
-        sender = int(hop.locator(".route .who").first.inner_text()[-1])
+        transfer = turn(page, 1).get_by_role("listitem").first
+        sender = int(transfer.locator(".route .who").first.inner_text()[-1])
         others = [column for place, column in enumerate(columns) if place != sender]
-        at = ".turn-list article:nth-child(1) .hop:first-child"
+        at = ".turn-list article:nth-child(1) .transfer:first-child"
         assert page.evaluate(MIDDLES, f"{at} .start") == pytest.approx([columns[sender]], abs=2)
         assert page.evaluate(MIDDLES, f"{at} .tip") == pytest.approx(others, abs=2)
-        wire = hop.locator(".wire").bounding_box()
+        wire = transfer.locator(".wire").bounding_box()
         assert (wire["x"], wire["x"] + wire["width"]) == pytest.approx((columns[0], columns[-1]), abs=2)
-        assert hop.locator("q").inner_text().startswith("craft ")
-        gifts = page.locator(".hop.gift").all_inner_texts()
+        assert transfer.locator("q").inner_text().startswith("craft ")
+        gifts = page.locator(".transfer.gift").all_inner_texts()
         assert gifts and all(text.split("\n")[0].startswith("crafter_") for text in gifts)
 
 
 def test_on_a_phone_and_in_a_crowd_words_tell_what_lines_would(browser: Any, address: str) -> None:
     for number, options in ((WORDS, PHONE), (CROWD, {})):
         with shown(browser, address, f"#/episode/{number}", **options) as page:
-            hop = page.locator(".hop").first
-            assert not hop.locator(".wire").is_visible() and not hop.locator(".tip").first.is_visible()
-            assert hop.locator(".route .who").count() == (2 if number == WORDS else 6)
+            transfer = page.locator(".transfer").first
+            assert not transfer.locator(".wire").is_visible() and not transfer.locator(".tip").first.is_visible()
+            assert transfer.locator(".route .who").count() == (2 if number == WORDS else 6)
 
 
 def test_the_panel_shows_each_agents_hands_at_that_turn(browser: Any, address: str) -> None:
@@ -179,15 +179,15 @@ def test_hostile_names_and_messages_are_text(browser: Any, path: Path, exported:
         for place in (
             ".team-heads .who",
             ".member .act .body",
-            ".hop .route",
-            ".hop q",
-            ".hop.gift b",
+            ".transfer .route",
+            ".transfer q",
+            ".transfer.gift b",
             ".tc-item",
             ".tc-card",
         ):
             assert plain in page.locator(place).first.text_content(), place
         assert page.locator("#main img, #main script").count() == 0 and page.title().startswith("Episode")
-        assert page.locator(".hop .odd").first.inner_text() == "RLO"
+        assert page.locator(".transfer .odd").first.inner_text() == "RLO"
 
 
 def test_each_agents_tokens_stand_under_its_name(browser: Any, address: str, path: Path) -> None:
@@ -206,7 +206,7 @@ def test_each_agents_tokens_stand_under_its_name(browser: Any, address: str, pat
                 assert masks == segment["mask"]
             tops = [box.bounding_box()["y"] for box in page.locator(".segment").all()]
             assert tops[0] == tops[1]
-            page.get_by_role("button", name="Turn after").click()
+            page.get_by_role("button", name="Next turn").click()
             until(page, "document.querySelector('[aria-current=step]') !== null")
             now = page.locator("[aria-current=step] .run-head b").all_inner_texts()
             assert now == (["Answer 2", "Answer 2"] if number == WORDS else ["Answer 1"])
@@ -218,9 +218,9 @@ def test_two_teams_are_compared_agent_by_agent(browser: Any, path: Path, tmp_pat
     other["turns"][0]["action"] = json.dumps({**ODD, "crafter_1": "pass"})
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (first, other)))
     with serving(tmp_path / "t.jsonl") as place, shown(browser, place, "#/compare/0/1") as page:
-        unlike = page.locator(".pair").nth(1).locator(".act.unlike > .body").all_inner_texts()
-        assert unlike == ['say I have "nothing".', "pass"]
-        assert page.locator(".act.unlike").count() == 2 and page.locator(".parting").count() == 1
+        different = page.locator(".pair").nth(1).locator(".act.different > .body").all_inner_texts()
+        assert different == ['say I have "nothing".', "pass"]
+        assert page.locator(".act.different").count() == 2 and page.locator(".parting").count() == 1
 
 
 @pytest.mark.parametrize("where", [f"episode/{TRIO}", f"episode/{WORDS}?tab=tokens", f"compare/{WORDS}/{TALK}"])

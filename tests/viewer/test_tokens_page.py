@@ -106,7 +106,7 @@ def test_heat_counts_and_rewards(open_tokens: Any, episodes: list[list[TokenTraj
     mean = sum(known) / len(known)
     with open_tokens(0) as page:
         to_tokens(page)
-        facts = page.locator(".segment .facts").inner_text()
+        facts = page.locator(".segment .summary").inner_text()
         assert f"{len(known)} of {len(segment.prompt_ids) + len(segment.ids)} tokens" in facts
         assert f"−{-mean:.3f}".rstrip("0") in facts and f"{math.exp(-mean):.2f}".rstrip("0") in facts
         steps = [page.locator(f".segment .tok.heat{step}").count() for step in range(6)]
@@ -148,7 +148,7 @@ def test_each_token_is_told_by_pointer_and_keys(open_tokens: Any, episodes: list
         page.keyboard.press("Home")
         assert "of the prompt" in line.inner_text() and "PROBABILITY" not in line.inner_text().upper()
         page.keyboard.press("ArrowRight")
-        assert page.locator(".segment .tok.chosen").get_attribute("data-place") == "1"
+        assert page.locator(".segment .tok.chosen").get_attribute("data-index") == "1"
         page.get_by_text("The tokens as a table").click()
         rows = page.locator(".token-table tbody tr")
         rows.first.wait_for()

@@ -83,7 +83,7 @@ def test_episodes_tell_what_the_log_does_not(tmp_path: Path) -> None:
     assert (second["step"], second["episodes"], second["success"]) == (2, 1, 1.0), "neither lost nor set aside"
     listed = Viewer([run])
     listed.index.refresh()
-    assert {entry.facts.step for entry in listed.index.snapshot.entries} == {0, 1}
+    assert {entry.summary.step for entry in listed.index.snapshot.entries} == {0, 1}
 
 
 def test_environments_are_told_apart_where_there_are_several(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the oracles of the embedded sites go by."""
+"""`PageReader`, with which the oracles of the embedded sites read pages."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ TREE = """\
 
 @pytest.fixture
 def page() -> PageReader:
-    made = PageReader()
-    made.look(TREE, "http://shop.test/orders")
-    return made
+    reader = PageReader()
+    reader.look(TREE, "http://shop.test/orders")
+    return reader
 
 
-def test_commands(page: PageReader) -> None:
+def test_it_writes_commands_for_elements_by_name(page: PageReader) -> None:
     assert page.click("link", "Next") == "click [4]"
     assert page.click("link", "Next", nth=1) == "click [21]"
     assert page.click("link", "Next", after="Shipping") == "click [21]"
@@ -52,12 +52,12 @@ def test_commands(page: PageReader) -> None:
     assert page.click_in("2", "link", "View") == "click [20]"
     assert page.type("Search", "lamp", enter=True) == "type [5] [lamp] [1]"
     assert page.choose("Sort by", "Oldest") == "click [8]"
-    assert (list(page.unfold("Account")), list(page.unfold("Menu"))) == (["click [22]"], [])
+    assert (list(page.expand("Account")), list(page.expand("Menu"))) == (["click [22]"], [])
     assert page.goto("http://shop.test/") == "goto [http://shop.test/]"
     assert (page.stop(3), page.not_achievable()) == ("stop [3]", "stop [N/A]")
 
 
-def test_reading(page: PageReader) -> None:
+def test_it_reads_texts_lines_and_tables(page: PageReader) -> None:
     assert page.value("Shipping") == "$5.00"
     assert page.search(r"\$(\d+)\.50") == ("3",)
     assert page.names("link", after="Shipping") == ["Next"]
@@ -70,7 +70,7 @@ def test_reading(page: PageReader) -> None:
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "look_up",
     [
         lambda page: page.click("link", "Nowhere"),
         lambda page: page.click("link", "Next", nth=2),
@@ -82,7 +82,7 @@ def test_reading(page: PageReader) -> None:
         lambda page: page.search("nothing"),
     ],
 )
-def test_what_is_not_there(page: PageReader, ask: object) -> None:
-    assert callable(ask)
+def test_a_lookup_without_a_match_raises_no_oracle(page: PageReader, look_up: object) -> None:
+    assert callable(look_up)
     with pytest.raises(NoOracle):
-        ask(page)
+        look_up(page)

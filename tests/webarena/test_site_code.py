@@ -377,7 +377,7 @@ def test_hostile_text_is_shown_as_it_is(code: Code) -> None:
     branch = f"{url}/-/blob/{main}/README.md"
     lists = [f"{url}/-/{name}" for name in ("issues", "labels", "milestones", f"commits/{main}")]
     for path in (where, url, branch, *lists, f"/{code.me}", "/search?search=%3Cscript%3E&scope=issues"):
-        raw = code.asks.get(path).text
+        raw = code.http.get(path).text
         assert "<script>alert" not in raw and "<img src=x" not in raw, path
         assert "{{ 7*7 }}" in raw or "/search" in path or path.endswith(code.me), path
 

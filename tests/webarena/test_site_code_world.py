@@ -29,7 +29,7 @@ from agentgym_envs.webarena.sites.code import seed_data
 database = world.connect()
 database.executescript(files(code).joinpath("schema.sql").read_text())
 where = country.make_country(random.Random("a"))
-seed_data.fill(database, world.Seeds(where, people.make_people(random.Random("b"), where), random.Random("c")))
+seed_data.fill(database, world.SeedInputs(where, people.make_people(random.Random("b"), where), random.Random("c")))
 print(hashlib.sha256("".join(database.iterdump()).encode()).hexdigest())
 """
 

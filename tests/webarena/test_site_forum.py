@@ -16,7 +16,7 @@ import pytest
 
 from agentgym_envs.webarena.sites.country import make_country
 from agentgym_envs.webarena.sites.forum import seed_data
-from agentgym_envs.webarena.sites.forum.listing import SHOWN
+from agentgym_envs.webarena.sites.forum.listing import LISTED
 from agentgym_envs.webarena.sites.framework.site import PASSWORD
 from agentgym_envs.webarena.sites.people import make_people
 from agentgym_envs.webarena.sites.world import SeedInputs, World, connect
@@ -34,7 +34,7 @@ from agentgym_envs.webarena.sites.forum import seed_data
 database = world.connect()
 database.executescript(files(forum).joinpath("schema.sql").read_text())
 where = country.make_country(random.Random("a"))
-seed_data.fill(database, world.Seeds(where, people.make_people(random.Random("b"), where), random.Random("c")))
+seed_data.fill(database, world.SeedInputs(where, people.make_people(random.Random("b"), where), random.Random("c")))
 print(hashlib.sha256("".join(database.iterdump()).encode()).hexdigest())
 """
 PAGES = """
@@ -106,7 +106,7 @@ def test_lists_are_sorted_and_leave_out_what_is_hidden(forum: Forum) -> None:
         for page in (1, 2, 3):
             shown = forum.get(f"/all/{sort}?page={page}")
             titles += re.findall(r"<h2><a href=\"/b/\w+/\d+\">(.*?)</a>", shown)
-        query = f"SELECT title FROM forum_posts p WHERE {SHOWN} ORDER BY {order} LIMIT 36"
+        query = f"SELECT title FROM forum_posts p WHERE {LISTED} ORDER BY {order} LIMIT 36"
         assert titles == [row[0] for row in forum.world.rows(query, 1)]
 
 
@@ -135,7 +135,7 @@ def test_votes_count_once(forum: Forum) -> None:
     assert (table, none) == ("forum_votes", None) and vote["value"] == 1 and vote["post"] == post
     forum.post(f"/vote/post/{post}", value=1)
     assert len(forum.changes()) == 2
-    answer = forum.asks.post(f"/vote/post/{post}", data={"value": -1, "quiet": 1})
+    answer = forum.http.post(f"/vote/post/{post}", data={"value": -1, "quiet": 1})
     assert answer.json() == {"score": score - 1, "value": -1}
     forum.post(f"/vote/post/{post}", value=0)
     assert forum.changes() == []
@@ -281,7 +281,7 @@ def test_a_stranger_is_asked_to_sign_in(forum: Forum) -> None:
     forum.post("/sign-out")
     assert "Sign in" in forum.get("/")
     for path in ("/settings", "/messages", "/submit", "/saved"):
-        assert forum.asks.get(path).headers["location"].startswith("/sign-in")
+        assert forum.http.get(path).headers["location"].startswith("/sign-in")
     assert forum.post("/vote/post/1", value=1).startswith("/sign-in")
     assert forum.changes() == []
     second = forum.world.rows("SELECT id, name FROM forum_users WHERE id > 1 LIMIT 1")[0]
@@ -390,11 +390,11 @@ def test_hostile_text_is_only_text(forum: Forum) -> None:
     forum.post("/settings", bio=HOSTILE, location="<b>", website="https://x.test/&", email="a@b.test", avatar="teal")
     me = forum.value("SELECT name FROM forum_users WHERE id = 1")
     for shown in (page, comment, f"{path}/new", f"/u/{me}", "/settings", f"/u/{me}/comments", "/search?q=<script>"):
-        text = forum.asks.get(shown).text
+        text = forum.http.get(shown).text
         assert "<script>alert" not in text and "<img src=x" not in text and "onerror=alert(1)>" not in text
     assert "{{ 7*7 }}" in forum.get(page)
     for form in ({"q": HOSTILE, "in": HOSTILE, "sort": HOSTILE, "page": HOSTILE, "board": HOSTILE}, {"q": "a " * 500}):
-        assert forum.asks.get("/search", params=form).status_code == 200
+        assert forum.http.get("/search", params=form).status_code == 200
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ from agentgym_envs.webarena.sites.maps.seed_data import fill
 database = world.connect()
 database.executescript(files("agentgym_envs.webarena.sites.maps").joinpath("schema.sql").read_text())
 land = country.make_country(random.Random("country/5"))
-fill(database, world.Seeds(land, people.make_people(random.Random("people/5"), land), random.Random("maps/5")))
+fill(database, world.SeedInputs(land, people.make_people(random.Random("people/5"), land), random.Random("maps/5")))
 print(hashlib.sha256("\\n".join(database.iterdump()).encode()).hexdigest())
 """
 
@@ -224,7 +224,7 @@ def test_pages_for_members_ask_strangers_to_sign_in(maps: Map) -> None:
         "/notes?whose=opened",
         "/traces?whose=me",
     ):
-        assert maps.asks.get(path).headers["location"].startswith("/sign-in?")
+        assert maps.http.get(path).headers["location"].startswith("/sign-in?")
     assert "Your lists" not in maps.get("/place/1") and "Home:" not in maps.get("/")
     other = maps.value("SELECT user FROM map_accounts WHERE id = 2")
     assert maps.post("/sign-in", user=other.upper(), password=PASSWORD, after="/settings") == "/settings"
@@ -275,7 +275,7 @@ def test_directions_have_one_address_however_they_are_asked_for(maps: Map) -> No
     first, second = maps.world.rows(f"{query} WHERE category = 'hotel' ORDER BY p.id LIMIT 2")
     expected = f"/directions?from=place-{first['id']}&to=place-{second['id']}&mode=car"
     for start in (first["name"], first["name"].upper(), f"{first['name']}, {first['town']}", f"place-{first['id']}"):
-        answer = maps.asks.get("/directions", params={"from": start, "to": second["name"], "mode": "car"})
+        answer = maps.http.get("/directions", params={"from": start, "to": second["name"], "mode": "car"})
         assert answer.headers["location"] == expected
     page = maps.get(expected)
     assert "Distance:" in page and f"Arrive at {second['name']}" in page
@@ -288,7 +288,7 @@ def test_units_are_ones_own(maps: Map) -> None:
     assert re.search(r"Distance: <strong>[\d.]+ km", maps.get(way))
     maps.post("/settings", about="", units="miles", mode="bicycle")
     assert re.search(r"Distance: <strong>[\d.]+ mi", maps.get(way))
-    assert "mode=bicycle" in maps.asks.get("/directions?from=town-1&to=town-2").headers["location"]
+    assert "mode=bicycle" in maps.http.get("/directions?from=town-1&to=town-2").headers["location"]
 
 
 # --- changes ---------------------------------------------------------------------------------------------------------
@@ -427,8 +427,8 @@ def test_hostile_text_stays_text(maps: Map) -> None:
     paths = [note, made, "/place/3", "/place/3/history", "/?at=place-3&zoom=9", "/notes", "/lists", "/history"]
     paths += [f"/user/{maps.value('SELECT user FROM map_accounts WHERE id = 1')}", "/place/3/edit", "/directions"]
     for path in paths:
-        page = maps.asks.get(path).text
+        page = maps.http.get(path).text
         assert "<script>alert" not in page and "<img src=x" not in page and "<b>1</b>" not in page, path
         assert "49 {% raw" not in page
-    answer = maps.asks.get("/search", params={"q": HOSTILE}).text
+    answer = maps.http.get("/search", params={"q": HOSTILE}).text
     assert "<script>alert" not in answer

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from agentgym_envs.webarena.sites.shop.goods import departments, first_for, said
+from agentgym_envs.webarena.sites.shop.goods import departments, first_for, texts_for
 from agentgym_envs.webarena.sites.shop.money import discount_of, totals
 from agentgym_envs.webarena.sites.shop.pictures import picture
 from agentgym_envs.webarena.sites.world import world
@@ -20,7 +20,9 @@ SEEDS = [1, pytest.param(21, marks=pytest.mark.slow)]
 
 @pytest.mark.slow
 def test_a_world_is_the_same_in_every_process() -> None:
-    code = "from agentgym_envs.webarena.sites import world; world.FILLED = ('shop',); print(world.world(7).digest)"
+    code = (
+        "from agentgym_envs.webarena.sites import world; world.SEEDED_SITES = ('shop',); print(world.world(7).digest)"
+    )
     digests = {
         subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
@@ -141,7 +143,9 @@ def test_there_is_enough_to_say_of_every_thing() -> None:
             assert picture(1, re.sub("[^a-z]+", "-", shelf.name.lower())) != picture(1, "another"), shelf.name
             for thing in shelf.things:
                 lists = shelf.good, shelf.bad, shelf.facts
-                assert all(len(said(entries, thing)) >= 2 for entries in lists) and said(shelf.uses, thing), thing
+                assert all(len(texts_for(entries, thing)) >= 2 for entries in lists) and texts_for(shelf.uses, thing), (
+                    thing
+                )
                 assert all(values.of(thing) for values in first_for(shelf.attributes + shelf.options, thing)), thing
 
 

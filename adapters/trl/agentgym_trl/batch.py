@@ -1,4 +1,4 @@
-"""Convert TRL's scored rollout to the `EpisodeBatch` of estimators: per token, gathered over processes."""
+"""Convert TRL's scored rollout to the `AdvantageBatch` of estimators: per token, gathered over processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from trl.models.utils import disable_gradient_checkpointing
 
-from agentgym_trl.advantages import EpisodeBatch
+from agentgym_trl.advantages import AdvantageBatch
 
 
 def local_rows(
@@ -34,10 +34,10 @@ def local_rows(
     return {"rewards": rewards, "turn_numbers": turn_numbers, "usable": usable, "states": states}
 
 
-def assemble(rows: dict[str, Tensor], accelerator: Any, group_size: int, roles: int = 1) -> EpisodeBatch:
+def assemble(rows: dict[str, Tensor], accelerator: Any, group_size: int, roles: int = 1) -> AdvantageBatch:
     """The episodes of all processes, in order of rank."""
     gathered = {name: _gather(value, accelerator) for name, value in rows.items()}
-    return EpisodeBatch(group_size=group_size, roles=roles, **gathered)
+    return AdvantageBatch(group_size=group_size, roles=roles, **gathered)
 
 
 def token_kl(trainer: Any, output: dict[str, Any]) -> Tensor:

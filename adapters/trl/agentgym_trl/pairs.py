@@ -30,8 +30,8 @@ from agentgym_trl.error_messages import reject_teams
 _EQUAL = 1e-9
 """The tolerance for equal scores, which are sums of floats."""
 HOW_TO_GET = (
-    "play tasks several times from the same seed: the trajectories/*.jsonl of a training run have such groups, and so "
-    "have the files of two models by `agentgym eval ENV --policy ... --split train --seed 0 --out DIR`, or of one "
+    "play tasks several times from the same seed: the OUT/trajectories/*.jsonl of a training run have such groups, and "
+    "so have the files of two models by `agentgym eval ENV --policy ... --split train --seed 0 --out DIR`, or of one "
     "model and `agentgym demos ENV --seed 0 --out FILE`"
 )
 

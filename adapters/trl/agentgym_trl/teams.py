@@ -116,8 +116,8 @@ def agents_of(env: TextEnv) -> tuple[str, ...]:
 
 
 def _agents(runners: EnvPool, name: str) -> tuple[str, ...]:
-    runner = runners.take(name)
+    runner = runners.acquire(name)
     try:
         return agents_of(text_env(runner.last_env))
     finally:
-        runners.give(name, runner)
+        runners.release(name, runner)

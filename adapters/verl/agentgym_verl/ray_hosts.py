@@ -30,11 +30,11 @@ from agentgym_envs.core import describe
 from agentgym_envs.errors import EnvError, SessionLost, UsageError
 from agentgym_envs.hosting.by_reference import PicklesByReference
 from agentgym_envs.hosting.connection import Connection, Done, PendingCall, RemoteSession, check_seconds, deliver
-from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, Reply
-from agentgym_envs.hosting.session_host import error_from_json, error_to_json
+from agentgym_envs.hosting.frames import GRACE_SECONDS, NumberedCall, NumberedReply
+from agentgym_envs.hosting.json_forms import error_from_json, error_to_json
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import entry_point_of, register
-from agentgym_envs.vector.runner import ToPost, submit
+from agentgym_envs.vector.runner import RoutedCall, submit
 
 _log = logging.getLogger(__name__)
 _OPEN_SECONDS = 300.0
@@ -52,7 +52,7 @@ class EnvHost:
         """`workers` is the max number of processes, which are started when needed."""
         self._pool = WorkerPool(workers)
         self._sessions: dict[str, RemoteSession] = {}
-        self._replies: list[Reply] = []
+        self._replies: list[NumberedReply] = []
         self._changed = threading.Condition()
         self._frames = 0
 
@@ -78,8 +78,8 @@ class EnvHost:
         """End the worker processes."""
         self._pool.close()
 
-    def _start(self, calls: Sequence[Call]) -> None:
-        together: list[ToPost] = []
+    def _start(self, calls: Sequence[NumberedCall]) -> None:
+        together: list[RoutedCall] = []
         for number, session, method, arguments in calls:
             opened = self._sessions.get(session)
             if method == "open":
@@ -145,7 +145,7 @@ class RayConnection(Connection):
     def open(self, session: str, arguments: Mapping[str, Any]) -> Any:
         """Make an environment on the host; return its description. Raises the errors of making it, and EnvError."""
         try:
-            return self.ask(session, "open", arguments, _OPEN_SECONDS + 2 * GRACE_SECONDS)
+            return self.submit_and_wait(session, "open", arguments, _OPEN_SECONDS + 2 * GRACE_SECONDS)
         except queue.Empty:
             self.abandon(session)
             raise EnvError(f"a host did not make {arguments['env_id']} within {_OPEN_SECONDS:g} s") from None
@@ -153,7 +153,7 @@ class RayConnection(Connection):
             self.sessions.discard(session)
             raise
 
-    def post(self, calls: Sequence[PendingCall]) -> None:
+    def submit(self, calls: Sequence[PendingCall]) -> None:
         """Send calls to the host; returns at once."""
         with self._lock:
             if self.lost is None:
@@ -186,7 +186,7 @@ class RayConnection(Connection):
     def _leave(self, session: str, method: str) -> None:
         if session in self.sessions:
             self.sessions.discard(session)
-            self.post([PendingCall(session, method, {}, lambda _: None)])
+            self.submit([PendingCall(session, method, {}, lambda _: None)])
 
     def _work(self) -> None:
         """Exchange frames with the host until it is lost."""
@@ -217,7 +217,7 @@ class RayConnection(Connection):
                 self._changed.notify_all()
 
     def _exchange(self, waiting: dict[int, tuple[str, Done]]) -> None:
-        numbers, outbox, in_flight = itertools.count(), list[Call](), 0
+        numbers, outbox, in_flight = itertools.count(), list[NumberedCall](), 0
         while self.lost is None:
             for event in self._events():
                 if isinstance(event, Future):
@@ -239,11 +239,11 @@ class RayConnection(Connection):
             while True:
                 yield self._inbox.get_nowait()
 
-    def _send(self, calls: list[Call]) -> None:
+    def _send(self, calls: list[NumberedCall]) -> None:
         frame = pickle.dumps(calls, pickle.HIGHEST_PROTOCOL)
         self._actor.exchange.remote(frame).future().add_done_callback(self._inbox.put)
 
-    def _settle(self, waiting: dict[int, tuple[str, Done]], replies: Sequence[Reply]) -> None:
+    def _settle(self, waiting: dict[int, tuple[str, Done]], replies: Sequence[NumberedReply]) -> None:
         for number, value, error in replies:
             session, done = waiting.pop(number)
             self._deliver(session, done, value if error is None else error_from_json(error))

@@ -11,7 +11,7 @@ from agentgym_envs.cli.common import choose_tasks
 from agentgym_envs.cli.envs import make_env, make_env_factory, recorded_args
 from agentgym_envs.cli.evaluating.settings import EvalSettings
 from agentgym_envs.cli.evaluating.task_files import TaskFile
-from agentgym_envs.cli.policies import EpisodeBatch, read_recorded
+from agentgym_envs.cli.policies import EpisodeRequest, read_recorded
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.task import Task, TaskSet
@@ -32,7 +32,7 @@ class EvalPlan:
     of the task file that belong to none of the environments.
     """
 
-    batches: list[EpisodeBatch] = field(default_factory=list)
+    batches: list[EpisodeRequest] = field(default_factory=list)
     group_order: list[str] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
@@ -98,7 +98,7 @@ def _check(plan: EvalPlan, settings: EvalSettings, known: set[str], skip_unknown
         raise UsageError(f"{settings.policy} holds no episode of {', '.join(settings.env)}")
 
 
-def _replayed(env_id: str, settings: EvalSettings, recorded: Sequence[Trajectory]) -> list[EpisodeBatch]:
+def _replayed(env_id: str, settings: EvalSettings, recorded: Sequence[Trajectory]) -> list[EpisodeRequest]:
     """Batches of the recorded episodes. A truncated episode gets its own length as the turn limit."""
     from agentgym_envs.rollout import EpisodeSpec
 
@@ -127,8 +127,8 @@ def _deciding(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if name not in ("split", "groups")}
 
 
-def _batch(env_id: str, settings: EvalSettings, specs: list[EpisodeSpec], max_turns: int) -> EpisodeBatch:
+def _batch(env_id: str, settings: EvalSettings, specs: list[EpisodeSpec], max_turns: int) -> EpisodeRequest:
     from agentgym_envs.rollout import Limits
 
     limits = Limits(max_turns, settings.max_tokens, settings.max_turn_tokens)
-    return EpisodeBatch(env_id, make_env_factory(env_id, settings.env_args), specs, limits)
+    return EpisodeRequest(env_id, make_env_factory(env_id, settings.env_args), specs, limits)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from agentgym_envs.cli.common import Interrupted, stderr
 from agentgym_envs.cli.evaluating.plan import EvalPlan
-from agentgym_envs.cli.policies import EpisodeBatch, PlayedEpisode, PolicyPlayer
+from agentgym_envs.cli.policies import EpisodeRequest, PlayedEpisode, PolicyPlayer
 from agentgym_envs.cli.run_store import RunStore
 from agentgym_envs.errors import AgentGymError
 
@@ -66,7 +66,7 @@ def _play(
     run_sync(everything())
 
 
-def _select(batches: list[EpisodeBatch], wanted: Callable[[str, str, int], bool]) -> list[EpisodeBatch]:
+def _select(batches: list[EpisodeRequest], wanted: Callable[[str, str, int], bool]) -> list[EpisodeRequest]:
     """The wanted episodes, by environment, task and seed, without empty batches."""
     selected = [
         replace(batch, specs=[spec for spec in batch.specs if wanted(batch.env_id, spec.task or "", spec.seed)])

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agentgym_envs.core import text_env
+from agentgym_envs.hosting.methods import Env
 from agentgym_envs.rollout.agents.context import SUMMARY_TOKENS, first_turn_that_fits, summary_room, visible_messages
 from agentgym_envs.rollout.agents.conversation import Conversation, user
 from agentgym_envs.rollout.agents.models import Dialogue, Model, Usage
@@ -23,7 +24,8 @@ from agentgym_envs.rollout.play import EpisodeSpec, Limits, run_episode, run_man
 from agentgym_envs.rollout.policies import Answer
 from agentgym_envs.rollout.tokens import TokenTrajectory
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.vector.runner import Env, EnvPool, EnvRunner, MakeEnvs
+from agentgym_envs.vector.pool import EnvPool, MakeEnvs
+from agentgym_envs.vector.runner import EnvRunner
 
 _ENDS = {
     "failure": "it ended short of the goal",

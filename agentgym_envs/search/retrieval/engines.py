@@ -20,7 +20,7 @@ IndexPassages = Callable[[Iterable[Passage]], None]
 """Adds passages to the index of an engine that is being built."""
 
 
-class Engine(NamedTuple):
+class SearchEngine(NamedTuple):
     """A search engine over an index.
 
     Attributes:
@@ -42,8 +42,8 @@ class Engine(NamedTuple):
     encodes: bool = False
 
 
-ENGINES: dict[str, Engine] = {
-    "tantivy": Engine(
+ENGINES: dict[str, SearchEngine] = {
+    "tantivy": SearchEngine(
         help="",
         retriever=tantivy_engine.TantivyRetriever,
         build=tantivy_engine.build,
@@ -51,14 +51,14 @@ ENGINES: dict[str, Engine] = {
         distribution="tantivy",
         stream=tantivy_engine.streaming_build,
     ),
-    "bm25s": Engine(
+    "bm25s": SearchEngine(
         help="fast",
         retriever=bm25s_engine.Bm25sRetriever,
         build=bm25s_engine.build,
         packages=(tantivy_engine.import_tantivy, bm25s_engine.import_bm25s),
         distribution="bm25s",
     ),
-    "dense": Engine(
+    "dense": SearchEngine(
         help="by meaning",
         retriever=dense_engine.DenseRetriever,
         build=dense_engine.build,
@@ -75,7 +75,7 @@ RETRIEVERS = (*ENGINES, HYBRID)
 """The names that `open_retriever` takes, besides URLs."""
 
 
-def find_engine(name: str) -> Engine:
+def find_engine(name: str) -> SearchEngine:
     """Return the engine of that name. Raises UsageError, which lists the names, if it does not exist."""
     if name not in ENGINES:
         raise UsageError(f"there is no engine {name!r}; choose one of {', '.join(ENGINES)}")

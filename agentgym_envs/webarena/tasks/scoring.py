@@ -1,4 +1,4 @@
-"""What an episode of a task is worth."""
+"""Scores of episodes."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from agentgym_envs.webarena.tasks.template import Template, evaluators_of
 
 
 def template_of(task: Task) -> Template:
-    """The template that a task was made from."""
+    """Return the template of a task."""
     return templates()[task.data["template"]]
 
 
 def world_of(task: Task) -> World:
-    """The world that a task plays in."""
+    """Return the world of a task."""
     return world(task.data["world"])
 
 
 def evaluators_for(task: Task) -> list[Evaluator]:
-    """What scores a task; all of it has to hold."""
+    """Return the evaluators of a task; all of them must pass."""
     return evaluators_of(template_of(task), world_of(task), task.data["params"])
 
 
 def finished(
     task: Task, episode: Episode, *, answer: str, url: str, read: ReadPage, requests: Sequence[Mapping[str, Any]]
 ) -> FinishedEpisode:
-    """An episode as evaluators see it, with the sites as they are at this moment."""
+    """Return the final state of an episode for the evaluators, with a copy of the sites' database."""
     database, before = episode.copy(), episode.world.database
     return FinishedEpisode(task.goal, answer, url, read, requests, database, before, urls=ORIGINS)

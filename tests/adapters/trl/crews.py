@@ -1,4 +1,4 @@
-"""Teams whose members get all kinds of scores, so that an untrained policy has something to learn from."""
+"""Teams whose members get different scores, so that an untrained policy has something to learn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AGENTS = ("crafter_0", "crafter_1")
 
 
 class ScoredCoop(TextCraftCoopEnv):
-    """Pays each member for what it spells. `dull` are tasks that pay nothing, `poor` a member that gets nothing."""
+    """Pays each member for its spelling. `dull` tasks pay nothing, and the member `poor` gets nothing."""
 
     def __init__(self, dull: frozenset[str] = frozenset(), poor: str = "") -> None:
         super().__init__(**OPTIONS)
@@ -36,7 +36,7 @@ class ScoredCoop(TextCraftCoopEnv):
 
 
 class BrokenCoop(ScoredCoop):
-    """Fails in the second round of episodes, counted over all environments, for which `broken` says so."""
+    """Fails in the second round of the episodes for which `broken` is true, counted over all environments."""
 
     def __init__(self, broken: Callable[[int], bool], counter: Any) -> None:
         super().__init__()
@@ -62,6 +62,6 @@ def team_tasks(count: int = 16) -> Any:
 
 
 def team_trainer(out: Path, tokenizer: Any, env: Any = ScoredCoop, **more: Any) -> Any:
-    """Two tasks a step; by default of eight places, which are four episodes of two agents."""
+    """Two tasks per step; by default eight rows per group, which are four episodes of two agents."""
     sizes = {"num_generations": 8, "per_device_train_batch_size": 16}
     return make_trainer(out, tokenizer, env, data=team_tasks(), **{**sizes, **more})

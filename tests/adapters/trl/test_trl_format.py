@@ -1,4 +1,4 @@
-"""Played episodes as TRL's columns: what is trained on, what is only read, and what estimators are told."""
+"""Played episodes as TRL's columns: the trained tokens, the context, and the inputs of estimators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def episode(*answers: Sequence[int], task: str = "count/3", seed: int = 0, **lim
     return asyncio.run(play(CountEnv(), engine, CODEC, EpisodeSpec(task, seed), limits=Limits(**limits)))
 
 
-def says(text: str) -> list[int]:
+def encoded(text: str) -> list[int]:
     return CODEC.encode_answer(text)
 
 
@@ -62,17 +62,17 @@ def test_literal_columns_of_an_episode() -> None:
     assert "logprobs" not in found or len(found["logprobs"]) == len(found["completion_ids"])
 
 
-def test_a_cut_answer_can_be_left_out_of_the_loss_and_of_nothing_else() -> None:
-    """Its tokens stay in the context, and rewards and action mask are as they were: credit passes over it."""
-    cut = [117, 112, UP, 33, 33]
-    tokens = episode([UP, END], cut, [UP, END], max_turns=3)
+def test_a_truncated_answer_can_be_left_out_of_the_loss_only() -> None:
+    """Its tokens stay in the context, and rewards and turn numbers do not change."""
+    truncated = [117, 112, UP, 33, 33]
+    tokens = episode([UP, END], truncated, [UP, END], max_turns=3)
     assert [turn.info["finish"] for turn in tokens.trajectory.turns] == ["stop", "length", "stop"]
     whole, without = row(tokens), row(tokens, mask_truncated_answers=True)
     assert [whole["turn_numbers"].count(number) for number in (1, 2, 3)] == [2, 3, 2]
     assert whole["env_mask"] == sampled(whole)
     begin, end = tokens.turn_spans[1]
-    assert whole["completion_ids"][begin:end] == cut[:3]
-    assert without["env_mask"] == [0 if begin <= place < end else on for place, on in enumerate(whole["env_mask"])]
+    assert whole["completion_ids"][begin:end] == truncated[:3]
+    assert without["env_mask"] == [0 if begin <= index < end else on for index, on in enumerate(whole["env_mask"])]
     assert {name: value for name, value in without.items() if name != "env_mask"} == {
         name: value for name, value in whole.items() if name != "env_mask"
     }
@@ -80,9 +80,9 @@ def test_a_cut_answer_can_be_left_out_of_the_loss_and_of_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("mask_truncated_answers", [False, True])
-def test_nothing_of_a_spoiled_episode_is_trained_on(mask_truncated_answers: bool) -> None:
-    late = row(episode([UP, END], says("crash"), max_turn_tokens=9), mask_truncated_answers=mask_truncated_answers)
-    assert set(late["env_mask"]) == {0} and sum(sampled(late)) == 2 + len(says("crash"))
+def test_no_token_of_a_failed_episode_is_trained_on(mask_truncated_answers: bool) -> None:
+    late = row(episode([UP, END], encoded("crash"), max_turn_tokens=9), mask_truncated_answers=mask_truncated_answers)
+    assert set(late["env_mask"]) == {0} and sum(sampled(late)) == 2 + len(encoded("crash"))
     early = row(episode(task="count/0"), mask_truncated_answers=mask_truncated_answers)
     assert early["completion_ids"] == [END]
     assert early["env_mask"] == early["turn_numbers"] == [0]
@@ -105,13 +105,13 @@ def test_turns_that_began_in_the_same_state_have_the_same_key() -> None:
 
 
 def played() -> tuple[list[EpisodeSpec], list[TokenTrajectory]]:
-    """Six episodes whose every number is known."""
+    """Six episodes with known numbers."""
     episodes = [
         episode([UP, END], [UP, END], task="count/2"),  # success in 2 turns
         episode([UP, END], [33, END], max_turns=2),  # a third, one invalid action of 2
-        episode([117, 112, UP, 33], max_turns=1),  # nothing: one cut answer, which is invalid as well
-        episode(says("give up"), max_turn_tokens=9),  # nothing, by choice
-        episode(says("crash"), max_turn_tokens=9),
+        episode([117, 112, UP, 33], max_turns=1),  # 0: one truncated answer, which is also invalid
+        episode(encoded("give up"), max_turn_tokens=9),  # 0, given up
+        episode(encoded("crash"), max_turn_tokens=9),
         episode(task="count/0"),
     ]
     names = ["A/Left-v0", "A/Left-v0", "A/Right-v0", "A/Left-v0", "A/Left-v0", "A/Right-v0"]
@@ -119,7 +119,7 @@ def played() -> tuple[list[EpisodeSpec], list[TokenTrajectory]]:
     return specs, episodes
 
 
-def test_metrics_of_a_case_made_by_hand() -> None:
+def test_metrics_computed_by_hand() -> None:
     found = summarise(facts(*played()))
     expected = {
         "success": 1 / 4,
@@ -157,7 +157,7 @@ def test_metrics_of_each_environment() -> None:
     }
 
 
-def test_an_environment_that_only_failed_has_no_success_of_0() -> None:
+def test_an_environment_with_failures_only_has_no_success_metric() -> None:
     specs, episodes = played()
     found = summarise(facts(specs[-1:], episodes[-1:]), ["A/Left-v0", "A/Right-v0"])
     assert "rollout/success" not in found and "rollout/Right/success" not in found

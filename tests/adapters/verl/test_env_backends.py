@@ -1,4 +1,4 @@
-"""Where the environments of an agent-loop worker run."""
+"""The processes that run the environments of an agent-loop worker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEAVY = "Toy/Heavy-v0"
 
 
 class HeavyEnv(CountEnv):
-    """`CountEnv` that says it burns CPU."""
+    """A `CountEnv` with `heavy` set."""
 
     heavy = True
 
@@ -39,20 +39,20 @@ register(HEAVY, f"{__name__}:HeavyEnv")
 
 
 @pytest.mark.parametrize("env_id", [*env_ids(), HEAVY])
-def test_what_burns_cpu_here_is_put_aside_and_nothing_else(env_id: str) -> None:
+def test_only_heavy_environments_run_in_worker_processes(env_id: str) -> None:
     backends = EnvBackends(EpisodeSettings())
     assert backends._backend(env_id, {}) == ("process" if env_id == HEAVY else "local")
     assert backends._backend(env_id, {"base_url": "http://127.0.0.1:1"}) == "local"
 
 
 @pytest.mark.parametrize("backend", ["local", "process", "ray"])
-def test_the_backend_that_was_asked_for(backend: str) -> None:
+def test_an_explicit_backend(backend: str) -> None:
     backends = EnvBackends(EpisodeSettings(backend=backend))
     assert backends._backend(TRICKY, {}) == backend
     assert backends._backend(TRICKY, {"base_url": "http://127.0.0.1:1"}) == "local"
 
 
-def test_local_environments_are_made_here_with_their_arguments() -> None:
+def test_local_environments_are_made_in_process_with_their_arguments() -> None:
     with closing(EnvBackends(EpisodeSettings(workers=2))) as backends:
         backends.add("kind", TRICKY, {"instructions": "Count."})
         backends.add("kind", "AgentGym/NoSuch-v0", {})
@@ -63,7 +63,7 @@ def test_local_environments_are_made_here_with_their_arguments() -> None:
 
 
 @pytest.mark.slow
-def test_ray_gets_what_the_settings_say() -> None:
+def test_ray_gets_the_settings() -> None:
     ray = pytest.importorskip("ray")
     backends = EnvBackends(EpisodeSettings(backend="ray", hosts=3, workers=5, placement="near"))
     pool: Any = backends._provider("ray")
@@ -74,7 +74,7 @@ def test_ray_gets_what_the_settings_say() -> None:
     backends.close()
     with pytest.raises(EnvError, match="closed"):
         backends._provider("ray").open(TRICKY, {})
-    assert not ray.is_initialized()  # nothing of all this starts a cluster
+    assert not ray.is_initialized()  # none of this starts a cluster
 
 
 @pytest.fixture
@@ -100,9 +100,9 @@ def test_worker_processes_are_shared_by_all_kinds_and_end_with_the_backends(back
 
 SCRIPT = f"""
 import sys
-from agentgym_verl.env_backends import Places
-from agentgym_verl.settings import Settings
-backends = Places(Settings(backend="process", workers=1))
+from agentgym_verl.env_backends import EnvBackends
+from agentgym_verl.settings import EpisodeSettings
+backends = EnvBackends(EpisodeSettings(backend="process", workers=1))
 backends.add("kind", {TRICKY!r}, {{}})
 env = backends.makers["kind"]()
 env.reset(seed=0)

@@ -11,7 +11,7 @@ from agentgym_envs.core import ENV_FAILED, StopReason, describe
 from agentgym_envs.errors import EnvError, EpisodeOver, ServerFull, SessionLost, UsageError
 from agentgym_envs.http.app import EnvServer
 from agentgym_envs.http.dialects.openenv.wire import ResetFields, Wish, read_action, read_reset, told
-from agentgym_envs.http.sessions import Session
+from agentgym_envs.http.sessions import HttpSession
 
 TaskRows = dict[str, list[dict[str, Any]]]
 """The tasks of each split that was asked for, in table order."""
@@ -26,7 +26,7 @@ class Player:
     def __init__(self, server: EnvServer, env_id: str, tasks: TaskRows) -> None:
         """`tasks`, those without options, is shared by the players of an environment; who needs it first fills it."""
         self._server, self._env_id, self._tasks = server, env_id, tasks
-        self._session: Session | None = None
+        self._session: HttpSession | None = None
         self._info: dict[str, Any] = {}
         self._episode_id: str | None = None
 
@@ -35,7 +35,7 @@ class Player:
         """Whether a call may take long, because it goes to another process."""
         return self._session is None or self._session.worker is not None
 
-    async def open(self, options: dict[str, Any]) -> Session:
+    async def open(self, options: dict[str, Any]) -> HttpSession:
         """Take a session in place of the one at hand. Raises ServerFull, UsageError, MissingExtra or EnvError."""
         self.close()
         self._info, self._episode_id = {}, None
@@ -135,7 +135,7 @@ class Player:
                 pass
         return await self._ask(await self.open(options), method, arguments)
 
-    async def _ask(self, session: Session, method: str, arguments: Mapping[str, Any]) -> Any:
+    async def _ask(self, session: HttpSession, method: str, arguments: Mapping[str, Any]) -> Any:
         began = time.perf_counter()
         reply = await self._server.sessions.call(session.token, method, arguments)
         self._server.metrics.called(method, time.perf_counter() - began)

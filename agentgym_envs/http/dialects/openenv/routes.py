@@ -100,7 +100,7 @@ class OpenEnvRoutes:
     async def step(self, request: Request) -> Response:
         """There is never an episode to take a step in."""
         raise EpisodeOver(
-            "OpenEnv's plain HTTP keeps no episode: step over its WebSocket (/ws), or use POST /v1/sessions"
+            "OpenEnv's plain HTTP keeps no episode: step over its WebSocket (/ws), or use POST /v2/sessions"
         )
 
     async def state(self, request: Request) -> Response:

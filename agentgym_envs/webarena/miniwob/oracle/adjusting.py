@@ -1,4 +1,4 @@
-"""Oracles of the pages where something is moved by keys: sliders, spinners, a text, a selection."""
+"""Oracles of the pages with sliders, spinners and a scrolled text."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetRead
 
 
 def slide(handle: Element, state: Sequence[int], wanted: int) -> Press | None:
-    """The next key for a slider, None once it is where it should be. `state` is its value and its two ends.
+    """Return the next key for a slider, or None if it has the wanted value.
 
-    jQuery UI's page keys move a fifth of the way.
+    `state` is the value, the minimum and the maximum. jQuery UI's page keys move by a fifth of the range.
     """
     value, low, high = state
-    way, page = wanted - value, max(1, (high - low) // 5)
-    if way == 0:
+    distance, page_step = wanted - value, max(1, (high - low) // 5)
+    if distance == 0:
         return None
-    keys = ("PageUp", "ArrowRight") if way > 0 else ("PageDown", "ArrowLeft")
-    return Press(keys[0] if abs(way) >= page > 1 else keys[1], handle.id)
+    keys = ("PageUp", "ArrowRight") if distance > 0 else ("PageDown", "ArrowLeft")
+    return Press(keys[0] if abs(distance) >= page_step > 1 else keys[1], handle.id)
 
 
 def slider(page: WidgetReader) -> Action:
-    """One slider. Peeks at its ends, which only trying tells."""
+    """Set one slider. Peeks at its range, which the text does not show."""
     (wanted,) = page.asks(r"Select (-?\d+) with")
     return slide(page.one("slider"), page.peek[0], int(wanted)) or click(page.one("button", "Submit"))
 
 
 def sliders(page: WidgetReader) -> Action:
-    """Three sliders."""
+    """Set three sliders."""
     (text,) = page.asks(r"combination \[(.+)\]")
     wanted = map(int, text.split(","))
     moves = (slide(*each) for each in zip(page.all("slider"), page.peek, wanted, strict=True))
@@ -37,15 +37,17 @@ def sliders(page: WidgetReader) -> Action:
 
 
 def spinner(page: WidgetReader) -> Action:
-    """A field that takes arrow keys only."""
+    """Set a field that takes only arrow keys."""
     (wanted,) = page.asks(r"Select (-?\d+) with")
     field = page.fields[0]
-    way = int(wanted) - number(field.properties.get("value", "0"))
-    return Press("ArrowUp" if way > 0 else "ArrowDown", field.id) if way else click(page.one("button", "Submit"))
+    distance = int(wanted) - number(field.properties.get("value", "0"))
+    return (
+        Press("ArrowUp" if distance > 0 else "ArrowDown", field.id) if distance else click(page.one("button", "Submit"))
+    )
 
 
 def scrolled_text(page: WidgetReader) -> Action:
-    """A text that is scrolled to an end. Peeks at where it is: an agent scrolls until it is told that it is there."""
+    """Scroll a text to an end. Peeks at the position, which an agent reads from the observation after scrolling."""
     down = "bottom" in page.goal
     top, most = page.peek
     there = top >= most - 1 if down else top <= 0

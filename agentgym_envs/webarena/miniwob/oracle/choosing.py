@@ -1,4 +1,4 @@
-"""Oracles of the pages where options, boxes or dishes are chosen and sent."""
+"""Oracles of the pages with options, checkboxes or dishes to choose."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetRead
 
 
 def tick(boxes: Iterable[Element], wanted: Iterable[str], state: str, button: Element) -> Action:
-    """Put right the first box that is not as wanted; the button in the end."""
+    """Toggle the first box with a wrong state; click the button if all are right."""
     names = set(wanted)
     return click(next((box for box in boxes if on(box, state) != (box.name in names)), button))
 
 
 def option(page: WidgetReader) -> Action:
-    """One option of a drop-down list."""
+    """Choose one option of a drop-down list."""
     (name,) = page.asks("Select (.+) from the list and click Submit")
     chosen = page.one("option", name)
     return click(page.one("button", "Submit") if on(chosen, "selected") else chosen)
 
 
 def options(page: WidgetReader) -> Action:
-    """One or two options of a longer list; names may hold commas."""
+    """Choose one or two options of a longer list; names may contain commas."""
     (text,) = page.asks("Select (.+) from the scroll list and click Submit")
     rows = page.all("option")
     sets = (names for size in (1, 2) for names in permutations([row.name for row in rows], size))
@@ -34,27 +34,27 @@ def options(page: WidgetReader) -> Action:
 
 
 def radio(page: WidgetReader) -> Action:
-    """One radio button."""
+    """Choose one radio button."""
     (name,) = page.asks("Select (.+) and click Submit")
     return tick([page.one("radio", name)], [name], "checked", page.one("button", "Submit"))
 
 
 def checkboxes(page: WidgetReader) -> Action:
-    """Those that are listed, or none."""
+    """Check the listed boxes, if any."""
     (text,) = page.asks("Select (.+) and click Submit")
     return tick(page.all("checkbox"), text.split(", "), "checked", page.one("button", "Submit"))
 
 
 def similar_words(page: WidgetReader) -> Action:
-    """Those that mean what the listed ones do. Peeks at the page's own table of words."""
+    """Check the synonyms of the listed words. Peeks at the page's own table of synonyms."""
     (text,) = page.asks("Select words similar to (.+) and click Submit")
-    asked = set(text.split(", "))
-    wanted = {word for alike in page.peek if asked & set(alike) for word in alike}
+    listed = set(text.split(", "))
+    wanted = {word for synonyms in page.peek if listed & set(synonyms) for word in synonyms}
     return tick(page.all("checkbox"), wanted, "checked", page.one("button", "Submit"))
 
 
 def odd_or_even(page: WidgetReader) -> Action:
-    """Between two buttons stands the number that they are about."""
+    """Choose Odd or Even for each number, which is between its two buttons."""
     body = page.body
     for left, middle, right in zip(body, body[1:], body[2:], strict=False):
         if left.name == "Odd" and right.name == "Even":
@@ -73,7 +73,7 @@ class _Dish(NamedTuple):
 
 
 def food(page: WidgetReader) -> Action:
-    """Two dishes by name, or some of a kind."""
+    """Order two dishes by name, or several of one kind."""
     dishes = _menu(page)
     if "one of each" in page.goal:
         (text,) = page.asks("each item: (.+)")
@@ -99,7 +99,7 @@ def _menu(page: WidgetReader) -> list[_Dish]:
 
 
 def _dish(parts: list[Element]) -> _Dish:
-    """A dish is its name, pictures of its kinds, a minus, perhaps a number, and a plus."""
+    """Read a dish: its name, images of its kinds, a minus button, an optional number, and a plus button."""
     name, *ordered = [part.name for part in parts if part.role == "StaticText"]
     kinds = [part.name for part in parts if part.role == "img"]
     remove, add = (part for part in parts if part.role == "button")

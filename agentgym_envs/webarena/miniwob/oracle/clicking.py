@@ -1,4 +1,4 @@
-"""Oracles of the pages where something is found and clicked."""
+"""Oracles of the pages with one element to click."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetRead
 
 
 def quoted_button(page: WidgetReader) -> Action:
-    """The button whose label is quoted."""
+    """Click the button whose label is quoted."""
     (label,) = page.asks('"(.+)"')
     return click(page.one("button", label))
 
 
 def only_button(page: WidgetReader) -> Action:
-    """The button that there is."""
+    """Click the only button."""
     return click(page.one("button"))
 
 
 def named_button(page: WidgetReader) -> Action:
-    """Button ONE or TWO."""
+    """Click button ONE or TWO."""
     (label,) = page.asks(r"button (\w+)\.")
     return click(page.one("button", label))
 
 
 def one_then_two(page: WidgetReader) -> Action:
-    """Button ONE, which then has the focus, and button TWO."""
+    """Click button ONE, which then has the focus, and then button TWO."""
     one, two = page.one("button", "ONE"), page.one("button", "TWO")
     if on(two, "focused"):
         raise NoOracle("button TWO was clicked first")
@@ -33,21 +33,21 @@ def one_then_two(page: WidgetReader) -> Action:
 
 
 def link(page: WidgetReader) -> Action:
-    """The link whose text is quoted."""
+    """Click the link whose text is quoted."""
     (text,) = page.asks('"(.+)"')
     return click(page.one("link", text))
 
 
 def widget(page: WidgetReader) -> Action:
-    """A form's element of a kind."""
+    """Click the widget of the quoted kind."""
     (kind,) = page.asks('"(.+)"')
     return click(page.one("textbox", kind) if kind.startswith("text") else page.one(kind))
 
 
 def textbox(page: WidgetReader) -> Action:
-    """The text box that there is, or the one of a number."""
-    place = number(page.goal) if "1st" in page.goal or "2nd" in page.goal or "3rd" in page.goal else 1
-    return click(page.all("textbox")[place - 1])
+    """Click the only text box, or the one with the number in the objective."""
+    position = number(page.goal) if "1st" in page.goal or "2nd" in page.goal or "3rd" in page.goal else 1
+    return click(page.all("textbox")[position - 1])
 
 
 SOLVERS: dict[str, Solver] = {

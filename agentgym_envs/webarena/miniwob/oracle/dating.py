@@ -22,7 +22,7 @@ def date(page: WidgetReader) -> Action:
 
 
 def choose_day(page: WidgetReader, field: Element, date: str) -> Action | None:
-    """The next step towards a date in a field, None if it is there: open the calendar, turn to the month, click."""
+    """Return the next step towards a date: open the calendar, turn to the month, click. None if the date is set."""
     month, day, year = map(int, date.split("/"))
     if holds(field, date):
         return None
@@ -30,28 +30,31 @@ def choose_day(page: WidgetReader, field: Element, date: str) -> Action | None:
     if shown is None:
         return click(field)
     year_shown = int(next(text for text in page.texts if re.fullmatch(r"\d{4}", text)))
-    way = (year, month) > (year_shown, _MONTHS.index(shown) + 1), (year, month) < (year_shown, _MONTHS.index(shown) + 1)
-    if any(way):
-        return click(page.one("button", "Next" if way[0] else "Prev"))
+    turns = (
+        (year, month) > (year_shown, _MONTHS.index(shown) + 1),
+        (year, month) < (year_shown, _MONTHS.index(shown) + 1),
+    )
+    if any(turns):
+        return click(page.one("button", "Next" if turns[0] else "Prev"))
     return click(page.one("link", str(day)))
 
 
 def flight(page: WidgetReader) -> Action:
-    """From, to and when; then the cheapest or shortest of what is found."""
+    """Search for a flight, and book the cheapest or shortest one."""
     best, start, end, day = page.asks(r"Book the (\w+) one-way flight from: (.+) to: (.+) on (\d\d/\d\d/\d{4})\.")
-    if back := page.find("button", "Back"):  # where to is told in the words that were asked for, after the right search
+    if back := page.find("button", "Back"):  # the results name the destination as the objective does
         return ticket(_flights(page, best)) if end in page.texts else click(back)
     fields = page.fields
     return (
-        _place(page, fields[0], start)
-        or _place(page, fields[1], end)
+        _choose_airport(page, fields[0], start)
+        or _choose_airport(page, fields[1], end)
         or choose_day(page, fields[2], day)
         or click(page.one("button", "Search"))
     )
 
 
-def _place(page: WidgetReader, field: Element, name: str) -> Action | None:
-    """Type a town or an airport and take what is offered; None once it is there."""
+def _choose_airport(page: WidgetReader, field: Element, name: str) -> Action | None:
+    """Type a town or an airport and choose the suggestion; None if it is set."""
 
     def fits(text: str) -> bool:
         return text.startswith(f"{name} (") or text.endswith(f"({name})")
@@ -63,7 +66,7 @@ def _place(page: WidgetReader, field: Element, name: str) -> Action | None:
 
 
 def _flights(page: WidgetReader, best: str) -> WidgetReader:
-    """The flights that were found, as tickets to choose from."""
+    """Return the found flights in the form of the tickets of `reading.ticket`."""
     rows = tuple(e for e in page.body if e.name.startswith("Book flight for") or re.fullmatch(r"\d+h \d+m", e.name))
     return WidgetReader("cheapest cost" if best == "cheapest" else "shortest duration", rows)
 

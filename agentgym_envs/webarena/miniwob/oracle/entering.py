@@ -1,4 +1,4 @@
-"""Oracles of the pages where something is typed."""
+"""Oracles of the pages with text to type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetRead
 
 
 def quoted_text(page: WidgetReader) -> Action:
-    """What is quoted, into every field, in the letters that are asked for."""
+    """Type the quoted text into every field, in upper or lower case if requested."""
     (text,) = page.asks('"(.+)"')
     if "upper case" in page.goal:
         text = text.upper()
@@ -18,26 +18,26 @@ def quoted_text(page: WidgetReader) -> Action:
 
 
 def date(page: WidgetReader) -> Action:
-    """A field of dates takes them as 2012-09-10."""
+    """Type a date in the form 2012-09-10."""
     month, day, year = page.asks(r"(\d\d)/(\d\d)/(\d{4})")
     return fill([(page.one("Date"), f"{year}-{month}-{day}")], page.one("button", "Submit"))
 
 
 def time(page: WidgetReader) -> Action:
-    """A field of times takes them as 20:22."""
+    """Type a time in the form 20:22."""
     hour, minute, half = page.asks(r"(\d+):(\d\d)\s([AP])M")
     text = f"{int(hour) % 12 + 12 * (half == 'P'):02}:{minute}"
     return fill([(page.one("InputTime"), text)], page.one("button", "Submit"))
 
 
 def captcha(page: WidgetReader) -> Action:
-    """Letters that lean, each a text of its own."""
+    """Type the letters, which are separate texts."""
     text = "".join(element.name for element in page.body if element.role == "StaticText")
     return fill([(page.one("textbox"), text)], page.one("button", "Submit"))
 
 
 def copy(page: WidgetReader) -> Action:
-    """What a text area holds, into the field. Peeks at which that is: at first the only one that is empty."""
+    """Copy a text area into the field. Peeks at the position of the field, which is empty only at first."""
     areas = page.fields
     field = areas.pop(page.peek)
     text = areas[number(page.goal) - 1 if len(areas) > 1 else 0].properties["value"]
@@ -45,7 +45,7 @@ def copy(page: WidgetReader) -> Action:
 
 
 def suggestion(page: WidgetReader) -> Action:
-    """Type how an item begins, and take what is offered and ends well."""
+    """Type the beginning of an item, and choose a suggestion with the right ending."""
     parts = page.asks('starts with "(.+?)"(?: and ends with "(.+?)")?')
     begin, end = parts[0], parts[1] or ""
 
@@ -62,7 +62,7 @@ def suggestion(page: WidgetReader) -> Action:
 
 
 def terminal(page: WidgetReader) -> Action:
-    """List the files, remove the one that is asked for."""
+    """List the files and remove the requested one."""
     field, texts = page.fields[0], page.texts
     if texts[-1] != "user$":  # something was typed without Enter
         return Press("Backspace", field.id)

@@ -11,7 +11,7 @@ from agentgym_envs.webarena.miniwob.oracle.page_reader import FIELDS, Solver, Wi
 
 
 def login(page: WidgetReader) -> Action:
-    """User and password; what pops up is sent away."""
+    """Log in with user name and password; cancel the pop-up."""
     cancel = page.find("button", "Cancel")
     if cancel is not None:
         return click(cancel)
@@ -21,7 +21,7 @@ def login(page: WidgetReader) -> Action:
 
 
 def film(page: WidgetReader) -> Action:
-    """A form in any layout: labels stand before their fields, or behind them."""
+    """Fill in a form in any layout, with labels before or after their fields."""
     genre, director, year = page.asks("for (.+) movies directed by (.+) from year (.+)[.]")
     wanted = {"genre": genre, "director": director, "year": year, "release": year}
     pairs = [
@@ -38,16 +38,16 @@ def _labelled(page: WidgetReader) -> list[tuple[Element, str]]:
 
 
 def slider_and_box(page: WidgetReader) -> Action:
-    """A slider, a checkbox and the button."""
-    wanted, place = page.asks(r"Select (-?\d+) with the slider, click the (\d)")
+    """Set a slider and a checkbox, then submit."""
+    wanted, position = page.asks(r"Select (-?\d+) with the slider, click the (\d)")
     move = slide(page.one("slider"), page.peek[0], int(wanted))
     boxes = enumerate(page.all("checkbox"), 1)
-    wrong = next((box for number, box in boxes if on(box, "checked") != (number == int(place))), None)
+    wrong = next((box for number, box in boxes if on(box, "checked") != (number == int(position))), None)
     return move or click(wrong or page.one("button", "Submit"))
 
 
 def radio_and_text(page: WidgetReader) -> Action:
-    """A radio button, a text field and the button."""
+    """Choose a radio button and fill in a field, then submit."""
     radio, text, field = page.asks(r'the (\d).. radio button and enter the number "(-?\d+)" into the (\d)')
     button = page.all("radio")[int(radio) - 1]
     if not on(button, "checked"):
@@ -57,7 +57,7 @@ def radio_and_text(page: WidgetReader) -> Action:
 
 
 def list_and_button(page: WidgetReader) -> Action:
-    """A drop-down list made of other elements, and one of three buttons."""
+    """Choose from a custom drop-down list, then click one of three buttons."""
     name, label = page.asks('Choose (.+) from the dropdown, then click the button labeled "(.+)"')
     if any(element.role == "StaticText" and element.name == name for element in page.body):
         return click(page.one("button", label))
@@ -65,7 +65,7 @@ def list_and_button(page: WidgetReader) -> Action:
 
 
 def agreement(page: WidgetReader) -> Action:
-    """A name can be written once the text was scrolled to its end."""
+    """Scroll the text to its end, which enables the name field, and sign; or cancel."""
     if "Click the cancel button" in page.goal:
         return click(page.one("button", "Cancel"))
     name, label = page.asks('enter the name "(.+)" then press "(.+)"')

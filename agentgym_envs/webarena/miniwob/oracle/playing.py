@@ -11,7 +11,7 @@ from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetRead
 
 
 def generate(page: WidgetReader) -> Action:
-    """Have numbers made until one fits."""
+    """Generate numbers until one fits."""
     shown = next((text for text in page.texts if re.fullmatch(r"\d+", text)), None)
     return click(page.one("button", "Submit" if shown and _fits(int(shown), page.goal) else "Generate"))
 
@@ -24,19 +24,19 @@ def _fits(value: int, goal: str) -> bool:
 
 
 def guess(page: WidgetReader) -> Action:
-    """From the middle outwards: what is said of the last guess is enough."""
-    said = " ".join(page.texts)
-    last = re.search(r"The number is (lower|higher) than (\d)", said)
+    """Guess from the middle outwards; the hint on the last guess is enough."""
+    hint = " ".join(page.texts)
+    last = re.search(r"The number is (lower|higher) than (\d)", hint)
     value = 5 if last is None else int(last[2]) + (1 if last[1] == "higher" else -1)
     return fill([(page.fields[0], str(value))], page.one("button", "Submit"))
 
 
-def noughts(page: WidgetReader) -> Action:
-    """Peeks at the opponent's dice, since no way of playing always wins."""
+def tic_tac_toe(page: WidgetReader) -> Action:
+    """Play a winning move. Peeks at the opponent's random moves, since no strategy always wins."""
     if page.peek is None:
         raise NoOracle("this game cannot be won any more")
     return click(page.all("button")[page.peek])
 
 
-SOLVERS: dict[str, Solver] = {"generate-number": generate, "guess-number": guess, "tic-tac-toe": noughts}
-PEEKS = {"tic-tac-toe": files(__package__).joinpath("noughts.js").read_text(encoding="utf-8")}
+SOLVERS: dict[str, Solver] = {"generate-number": generate, "guess-number": guess, "tic-tac-toe": tic_tac_toe}
+PEEKS = {"tic-tac-toe": files(__package__).joinpath("tic_tac_toe.js").read_text(encoding="utf-8")}

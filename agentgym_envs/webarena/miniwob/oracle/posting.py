@@ -10,7 +10,7 @@ _UNDER_MORE = ("Share via DM", "Copy link to Tweet", "Embed Tweet", "Mute", "Blo
 
 
 def one_post(page: WidgetReader) -> Action:
-    """A button of a user's post, or an entry of its menu."""
+    """Click a button of a user's post, or an entry of its menu."""
     user, label = page.asks(r'For the user (@.+), click on the "(.+)" button')
     post = _posts(page, user)[0]
     if label not in _UNDER_MORE:
@@ -20,7 +20,7 @@ def one_post(page: WidgetReader) -> Action:
 
 
 def all_posts(page: WidgetReader) -> Action:
-    """A button of all posts of a user, or of so many."""
+    """Click a button of all posts of a user, or of the first `count` ones."""
     label, count, user = page.asks(r'the "(.+)" button on (all|\d+) posts? by (@.+) and then')
     buttons = [next(e for e in post if e.name == label and e.role == "button") for post in _posts(page, user)]
     wanted = buttons if count == "all" else buttons[: int(count)]
@@ -30,7 +30,7 @@ def all_posts(page: WidgetReader) -> Action:
 
 
 def _posts(page: WidgetReader, user: str) -> list[list[Element]]:
-    """The posts of a user: each from its user's name to the next one."""
+    """Return the posts of a user, each as its elements from the user's name to the next one."""
     posts: list[list[Element]] = []
     for element in page.body:
         if element.role == "StaticText" and element.name.startswith("@"):

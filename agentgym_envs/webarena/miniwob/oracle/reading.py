@@ -1,4 +1,4 @@
-"""Oracles of the pages where something is read, found or worked out."""
+"""Oracles of the pages with something to read, find or calculate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetRead
 
 
 def ticket(page: WidgetReader) -> Action:
-    """The cheapest, dearest, shortest or longest of some."""
+    """Choose the cheapest, most expensive, shortest or longest ticket."""
     texts, buttons = page.texts, page.all("button")
     minutes = [_minutes(text) for text in texts if re.fullmatch(r"\d+h \d+m", text)]
     if "cost" in page.goal:
@@ -24,27 +24,27 @@ def _minutes(text: str) -> int:
 
 
 def card(page: WidgetReader) -> Action:
-    """The card of the greatest number. Peeks instead of turning them all over and remembering."""
+    """Choose the card with the greatest number. Peeks instead of turning over all cards."""
     greatest = max(page.peek)
     shown = page.all("button")[page.peek.index(greatest)]
     return click(page.one("button", "Submit") if shown.name == str(greatest) else shown)
 
 
 def word(page: WidgetReader) -> Action:
-    """The word of a number in a paragraph."""
+    """Type the n-th word of a paragraph."""
     text = " ".join(element.name for element in page.body if element.role == "StaticText")
     found = re.sub("[^a-zA-Z]", "", text.split()[number(page.goal) - 1])
     return fill([(page.fields[0], found)], page.one("button", "Submit"))
 
 
 def cell(page: WidgetReader) -> Action:
-    """The value of a key in a table."""
+    """Type the value of a key in a table."""
     (key,) = page.asks("the value of (.+) into")
     return fill([(page.fields[0], _value(page, key))], page.one("button", "Submit"))
 
 
 def cells(page: WidgetReader) -> Action:
-    """The values of two keys, which stand before their fields."""
+    """Type the values of two keys, which are written before their fields."""
     keys = [text.removesuffix(":") for text in page.texts if text.endswith(":")]
     values = [_value(page, key) for key in keys]
     return fill(list(zip(page.fields, values, strict=True)), page.one("button", "Submit"))
@@ -56,14 +56,14 @@ def _value(page: WidgetReader, key: str) -> str:
 
 
 def last_word(page: WidgetReader) -> Action:
-    """The last word of a text."""
+    """Type the last word of a text."""
     text, answer = page.fields
     found = re.sub("[^a-zA-Z0-9]", "", text.properties["value"].split()[-1])
     return fill([(answer, found)], page.one("button", "Submit"))
 
 
 def algebra(page: WidgetReader) -> Action:
-    """`x + 2 = 43` and the like."""
+    """Solve an equation such as `x + 2 = 43`."""
     left, sign, right, total = _sum(page, r"(x|\d+) ([+-]) (x|\d+) = (\d+)")
     if sign == "+":
         answer = int(total) - int(right if left == "x" else left)
@@ -73,7 +73,7 @@ def algebra(page: WidgetReader) -> Action:
 
 
 def arithmetic(page: WidgetReader) -> Action:
-    """`2 x 4 =` and the like."""
+    """Calculate a term such as `2 x 4 =`."""
     left, sign, right = _sum(page, r"(\d+) ([+x-]) (\d+) =")
     one, two = int(left), int(right)
     answer = {"+": one + two, "-": one - two, "x": one * two}[sign]

@@ -1,4 +1,4 @@
-"""Oracles of the pages where what is sought has to be unfolded first: tabs, sections, menus, trees."""
+"""Oracles of the pages with tabs, sections, menus or trees to expand."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ def section(page: WidgetReader) -> Action:
 
 
 def link_behind_tabs(page: WidgetReader) -> Action:
-    """One tab or section after the other, until the link is to be seen."""
+    """Open one tab or section after another until the link is visible."""
     (text,) = page.asks('"(.+)"')
     tabs = page.all("tab")
-    place = next((place for place, tab in enumerate(tabs) if on(tab, "expanded")), -1)
-    return click(page.find("link", text) or tabs[(place + 1) % len(tabs)])
+    current = next((index for index, tab in enumerate(tabs) if on(tab, "expanded")), -1)
+    return click(page.find("link", text) or tabs[(current + 1) % len(tabs)])
 
 
 def tab(page: WidgetReader) -> Action:
-    """The tab of a number."""
+    """Open the tab with the number in the objective."""
     return click(page.one("tab", f"Tab #{number(page.goal)}"))
 
 
 def menu(page: WidgetReader) -> Action:
-    """The deepest part of a path that is to be seen: what holds more opens under the mouse."""
+    """Hover over the deepest visible part of a path, which opens under the mouse; click the last one."""
     (path,) = page.asks("Select (.+)")
     *holders, leaf = path.split(">")
     if item := page.find("menuitem", leaf):
@@ -35,30 +35,30 @@ def menu(page: WidgetReader) -> Action:
     seen = (page.find("menuitem", name) for name in reversed(holders))
     item = next(filter(None, seen), None)
     if item is None or item.id is None:
-        raise NoOracle("no part of the path is to be seen")
+        raise NoOracle("the page shows no part of the path")
     return Hover(item.id)
 
 
 def menu_with_icons(page: WidgetReader) -> Action:
-    """An item by its label or its icon: open the menu, then the part of it that holds more."""
+    """Click an item by its label or icon: open the menu, then its submenu."""
     label, icon = page.asks('labeled "(.+)"|with the (.+) icon')
     items = page.all("menuitem")
     if not items:
         return click(page.one("button", "Menu"))
-    # The name of an item is its icon and its label, so neither is the whole of it.
+    # The name of an item consists of its icon and its label.
     found = (item for item in items if (item.name.endswith(f" {label}") if label else item.name.startswith(f"{icon} ")))
     return click(next(found, None) or next(item for item in items if item.name == "Playback"))
 
 
 def pie(page: WidgetReader) -> Action:
-    """Open the menu, then an item."""
+    """Open the menu and click an item."""
     (label,) = page.asks('"(.+)"')
     plus = page.find("menuitem", "+")
     return click(plus or page.one("menuitem", label))
 
 
 def tree(page: WidgetReader) -> Action:
-    """Open folder after folder, until the name is to be seen."""
+    """Open one folder after another until the name is visible."""
     (name,) = page.asks('"(.+)"')
     found = page.find("treeitem", name)
     folded = (item for item in page.all("treeitem") if item.properties.get("expanded", "").lower() == "false")

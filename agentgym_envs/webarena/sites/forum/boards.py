@@ -1,4 +1,4 @@
-"""A board and what somebody may do in it."""
+"""Boards, and what an account may do in them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ FROM forum_boards b
 """
 
 
-def board_of(context: RequestContext, name: str) -> sqlite3.Row:
-    """The board of a name. Raises Missing."""
+def load_board(context: RequestContext, name: str) -> sqlite3.Row:
+    """Return the board with this name. Raises NotFound."""
     return context.one(f"{_BOARD} WHERE b.name = ?2", context.account, name)
 
 
-def moderated(context: RequestContext, name: str) -> sqlite3.Row:
-    """The board of a name, for those who moderate it. Raises Forbidden for others."""
+def moderated_board(context: RequestContext, name: str) -> sqlite3.Row:
+    """Return the board with this name if the account moderates it, otherwise raise Forbidden."""
     context.require_login()
-    board = board_of(context, name)
+    board = load_board(context, name)
     context.require(board["moderated"], "Only the moderators of this board may do this.")
     return board
 
 
-def aside(context: RequestContext, board: sqlite3.Row) -> dict[str, Any]:
-    """What the side of a board's pages shows."""
+def sidebar(context: RequestContext, board: sqlite3.Row) -> dict[str, Any]:
+    """Return the values for the sidebar of a board."""
     moderators = (
         "SELECT u.name, m.since FROM forum_moderators m JOIN forum_users u ON u.id = m.user "
         "WHERE m.board = ? ORDER BY m.since, u.name"
@@ -44,19 +44,19 @@ def aside(context: RequestContext, board: sqlite3.Row) -> dict[str, Any]:
 
 
 def flairs(context: RequestContext, board: int) -> list[tuple[int, str]]:
-    """The flairs that posts of a board may have, for a list to choose from."""
+    """Return the flairs of a board as choices of a form."""
     rows = context.rows("SELECT id, name FROM forum_flairs WHERE board = ? ORDER BY name", board)
     return [(0, "No flair"), *((row["id"], row["name"]) for row in rows)]
 
 
-def may_write(context: RequestContext, board: int) -> None:
-    """Raises Forbidden for those who are banned from a board."""
+def require_may_write(context: RequestContext, board: int) -> None:
+    """Raise Forbidden if the account is banned from a board."""
     context.require_login()
     banned = context.row("SELECT 1 FROM forum_bans WHERE board = ? AND user = ?", board, context.account)
     context.require(not banned, "You are banned from this board.")
 
 
-def moderates(context: RequestContext, board: int) -> bool:
-    """Whether the account is a moderator of a board."""
+def is_moderator(context: RequestContext, board: int) -> bool:
+    """Return True if the account moderates a board."""
     query = "SELECT 1 FROM forum_moderators WHERE board = ? AND user = ?"
     return context.row(query, board, context.account) is not None

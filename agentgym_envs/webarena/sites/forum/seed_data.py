@@ -1,4 +1,4 @@
-"""The forum's rows at the beginning of an episode."""
+"""The forum's rows at the start of an episode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from agentgym_envs.webarena.sites.clock import NOW, stamp
 from agentgym_envs.webarena.sites.forum import seed_account, seed_threads
-from agentgym_envs.webarena.sites.forum.members import ME, Board, Member, moment_of_day
+from agentgym_envs.webarena.sites.forum.members import ME, Board, ForumMember, moment_of_day
 from agentgym_envs.webarena.sites.forum.subjects import ALWAYS, FLAIRS, OTHERS, subject
 from agentgym_envs.webarena.sites.forum.tables import insert
 from agentgym_envs.webarena.sites.forum.texts import Slots
@@ -23,7 +23,7 @@ MEMBERS, BOARDS = 140, 16
 
 
 def fill(database: sqlite3.Connection, seeds: SeedInputs) -> None:
-    """Write the forum of a world. An account has the number of its person."""
+    """Write the forum of a world. Account ids equal person numbers."""
     rng = seeds.rng
     boards = _boards(seeds)
     members = _members(seeds, boards)
@@ -35,7 +35,7 @@ def fill(database: sqlite3.Connection, seeds: SeedInputs) -> None:
 
 
 def _boards(seeds: SeedInputs) -> list[Board]:
-    """Boards in the order in which they were opened; how lively one is does not depend on that."""
+    """Return the boards by opening date. The activity of a board does not depend on its age."""
     rng = seeds.rng
     names = [*ALWAYS, *rng.sample(OTHERS, BOARDS - len(ALWAYS))]
     rng.shuffle(names)
@@ -55,21 +55,23 @@ def _board(seeds: SeedInputs, number: int, given: tuple[str, float, datetime.dat
     return Board(number, shown, about, tuple(things), weight, opened)
 
 
-def _members(seeds: SeedInputs, boards: Sequence[Board]) -> list[Member]:
-    """The account that the agent has and those of others, most of them older than the oldest post."""
+def _members(seeds: SeedInputs, boards: Sequence[Board]) -> list[ForumMember]:
+    """Return the agent's account and those of others. Most are older than the oldest post."""
     rng = seeds.rng
     chosen = sorted([ME, *rng.sample(range(ME + 1, len(seeds.people) + 1), MEMBERS - 1)])
     members = []
     for number in chosen:
         days = 900.0 if number == ME else rng.choice((rng.uniform(20, 430), *[rng.uniform(430, 2_200)] * 6))
         activity = 0.0 if number == ME else rng.paretovariate(1.1)
-        member = Member(number, seeds.people[number - 1].user, NOW - datetime.timedelta(days=days), min(activity, 25.0))
+        member = ForumMember(
+            number, seeds.people[number - 1].user, NOW - datetime.timedelta(days=days), min(activity, 25.0)
+        )
         members.append(member)
     return members
 
 
-def _subscribe(rng: random.Random, members: Sequence[Member], boards: Sequence[Board]) -> None:
-    """Give boards their subscribers, and of those who have been there long, their moderators."""
+def _subscribe(rng: random.Random, members: Sequence[ForumMember], boards: Sequence[Board]) -> None:
+    """Assign subscribers to boards, and choose moderators from the oldest subscribers."""
     for member in members:
         count = 7 if member.id == ME else rng.randint(2, 8)
         wanted = sorted(boards, key=lambda board: rng.random() ** (1 / board.weight), reverse=True)
@@ -83,7 +85,7 @@ def _subscribe(rng: random.Random, members: Sequence[Member], boards: Sequence[B
     sorted(mine, key=lambda board: board.weight)[len(mine) // 2].moderators.append(members[0])
 
 
-def _user_row(rng: random.Random, person: Person, member: Member) -> dict[str, Any]:
+def _user_row(rng: random.Random, person: Person, member: ForumMember) -> dict[str, Any]:
     own = rng.random() < 0.7 or member.id == ME
     bio = rng.choice(BIOS).format(board=member.interest, town=person.town.name, town2="the capital") if own else ""
     return {
@@ -110,9 +112,9 @@ def _write_boards(database: sqlite3.Connection, seeds: SeedInputs, boards: Seque
 
 
 def _rule_rows(seeds: SeedInputs, board: Board) -> Iterator[dict[str, Any]]:
-    for place, (short, long) in enumerate(board.subject.rules, 1):
+    for index, (short, long) in enumerate(board.subject.rules, 1):
         text = Slots(seeds.rng, seeds.country, board.things, {}).fill(long)
-        yield {"board": board.id, "position": place, "title": short, "text": text}
+        yield {"board": board.id, "position": index, "title": short, "text": text}
 
 
 def _moderator_rows(board: Board) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A board's own page, writing a post in it, and opening a board."""
+"""Pages of a board, of a new post and of a new board."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.forum import listing
-from agentgym_envs.webarena.sites.forum.boards import aside, board_of, flairs, may_write
-from agentgym_envs.webarena.sites.forum.listing import SHOWN, SORTS
+from agentgym_envs.webarena.sites.forum.boards import flairs, load_board, require_may_write, sidebar
+from agentgym_envs.webarena.sites.forum.listing import LISTED, SORTS
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.responses import NotFound, Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
@@ -22,17 +22,17 @@ _URL = re.compile(r"https?://[^\s<>\"']{1,500}")
 
 @routes.get("/boards/new")
 def new_board(context: RequestContext) -> Response:
-    """The form that opens a board."""
+    """Show the form for a new board."""
     context.require_login()
     return context.page("board_new.html", values=dict.fromkeys(_BOARD_FIELDS, ""), error="")
 
 
 @routes.post("/boards/new")
 def open_board(context: RequestContext) -> Response:
-    """Open a board; who does moderates it and subscribes to it."""
+    """Create a board. Its creator becomes a moderator and a subscriber."""
     context.require_login()
     values = {key: context.form.text(key, most=2_000) for key in _BOARD_FIELDS}
-    error = _wrong_with_board(context, values)
+    error = _board_error(context, values)
     if error:
         return context.page("board_new.html", values=values, error=error, status=422)
     board = context.write(
@@ -46,7 +46,7 @@ def open_board(context: RequestContext) -> Response:
     return Redirect(f"/b/{values['name']}")
 
 
-def _wrong_with_board(context: RequestContext, values: dict[str, str]) -> str:
+def _board_error(context: RequestContext, values: dict[str, str]) -> str:
     if not _NAME.fullmatch(values["name"]):
         return "A name has 3 to 24 letters, digits or underscores."
     if context.row("SELECT 1 FROM forum_boards WHERE name = ?", values["name"]):
@@ -60,45 +60,45 @@ def _wrong_with_board(context: RequestContext, values: dict[str, str]) -> str:
 
 @routes.get("/submit")
 def submit_anywhere(context: RequestContext) -> Response:
-    """The form for a post, with a list of boards to choose from."""
+    """Show the form for a post, with a choice of boards."""
     context.require_login()
     return _form(context, "", dict.fromkeys(_POST_FIELDS, ""), "")
 
 
 @routes.post("/submit")
-def submitted_anywhere(context: RequestContext) -> Response:
-    """A post in the board that the form names."""
-    return _submitted(context, "", context.form.text("board", most=50))
+def create_anywhere(context: RequestContext) -> Response:
+    """Create a post in the board that the form names."""
+    return _create(context, "", context.form.text("board", most=50))
 
 
 @routes.get("/b/{name}/submit")
 def submit(context: RequestContext, name: str) -> Response:
-    """The form for a post in this board."""
+    """Show the form for a post in this board."""
     context.require_login()
-    return _form(context, board_of(context, name)["name"], dict.fromkeys(_POST_FIELDS, ""), "")
+    return _form(context, load_board(context, name)["name"], dict.fromkeys(_POST_FIELDS, ""), "")
 
 
 @routes.post("/b/{name}/submit")
-def submitted(context: RequestContext, name: str) -> Response:
-    """A post in this board."""
-    return _submitted(context, name, name)
+def create(context: RequestContext, name: str) -> Response:
+    """Create a post in this board."""
+    return _create(context, name, name)
 
 
 @routes.get("/b/{name}")
 @routes.get("/b/{name}/{sort}")
 def board(context: RequestContext, name: str, sort: str = "hot") -> Response:
-    """The posts of a board, pinned ones first while the liveliest lead."""
+    """List the posts of a board. Pinned posts come first in the order "hot"."""
     if sort not in SORTS:
         raise NotFound
-    shown = board_of(context, name)
-    found = listing.posts(context, f"{SHOWN} AND p.board = ?2", shown["id"], sort=sort, pinned_first=sort == "hot")
-    return context.page("board.html", found=found, **aside(context, shown))
+    shown = load_board(context, name)
+    result = listing.posts(context, f"{LISTED} AND p.board = ?2", shown["id"], sort=sort, pinned_first=sort == "hot")
+    return context.page("board.html", result=result, **sidebar(context, shown))
 
 
 def _form(context: RequestContext, fixed: str, values: dict[str, str], error: str) -> Response:
-    """`fixed` is the board of whose page the form is a part; without one, any may be chosen."""
+    """Return the form for a post. `fixed` is the board of the post; if it is empty, the form has a choice of boards."""
     names = [row["name"] for row in context.rows("SELECT name FROM forum_boards ORDER BY name")]
-    choices = flairs(context, board_of(context, fixed)["id"]) if fixed else []
+    choices = flairs(context, load_board(context, fixed)["id"]) if fixed else []
     return context.page(
         "submit.html",
         fixed=fixed,
@@ -110,33 +110,33 @@ def _form(context: RequestContext, fixed: str, values: dict[str, str], error: st
     )
 
 
-def _submitted(context: RequestContext, fixed: str, name: str) -> Response:
+def _create(context: RequestContext, fixed: str, name: str) -> Response:
     context.require_login()
     values = {key: context.form.text(key) for key in _POST_FIELDS} | {"board": name}
-    found = context.row("SELECT id, name FROM forum_boards WHERE name = ?", name)
-    if found is None and fixed:
+    row = context.row("SELECT id, name FROM forum_boards WHERE name = ?", name)
+    if row is None and fixed:
         raise NotFound
-    error = wrong_with_post(values) if found else "Choose a board."
-    if found is None or error:
+    error = post_error(values) if row else "Choose a board."
+    if row is None or error:
         return _form(context, fixed, values, error)
-    may_write(context, found["id"])
+    require_may_write(context, row["id"])
     flair = context.value(
-        "SELECT id FROM forum_flairs WHERE id = ? AND board = ?", context.form.number("flair"), found["id"]
+        "SELECT id FROM forum_flairs WHERE id = ? AND board = ?", context.form.number("flair"), row["id"]
     )
     url = values["url"] or None
     post = context.write(
         "INSERT INTO forum_posts (board, author, flair, title, body, url, domain, created) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        *(found["id"], context.account, flair, values["title"], values["body"], url),
+        *(row["id"], context.account, flair, values["title"], values["body"], url),
         url and url.split("/")[2],
         stamp(),
     )
     context.flash("Your post is up.")
-    return Redirect(f"/b/{found['name']}/{post}")
+    return Redirect(f"/b/{row['name']}/{post}")
 
 
-def wrong_with_post(values: dict[str, str]) -> str:
-    """Why a post cannot be like this; nothing if it can."""
+def post_error(values: dict[str, str]) -> str:
+    """Return the reason why a post is invalid, or ""."""
     if not values["title"]:
         return "A post needs a title."
     if len(values["title"]) > MOST_TITLE:

@@ -1,4 +1,4 @@
-"""Private messages, and notifications of replies."""
+"""Private messages and notifications of replies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LATEST = "(SELECT MAX(created) FROM forum_messages m WHERE m.conversation = c.i
 
 @routes.get("/messages")
 def inbox(context: RequestContext) -> Response:
-    """All conversations, the latest first."""
+    """List the conversations, newest first."""
     context.require_login()
     paging = Paging.of(context.query, context.value(f"SELECT COUNT(*) {_MINE}", context.account), 15)
     rows = context.rows(
@@ -38,19 +38,19 @@ def inbox(context: RequestContext) -> Response:
 
 @routes.get("/messages/new")
 def new(context: RequestContext) -> Response:
-    """The form for a message to somebody."""
+    """Show the form for a message."""
     context.require_login()
     values = {"to": context.query.text("to", most=60), "subject": "", "body": ""}
     return context.page("message_new.html", values=values, error="")
 
 
 @routes.post("/messages/new")
-def sent(context: RequestContext) -> Response:
-    """Send a message, which opens a conversation."""
+def send(context: RequestContext) -> Response:
+    """Send a message, which starts a conversation."""
     context.require_login()
     values = {key: context.form.text(key) for key in ("to", "subject", "body")}
     person = context.value("SELECT id FROM forum_users WHERE lower(name) = lower(?)", values["to"])
-    error = _wrong(context, person, values)
+    error = _form_error(context, person, values)
     if error:
         return context.page("message_new.html", values=values, error=error, status=422)
     query = "INSERT INTO forum_conversations (opener, partner, subject) VALUES (?, ?, ?)"
@@ -62,17 +62,17 @@ def sent(context: RequestContext) -> Response:
 
 @routes.get("/messages/{number:int}")
 def conversation(context: RequestContext, number: int) -> Response:
-    """What was said in a conversation."""
+    """Show the messages of a conversation."""
     return _page(context, _conversation(context, number), "", "")
 
 
 @routes.post("/messages/{number:int}")
-def answer(context: RequestContext, number: int) -> Response:
-    """Answer; whoever answers has read what there was."""
-    found = _conversation(context, number)
+def reply(context: RequestContext, number: int) -> Response:
+    """Send a reply. It marks the conversation as read."""
+    row = _conversation(context, number)
     body = context.form.text("body")
     if not body or len(body) > MOST_MESSAGE:
-        return _page(context, found, body, f"A message has 1 to {MOST_MESSAGE} characters.")
+        return _page(context, row, body, f"A message has 1 to {MOST_MESSAGE} characters.")
     _read(context, number)
     _add(context, number, body)
     context.flash("Your message has been sent.")
@@ -90,7 +90,7 @@ def read(context: RequestContext, number: int) -> Response:
 
 @routes.get("/notifications")
 def notifications(context: RequestContext) -> Response:
-    """What others answered, the latest first."""
+    """List the replies to the account, newest first."""
     context.require_login()
     where = "n.account = ?1 AND n.comment = c.id AND c.deleted = 0 AND c.removed = 0"
     counted = f"SELECT COUNT(*) FROM forum_notifications n, forum_comments c WHERE {where}"
@@ -100,7 +100,7 @@ def notifications(context: RequestContext) -> Response:
         f"ORDER BY n.comment DESC LIMIT {listing.PER_PAGE} OFFSET ?2",
         *(context.account, paging.skipped),
     )
-    comments = listing.comments_of(context, [row["comment"] for row in rows])
+    comments = listing.load_comments(context, [row["comment"] for row in rows])
     return context.page("notifications.html", pairs=list(zip(rows, comments, strict=True)), paging=paging)
 
 
@@ -117,14 +117,14 @@ def read_all(context: RequestContext) -> Response:
 def read_one(context: RequestContext, number: int) -> Response:
     """Mark one notification as read."""
     context.require_login()
-    found = context.one("SELECT account FROM forum_notifications WHERE id = ?", number)
-    context.require(found["account"] == context.account, "That notification is not yours.")
+    row = context.one("SELECT account FROM forum_notifications WHERE id = ?", number)
+    context.require(row["account"] == context.account, "That notification is not yours.")
     context.write("UPDATE forum_notifications SET unread = 0 WHERE id = ?", number)
     context.flash("The notification is marked as read.")
     return context.redirect_back("/notifications")
 
 
-def _wrong(context: RequestContext, person: int | None, values: dict[str, str]) -> str:
+def _form_error(context: RequestContext, person: int | None, values: dict[str, str]) -> str:
     if person is None:
         return "There is no user of that name."
     if person == context.account:
@@ -137,23 +137,23 @@ def _wrong(context: RequestContext, person: int | None, values: dict[str, str]) 
 
 
 def _conversation(context: RequestContext, number: int) -> sqlite3.Row:
-    """One of the account's own. Raises Missing for all others: nobody is told that they exist."""
+    """Return a conversation of the account. Raises NotFound for those of others, so that they stay secret."""
     context.require_login()
-    found = context.row(
+    row = context.row(
         f"SELECT c.*, u.name AS other, {_UNREAD} AS unread {_MINE} AND c.id = ?2", context.account, number
     )
-    if found is None:
+    if row is None:
         raise NotFound
-    return found
+    return row
 
 
-def _page(context: RequestContext, found: sqlite3.Row, body: str, error: str) -> Response:
+def _page(context: RequestContext, row: sqlite3.Row, body: str, error: str) -> Response:
     rows = context.rows(
         "SELECT m.*, u.name, u.avatar FROM forum_messages m JOIN forum_users u ON u.id = m.author "
         "WHERE m.conversation = ? ORDER BY m.id",
-        found["id"],
+        row["id"],
     )
-    values = {"conversation": found, "rows": rows[-30:], "body": body, "error": error}
+    values = {"conversation": row, "rows": rows[-30:], "body": body, "error": error}
     return context.page("conversation.html", status=422 if error else 200, **values)
 
 

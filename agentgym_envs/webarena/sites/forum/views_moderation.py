@@ -1,4 +1,4 @@
-"""What moderators do: lock, pin and remove, look through reports, ban, and say what a board is about."""
+"""Moderation: lock, pin and remove posts, handle reports, ban users, and edit the texts of a board."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.forum import listing
-from agentgym_envs.webarena.sites.forum.boards import aside, moderated
+from agentgym_envs.webarena.sites.forum.boards import moderated_board, sidebar
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import NotFound, Redirect, Response
@@ -26,31 +26,31 @@ _DONE = {
 @routes.post("/b/{name}/{post:int}/set/{flag}")
 def set_flag(context: RequestContext, name: str, post: int, flag: str) -> Response:
     """Lock, pin or remove a post, or undo that."""
-    moderated(context, name)
-    found = listing.post_of(context, name, post)
-    if flag not in ("locked", "pinned", "removed") or found["deleted"]:
+    moderated_board(context, name)
+    row = listing.load_post(context, name, post)
+    if flag not in ("locked", "pinned", "removed") or row["deleted"]:
         raise NotFound
-    value = 0 if found[flag] else 1
+    value = 0 if row[flag] else 1
     context.write(f"UPDATE forum_posts SET {flag} = ? WHERE id = ?", value, post)
     context.flash(_DONE[flag, value])
-    return Redirect(f"/b/{found['board_name']}/{post}")
+    return Redirect(f"/b/{row['board_name']}/{post}")
 
 
 @routes.post("/b/{name}/{post:int}/comment/{number:int}/remove")
 def remove_comment(context: RequestContext, name: str, post: int, number: int) -> Response:
-    """Remove a comment, or bring it back."""
-    board = moderated(context, name)
-    found = listing.comment_of(context, number)
-    context.require(found["board"] == board["id"] and found["post"] == post, "That comment is in another board.")
-    context.write("UPDATE forum_comments SET removed = ? WHERE id = ?", 0 if found["removed"] else 1, number)
-    context.flash("The comment is back." if found["removed"] else "The comment has been removed.")
-    return Redirect(f"/b/{board['name']}/{found['post']}")
+    """Remove a comment, or restore it."""
+    board = moderated_board(context, name)
+    row = listing.load_comment(context, number)
+    context.require(row["board"] == board["id"] and row["post"] == post, "That comment is in another board.")
+    context.write("UPDATE forum_comments SET removed = ? WHERE id = ?", 0 if row["removed"] else 1, number)
+    context.flash("The comment is back." if row["removed"] else "The comment has been removed.")
+    return Redirect(f"/b/{board['name']}/{row['post']}")
 
 
 @routes.get("/b/{name}/reports")
 def reports(context: RequestContext, name: str) -> Response:
-    """What was reported in a board: what is open, or what is settled."""
-    board = moderated(context, name)
+    """List the open or the settled reports of a board."""
+    board = moderated_board(context, name)
     state = context.query.choice("state", ("open", "settled"), "open")
     where = "COALESCE(p.board, q.board) = ? AND r.resolved = ?"
     joined = (
@@ -70,8 +70,8 @@ def reports(context: RequestContext, name: str) -> Response:
 
 @routes.post("/b/{name}/reports/{number:int}/{what}")
 def settle(context: RequestContext, name: str, number: int, what: str) -> Response:
-    """Dismiss a report, or remove what was reported."""
-    board = moderated(context, name)
+    """Dismiss a report, or remove its target."""
+    board = moderated_board(context, name)
     report = _report(context, board, number)
     if what not in ("dismiss", "remove"):
         raise NotFound
@@ -84,7 +84,7 @@ def settle(context: RequestContext, name: str, number: int, what: str) -> Respon
 
 
 def _report(context: RequestContext, board: sqlite3.Row, number: int) -> sqlite3.Row:
-    """A report of something in this board. Raises Missing."""
+    """Return a report in this board. Raises NotFound."""
     return context.one(
         "SELECT r.* FROM forum_reports r LEFT JOIN forum_comments c ON c.id = r.comment "
         "JOIN forum_posts p ON p.id = COALESCE(r.post, c.post) WHERE r.id = ? AND p.board = ?",
@@ -94,17 +94,17 @@ def _report(context: RequestContext, board: sqlite3.Row, number: int) -> sqlite3
 
 @routes.get("/b/{name}/bans")
 def bans(context: RequestContext, name: str) -> Response:
-    """Who is banned from a board, and the form to ban somebody."""
-    return _bans(context, moderated(context, name), {"user": "", "reason": ""}, "")
+    """List the bans of a board, with a form to ban a user."""
+    return _bans(context, moderated_board(context, name), {"user": "", "reason": ""}, "")
 
 
 @routes.post("/b/{name}/bans")
 def ban(context: RequestContext, name: str) -> Response:
-    """Ban somebody."""
-    board = moderated(context, name)
+    """Ban a user."""
+    board = moderated_board(context, name)
     values = {"user": context.form.text("user", most=60), "reason": context.form.text("reason", most=300)}
     person = context.value("SELECT id FROM forum_users WHERE lower(name) = lower(?)", values["user"])
-    error = _wrong_with_ban(context, board, person, values["reason"])
+    error = _ban_error(context, board, person, values["reason"])
     if error:
         return _bans(context, board, values, error)
     query = "INSERT INTO forum_bans (board, user, reason, created) VALUES (?, ?, ?, ?)"
@@ -113,7 +113,7 @@ def ban(context: RequestContext, name: str) -> Response:
     return Redirect(f"/b/{board['name']}/bans")
 
 
-def _wrong_with_ban(context: RequestContext, board: sqlite3.Row, person: int | None, reason: str) -> str:
+def _ban_error(context: RequestContext, board: sqlite3.Row, person: int | None, reason: str) -> str:
     if person is None:
         return "There is no user of that name."
     if not reason:
@@ -129,14 +129,14 @@ def _bans(context: RequestContext, board: sqlite3.Row, values: dict[str, str], e
         "SELECT x.*, u.name FROM forum_bans x JOIN forum_users u ON u.id = x.user WHERE x.board = ? "
         "ORDER BY x.created DESC, x.id DESC LIMIT 60"
     )
-    found = {"board": board, "rows": context.rows(query, board["id"]), "values": values, "error": error}
-    return context.page("mod_bans.html", status=422 if error else 200, **found)
+    row = {"board": board, "rows": context.rows(query, board["id"]), "values": values, "error": error}
+    return context.page("mod_bans.html", status=422 if error else 200, **row)
 
 
 @routes.post("/b/{name}/bans/{number:int}/lift")
 def lift(context: RequestContext, name: str, number: int) -> Response:
     """Lift a ban."""
-    board = moderated(context, name)
+    board = moderated_board(context, name)
     context.one("SELECT id FROM forum_bans WHERE id = ? AND board = ?", number, board["id"])
     context.write("DELETE FROM forum_bans WHERE id = ?", number)
     context.flash("The ban has been lifted.")
@@ -145,17 +145,17 @@ def lift(context: RequestContext, name: str, number: int) -> Response:
 
 @routes.get("/b/{name}/edit")
 def edit(context: RequestContext, name: str) -> Response:
-    """The form of a board's title, description and sidebar."""
-    board = moderated(context, name)
+    """Show the form for the title, description and sidebar of a board."""
+    board = moderated_board(context, name)
     return context.page("mod_edit.html", board=board, values=dict(board), error="")
 
 
 @routes.post("/b/{name}/edit")
-def edited(context: RequestContext, name: str) -> Response:
-    """Change them."""
-    board = moderated(context, name)
+def save(context: RequestContext, name: str) -> Response:
+    """Save the title, description and sidebar of a board."""
+    board = moderated_board(context, name)
     values = {key: context.form.text(key) for key in ("title", "description", "sidebar")}
-    error = _wrong_with_texts(values)
+    error = _texts_error(values)
     if error:
         return context.page("mod_edit.html", board=board, values=values, error=error, status=422)
     query = "UPDATE forum_boards SET title = ?, description = ?, sidebar = ? WHERE id = ?"
@@ -164,7 +164,7 @@ def edited(context: RequestContext, name: str) -> Response:
     return Redirect(f"/b/{board['name']}")
 
 
-def _wrong_with_texts(values: dict[str, str]) -> str:
+def _texts_error(values: dict[str, str]) -> str:
     if not values["title"] or len(values["title"]) > 80:
         return "A title has 1 to 80 characters."
     if not values["description"] or len(values["description"]) > 300:
@@ -174,19 +174,19 @@ def _wrong_with_texts(values: dict[str, str]) -> str:
 
 @routes.get("/b/{name}/rules")
 def rules(context: RequestContext, name: str) -> Response:
-    """The rules of a board, with the form for another."""
-    board = moderated(context, name)
-    return context.page("mod_rules.html", values={"title": "", "text": ""}, error="", **aside(context, board))
+    """List the rules of a board, with a form for a new rule."""
+    board = moderated_board(context, name)
+    return context.page("mod_rules.html", values={"title": "", "text": ""}, error="", **sidebar(context, board))
 
 
 @routes.post("/b/{name}/rules")
 def add_rule(context: RequestContext, name: str) -> Response:
-    """Add a rule behind the others."""
-    board = moderated(context, name)
+    """Add a rule after the existing ones."""
+    board = moderated_board(context, name)
     values = {"title": context.form.text("title"), "text": context.form.text("text")}
     if not 1 <= len(values["title"]) <= 100 or len(values["text"]) > 500:
         error = "A rule has a title of 1 to 100 characters and a text of at most 500."
-        return context.page("mod_rules.html", values=values, error=error, status=422, **aside(context, board))
+        return context.page("mod_rules.html", values=values, error=error, status=422, **sidebar(context, board))
     last = context.value("SELECT COALESCE(MAX(position), 0) FROM forum_rules WHERE board = ?", board["id"])
     query = "INSERT INTO forum_rules (board, position, title, text) VALUES (?, ?, ?, ?)"
     context.write(query, board["id"], last + 1, *values.values())
@@ -196,8 +196,8 @@ def add_rule(context: RequestContext, name: str) -> Response:
 
 @routes.post("/b/{name}/rules/{number:int}/delete")
 def delete_rule(context: RequestContext, name: str, number: int) -> Response:
-    """Take a rule away."""
-    board = moderated(context, name)
+    """Delete a rule."""
+    board = moderated_board(context, name)
     context.one("SELECT id FROM forum_rules WHERE id = ? AND board = ?", number, board["id"])
     context.write("DELETE FROM forum_rules WHERE id = ?", number)
     context.flash("The rule has been taken away.")
@@ -206,8 +206,8 @@ def delete_rule(context: RequestContext, name: str, number: int) -> Response:
 
 @routes.post("/b/{name}/moderators")
 def add_moderator(context: RequestContext, name: str) -> Response:
-    """Make somebody a moderator of a board."""
-    board = moderated(context, name)
+    """Make a user a moderator of a board."""
+    board = moderated_board(context, name)
     person = context.row(
         "SELECT id, name FROM forum_users WHERE lower(name) = lower(?)", context.form.text("user", most=60)
     )

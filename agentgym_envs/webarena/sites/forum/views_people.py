@@ -1,4 +1,4 @@
-"""People: what somebody wrote and who they are."""
+"""Profiles of users."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FROM forum_users u WHERE lower(u.name) = lower(?2)
 
 @routes.get("/u/{name}")
 def posts(context: RequestContext, name: str) -> Response:
-    """Somebody's posts."""
+    """List the posts of a user."""
     return _page(context, name, "posts")
 
 
 @routes.get("/u/{name}/comments")
 def comments(context: RequestContext, name: str) -> Response:
-    """Somebody's comments."""
+    """List the comments of a user."""
     return _page(context, name, "comments")
 
 
@@ -33,8 +33,10 @@ def _page(context: RequestContext, name: str, tab: str) -> Response:
     user = context.one(_USER, context.account, name)
     sort = context.query.choice("sort", ("new", "top"), "new")
     if tab == "posts":
-        found = listing.posts(context, f"{listing.STANDING} AND p.author = ?2", user["id"], sort=sort)
+        result = listing.posts(context, f"{listing.NOT_DELETED} AND p.author = ?2", user["id"], sort=sort)
     else:
-        found = listing.comments(context, "c.author = ?2", user["id"], sort=sort)
+        result = listing.comments(context, "c.author = ?2", user["id"], sort=sort)
     query = "SELECT b.name FROM forum_moderators m JOIN forum_boards b ON b.id = m.board WHERE m.user = ? ORDER BY 1"
-    return context.page("user.html", user=user, tab=tab, found=found, sort=sort, boards=context.rows(query, user["id"]))
+    return context.page(
+        "user.html", user=user, tab=tab, result=result, sort=sort, boards=context.rows(query, user["id"])
+    )

@@ -1,4 +1,4 @@
-"""The account's own: settings, and lists of what it saved, hid and blocked."""
+"""The settings of the account, and its saved, hidden and blocked items."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _PAGE = re.compile(r"(https?://[^\s<>\"']{1,200})?")
 
 @routes.get("/settings")
 def profile(context: RequestContext) -> Response:
-    """The form of what others see of the account."""
+    """Show the form for the public profile."""
     context.require_login()
     mine = context.one("SELECT * FROM forum_users WHERE id = ?", context.account)
     return context.page("settings_profile.html", values=dict(mine), colours=COLOURS, error="")
 
 
 @routes.post("/settings")
-def changed(context: RequestContext) -> Response:
-    """Change it."""
+def save_profile(context: RequestContext) -> Response:
+    """Save the public profile."""
     context.require_login()
     values = {key: context.form.text(key) for key in ("bio", "location", "website", "email")}
     values["avatar"] = context.form.choice("avatar", COLOURS, "slate")
-    error = _wrong(values)
+    error = _form_error(values)
     if error:
         return context.page("settings_profile.html", values=values, colours=COLOURS, error=error, status=422)
     query = "UPDATE forum_users SET bio = ?, location = ?, website = ?, email = ?, avatar = ? WHERE id = ?"
@@ -41,7 +41,7 @@ def changed(context: RequestContext) -> Response:
     return Redirect("/settings")
 
 
-def _wrong(values: dict[str, str]) -> str:
+def _form_error(values: dict[str, str]) -> str:
     if len(values["bio"]) > 500:
         return "What you say about yourself has at most 500 characters."
     if len(values["location"]) > 60:
@@ -53,15 +53,15 @@ def _wrong(values: dict[str, str]) -> str:
 
 @routes.get("/settings/preferences")
 def preferences(context: RequestContext) -> Response:
-    """The form of how the forum behaves for the account."""
+    """Show the form for preferences."""
     context.require_login()
     mine = context.one("SELECT * FROM forum_users WHERE id = ?", context.account)
     return context.page("settings_preferences.html", values=mine, sorts=SORTS, fronts=FRONTS)
 
 
 @routes.post("/settings/preferences")
-def preferred(context: RequestContext) -> Response:
-    """Change it."""
+def save_preferences(context: RequestContext) -> Response:
+    """Save the preferences."""
     context.require_login()
     sort = context.form.choice("sort", [value for value, _ in SORTS], "hot")
     front = context.form.choice("front", [value for value, _ in FRONTS], "subscribed")
@@ -76,7 +76,7 @@ def preferred(context: RequestContext) -> Response:
 
 @routes.get("/subscriptions")
 def subscriptions(context: RequestContext) -> Response:
-    """The boards that the account subscribes to."""
+    """List the boards that the account subscribes to."""
     context.require_login()
     mine = "SELECT board FROM forum_subscriptions WHERE account = ?"
     query = f"SELECT * FROM forum_boards WHERE id IN ({mine}) ORDER BY name"
@@ -85,31 +85,31 @@ def subscriptions(context: RequestContext) -> Response:
 
 @routes.get("/saved")
 def saved(context: RequestContext) -> Response:
-    """The posts that the account saved."""
+    """List the saved posts."""
     context.require_login()
-    where = f"{listing.STANDING} AND p.id IN (SELECT post FROM forum_saved WHERE account = ?1)"
-    return context.page("kept.html", tab="posts", found=listing.posts(context, where))
+    where = f"{listing.NOT_DELETED} AND p.id IN (SELECT post FROM forum_saved WHERE account = ?1)"
+    return context.page("kept.html", tab="posts", result=listing.posts(context, where))
 
 
 @routes.get("/saved/comments")
 def saved_comments(context: RequestContext) -> Response:
-    """The comments that the account saved."""
+    """List the saved comments."""
     context.require_login()
-    found = listing.comments(context, "c.id IN (SELECT comment FROM forum_saved WHERE account = ?1)")
-    return context.page("kept.html", tab="comments", found=found)
+    result = listing.comments(context, "c.id IN (SELECT comment FROM forum_saved WHERE account = ?1)")
+    return context.page("kept.html", tab="comments", result=result)
 
 
 @routes.get("/hidden")
 def hidden(context: RequestContext) -> Response:
-    """The posts that the account hid."""
+    """List the hidden posts."""
     context.require_login()
-    where = f"{listing.STANDING} AND p.id IN (SELECT post FROM forum_hidden WHERE account = ?1)"
-    return context.page("kept.html", tab="hidden", found=listing.posts(context, where))
+    where = f"{listing.NOT_DELETED} AND p.id IN (SELECT post FROM forum_hidden WHERE account = ?1)"
+    return context.page("kept.html", tab="hidden", result=listing.posts(context, where))
 
 
 @routes.get("/blocked")
 def blocked(context: RequestContext) -> Response:
-    """Whom the account has blocked."""
+    """List the blocked users."""
     context.require_login()
     query = (
         "SELECT u.name, k.created, k.note FROM forum_blocks k JOIN forum_users u ON u.id = k.user "

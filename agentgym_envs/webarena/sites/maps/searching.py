@@ -1,4 +1,4 @@
-"""The search: "museums in Foxford", "charging station near 12 Mill Street, Foxford", "Osteria Alba", "A21"."""
+"""The search field: "museums in Foxford", "charging station near 12 Mill Street, Foxford", "Osteria Alba", "A21"."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.maps.common import PLACES, address, label, plain
-from agentgym_envs.webarena.sites.maps.finding import Stop, find_stops, like_words
+from agentgym_envs.webarena.sites.maps.geocoding import Location, find_locations, like_words
 from agentgym_envs.webarena.sites.maps.geometry import Point
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
-from agentgym_envs.webarena.sites.maps.network import crow
+from agentgym_envs.webarena.sites.maps.network import metres_between
 from agentgym_envs.webarena.sites.maps.wordlists import CUISINES, FAST_FOOD
 
 _WHERE = re.compile(r"(.{1,60}?) (in|at|near|nearby|around|by|close to|next to) (?:the )?(.+)", re.IGNORECASE)
@@ -39,28 +39,28 @@ _OTHER_WORDS = {
 
 
 class Result(NamedTuple):
-    """One line of what was found; `away` in metres, if it was looked for near something."""
+    """A search result; `away` is the distance in metres if the search was near a location."""
 
     kind: str
     name: str
     url: str
-    told: str
+    details: str
     point: Point
     away: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a search found, and how it was understood: `category` where one was named, `near` or `within` where."""
+class SearchResults:
+    """The results of a search, and its interpretation: the category, and the location `near` or `within`."""
 
     results: list[Result]
     category: str = ""
-    near: Stop | None = None
-    within: Stop | None = None
+    near: Location | None = None
+    within: Location | None = None
 
 
-def search(context: RequestContext, text: str) -> Found:
-    """Places of a kind, where the text names one, by distance or in a town; else whatever has its words."""
+def search(context: RequestContext, text: str) -> SearchResults:
+    """Return places of a category, near or in a location, if the text names one; otherwise all matches of its words."""
     what, preposition, where = _split(text)
     kind = _kinds().get(what.casefold())
     if kind is not None:
@@ -68,7 +68,7 @@ def search(context: RequestContext, text: str) -> Found:
     trailing = _trailing_town(context, text)
     if trailing is not None:
         return _of_kind(context, trailing[0], "in", trailing[1])
-    return Found(_by_words(context, text))
+    return SearchResults(_by_words(context, text))
 
 
 def _split(text: str) -> tuple[str, str, str]:
@@ -77,7 +77,7 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def _trailing_town(context: RequestContext, text: str) -> tuple[tuple[str, str], str] | None:
-    """A kind and the town behind it, as in "pharmacies Foxford" or "hotel, Foxford"."""
+    """Return a category and the town after it, as in "pharmacies Foxford" or "hotel, Foxford"."""
     parts = text.replace(",", " ").split()
     kind = _kinds().get(" ".join(parts[:-1]).casefold()) if len(parts) > 1 else None
     if kind is None or context.row("SELECT id FROM map_towns WHERE name = ? COLLATE NOCASE", parts[-1]) is None:
@@ -87,7 +87,7 @@ def _trailing_town(context: RequestContext, text: str) -> tuple[tuple[str, str],
 
 @cache
 def _kinds() -> dict[str, tuple[str, str]]:
-    """Category and cuisine ("" for any) by all words that mean them."""
+    """Return (category, cuisine) by the words that mean them; "" means any cuisine."""
     found = {word: (key, "") for word, key in _OTHER_WORDS.items()}
     found |= {f"{word}s": kind for word, kind in found.items()}
     for key, one in CATEGORIES.items():
@@ -101,27 +101,27 @@ def _kinds() -> dict[str, tuple[str, str]]:
     return found
 
 
-def _of_kind(context: RequestContext, kind: tuple[str, str], preposition: str, where: str) -> Found:
+def _of_kind(context: RequestContext, kind: tuple[str, str], preposition: str, where: str) -> SearchResults:
     category, cuisine = kind
-    stop = next(iter(find_stops(context, where)), None) if where else None
-    if where and stop is None:
-        return Found([], category)
+    location = next(iter(find_locations(context, where)), None) if where else None
+    if where and location is None:
+        return SearchResults([], category)
     query = f"{PLACES} WHERE p.category = ? AND (? = '' OR p.cuisine = ?)"
-    if stop is not None and preposition in ("in", "at") and stop.key.startswith("town-"):
-        rows = context.rows(f"{query} AND p.town = ? ORDER BY p.name", category, cuisine, cuisine, stop.town)
-        return Found([_place(row) for row in rows], category, within=stop)
+    if location is not None and preposition in ("in", "at") and location.key.startswith("town-"):
+        rows = context.rows(f"{query} AND p.town = ? ORDER BY p.name", category, cuisine, cuisine, location.town)
+        return SearchResults([_place(row) for row in rows], category, within=location)
     rows = context.rows(f"{query} ORDER BY t.name, p.name", category, cuisine, cuisine)
-    if stop is None:
-        return Found([_place(row) for row in rows], category)
-    others = (row for row in rows if f"place-{row['id']}" != stop.key)
-    results = [_place(row, crow(stop.point, (row["x"], row["y"]))) for row in others]
-    return Found(sorted(results, key=lambda one: one.away or 0), category, near=stop)
+    if location is None:
+        return SearchResults([_place(row) for row in rows], category)
+    others = (row for row in rows if f"place-{row['id']}" != location.key)
+    results = [_place(row, metres_between(location.point, (row["x"], row["y"]))) for row in others]
+    return SearchResults(sorted(results, key=lambda one: one.away or 0), category, near=location)
 
 
 def _by_words(context: RequestContext, text: str) -> list[Result]:
-    """Towns and regions first, then addresses and places, then roads; what is nearest to the text in length first."""
-    stops = find_stops(context, text)
-    houses = [stop for stop in stops if stop.key.startswith(("house-", "point-"))]
+    """Return towns and regions, then addresses, then places with the shortest names first, then roads."""
+    locations = find_locations(context, text)
+    houses = [location for location in locations if location.key.startswith(("house-", "point-"))]
     results = [*_towns(context, text), *_regions(context, text)]
     results += [
         Result("Address" if s.key[0] == "h" else "Position", s.label, f"/?at={s.key}&zoom=8", "", s.point)

@@ -1,4 +1,4 @@
-"""Lists of places that accounts keep."""
+"""Lists of places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.common import PLACES
-from agentgym_envs.webarena.sites.maps.drawing import WHOLE, Mark, draw, view_around
+from agentgym_envs.webarena.sites.maps.drawing import WHOLE, MapPin, draw, view_around
 
 routes = Routes()
 VISIBILITY = (("private", "Private: only for me"), ("public", "Public: for everybody"))
@@ -23,14 +23,14 @@ _LISTS = (
 
 @routes.get("/lists")
 def lists(context: RequestContext) -> Response:
-    """One's own lists."""
+    """List the account's lists."""
     rows = context.rows(f"{_LISTS} WHERE l.account = ? ORDER BY l.name COLLATE NOCASE, l.id", context.require_login())
     return context.page("lists.html", rows=rows, own=True, paging=Paging(len(rows), max(len(rows), 1), 1))
 
 
 @routes.get("/lists/public")
 def public(context: RequestContext) -> Response:
-    """Everybody's public lists."""
+    """List the public lists of all accounts."""
     count = context.value("SELECT COUNT(*) FROM map_lists WHERE visibility = 'public'")
     paging = Paging.of(context.query, count, _ON_A_PAGE)
     query = f"{_LISTS} WHERE l.visibility = 'public' ORDER BY l.name COLLATE NOCASE, l.id LIMIT ? OFFSET ?"
@@ -39,14 +39,14 @@ def public(context: RequestContext) -> Response:
 
 @routes.get("/lists/new")
 def new(context: RequestContext) -> Response:
-    """The form for a list."""
+    """Show the form for a list."""
     context.require_login()
     return context.page("list_form.html", list=None, name="", about="", chosen="private", kinds=VISIBILITY, error="")
 
 
 @routes.post("/lists/new")
 def add(context: RequestContext) -> Response:
-    """Begin a list."""
+    """Create a list."""
     account = context.require_login()
     name, about, visibility = _read(context)
     error = _wrong(context, account, name, 0)
@@ -62,7 +62,7 @@ def add(context: RequestContext) -> Response:
 
 @routes.get("/list/{number:int}")
 def show(context: RequestContext, number: int) -> Response:
-    """The places of a list."""
+    """Show the places of a list."""
     row = context.one(f"{_LISTS} WHERE l.id = ?", number)
     context.require(row["visibility"] == "public" or row["account"] == context.account, "This list is private.")
     query = PLACES.replace("SELECT p.*", "SELECT p.*, s.id AS saved, s.note")
@@ -70,7 +70,7 @@ def show(context: RequestContext, number: int) -> Response:
     order = "WHERE s.list = ? ORDER BY s.moment DESC, s.id DESC LIMIT ? OFFSET ?"
     rows = context.rows(f"{query} JOIN map_saved s ON s.place = p.id {order}", number, _ON_A_PAGE, paging.skipped)
     points = [(one["x"], one["y"]) for one in rows]
-    marks = [Mark(point, str(place)) for place, point in enumerate(points, paging.skipped + 1)]
+    marks = [MapPin(point, str(number)) for number, point in enumerate(points, paging.skipped + 1)]
     drawing = draw(context, view_around(points) if points else WHOLE, marks)
     own = row["account"] == context.account
     return context.page("list.html", list=row, rows=rows, paging=paging, own=own, drawing=drawing)
@@ -78,7 +78,7 @@ def show(context: RequestContext, number: int) -> Response:
 
 @routes.get("/list/{number:int}/edit")
 def edit(context: RequestContext, number: int) -> Response:
-    """The form for what a list is called, says and who may see it."""
+    """Show the form for the name, description and visibility of a list."""
     row = _own(context, number)
     values = {"name": row["name"], "about": row["about"], "chosen": row["visibility"]}
     return context.page("list_form.html", list=row, kinds=VISIBILITY, error="", **values)
@@ -86,7 +86,7 @@ def edit(context: RequestContext, number: int) -> Response:
 
 @routes.post("/list/{number:int}/edit")
 def save(context: RequestContext, number: int) -> Response:
-    """Change a list."""
+    """Save a list."""
     row = _own(context, number)
     name, about, visibility = _read(context)
     error = _wrong(context, row["account"], name, number)
@@ -101,7 +101,7 @@ def save(context: RequestContext, number: int) -> Response:
 
 @routes.post("/list/{number:int}/delete")
 def delete(context: RequestContext, number: int) -> Response:
-    """Delete a list; the places in it stay on the map."""
+    """Delete a list. Its places stay on the map."""
     row = _own(context, number)
     context.write("DELETE FROM map_saved WHERE list = ?", number)
     context.write("DELETE FROM map_lists WHERE id = ?", number)
@@ -111,7 +111,7 @@ def delete(context: RequestContext, number: int) -> Response:
 
 @routes.post("/place/{place:int}/save")
 def keep(context: RequestContext, place: int) -> Response:
-    """Put a place on one of one's lists."""
+    """Add a place to a list of the account."""
     context.one("SELECT id FROM map_places WHERE id = ?", place)
     row = _own(context, context.form.number("list"))
     if context.row("SELECT id FROM map_saved WHERE list = ? AND place = ?", row["id"], place) is not None:
@@ -127,7 +127,7 @@ def keep(context: RequestContext, place: int) -> Response:
 
 @routes.post("/saved/{number:int}/remove")
 def remove(context: RequestContext, number: int) -> Response:
-    """Take a place off a list."""
+    """Remove a place from a list."""
     row = _kept(context, number)
     context.write("DELETE FROM map_saved WHERE id = ?", number)
     context.flash(f"{row['name']} is no longer in {row['list_name']}.")
@@ -136,7 +136,7 @@ def remove(context: RequestContext, number: int) -> Response:
 
 @routes.post("/saved/{number:int}/note")
 def note(context: RequestContext, number: int) -> Response:
-    """Change what one wrote beside a place on a list."""
+    """Save the note on a place in a list."""
     row = _kept(context, number)
     context.write("UPDATE map_saved SET note = ? WHERE id = ?", context.form.text("note", most=300), number)
     context.flash(f"Your note on {row['name']} is saved.")
@@ -151,7 +151,7 @@ def _own(context: RequestContext, number: int) -> sqlite3.Row:
 
 
 def _kept(context: RequestContext, number: int) -> sqlite3.Row:
-    """A line of one of one's lists."""
+    """Return an entry of a list of the account."""
     account = context.require_login()
     row = context.one(
         "SELECT s.*, p.name, l.name AS list_name, l.account FROM map_saved s JOIN map_places p ON p.id = s.place "

@@ -1,4 +1,4 @@
-"""Notes: what people report, and how it is settled."""
+"""Notes: reports by contributors and their resolution."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
-from agentgym_envs.webarena.sites.maps.drawing import Mark, View, draw
-from agentgym_envs.webarena.sites.maps.finding import Stop, find_stops, stop_of
+from agentgym_envs.webarena.sites.maps.drawing import MapPin, MapView, draw
+from agentgym_envs.webarena.sites.maps.geocoding import Location, find_locations, location_of
 from agentgym_envs.webarena.sites.maps.geometry import distance
 
 routes = Routes()
@@ -27,7 +27,7 @@ _AMONG = (
 
 @routes.get("/notes")
 def notes(context: RequestContext) -> Response:
-    """Notes, the newest first."""
+    """List the notes, newest first."""
     where, arguments = _filters(context)
     paging = Paging.of(context.query, context.value(f"SELECT COUNT(*) {_AMONG} WHERE {where}", *arguments), _ON_A_PAGE)
     rows = context.rows(
@@ -42,10 +42,10 @@ def notes(context: RequestContext) -> Response:
 
 @routes.get("/notes/new")
 def new(context: RequestContext) -> Response:
-    """The form for a note, about what "at" names if anything."""
+    """Show the form for a note, at the location "at" if there is one."""
     context.require_login()
-    stop = stop_of(context, context.query.text("at", most=100))
-    return _form(context, stop.label if stop else "", "")
+    location = location_of(context, context.query.text("at", most=100))
+    return _form(context, location.label if location else "", "")
 
 
 @routes.post("/notes/new")
@@ -53,25 +53,25 @@ def add(context: RequestContext) -> Response:
     """Open a note."""
     account = context.require_login()
     where, text = context.form.text("where", most=100), context.form.text("text", most=_MOST_TEXT)
-    stops = find_stops(context, where) if where else []
+    locations = find_locations(context, where) if where else []
     if not text:
         return _form(context, where, text, "Please say what is wrong or missing.")
-    if len(stops) != 1:
-        return _form(context, where, text, "Please say where, so that only one place fits.", stops)
-    note = _open(context, account, stops[0], text)
+    if len(locations) != 1:
+        return _form(context, where, text, "Please say where, so that only one place fits.", locations)
+    note = _open(context, account, locations[0], text)
     context.flash("Thank you! Your note is on the map.")
     return Redirect(f"/note/{note}")
 
 
 @routes.get("/note/{note:int}")
 def show(context: RequestContext, note: int) -> Response:
-    """A note with its comments."""
+    """Show a note with its comments."""
     return _shown(context, _note(context, note))
 
 
 @routes.post("/note/{note:int}")
 def answer(context: RequestContext, note: int) -> Response:
-    """Comment on a note, resolve it or open it again; a comment needs a text, the others may have one."""
+    """Comment on a note, resolve it or reopen it. Only a comment requires a text."""
     account = context.require_login()
     row = _note(context, note)
     text = context.form.text("text", most=_MOST_TEXT)
@@ -120,29 +120,33 @@ def _note(context: RequestContext, note: int) -> sqlite3.Row:
 def _shown(context: RequestContext, row: sqlite3.Row, error: str = "") -> Response:
     query = "SELECT c.*, a.user FROM map_note_comments c LEFT JOIN map_accounts a ON a.id = c.account"
     point = (row["x"], row["y"])
-    drawing = draw(context, View(point, 8), [Mark(point, "here")])
+    drawing = draw(context, MapView(point, 8), [MapPin(point, "here")])
     comments = context.rows(f"{query} WHERE c.note = ? ORDER BY c.id", row["id"])
     return context.page("note.html", 422 if error else 200, note=row, comments=comments, error=error, drawing=drawing)
 
 
-def _form(context: RequestContext, where: str, text: str, error: str = "", stops: list[Stop] | None = None) -> Response:
-    return context.page("note_form.html", 422 if error else 200, where=where, text=text, error=error, stops=stops or [])
+def _form(
+    context: RequestContext, where: str, text: str, error: str = "", locations: list[Location] | None = None
+) -> Response:
+    return context.page(
+        "note_form.html", 422 if error else 200, where=where, text=text, error=error, locations=locations or []
+    )
 
 
-def _open(context: RequestContext, account: int, stop: Stop, text: str) -> int:
-    place = int(stop.key.split("-")[1]) if stop.key.startswith("place-") else None
-    town = stop.town or _nearest_town(context, stop)
+def _open(context: RequestContext, account: int, location: Location, text: str) -> int:
+    place = int(location.key.split("-")[1]) if location.key.startswith("place-") else None
+    town = location.town or _nearest_town(context, location)
     note = context.write(
         "INSERT INTO map_notes (town, place, x, y, status, opened) VALUES (?, ?, ?, ?, 'open', ?)",
-        town, place, *stop.point, stamp(),
+        town, place, *location.point, stamp(),
     )  # fmt: skip
     _comment(context, note, account, "opened", text)
     return note
 
 
-def _nearest_town(context: RequestContext, stop: Stop) -> int:
+def _nearest_town(context: RequestContext, location: Location) -> int:
     rows = context.rows("SELECT id, x, y FROM map_towns ORDER BY id")
-    found: int = min(rows, key=lambda row: distance(stop.point, (row["x"], row["y"])))["id"]
+    found: int = min(rows, key=lambda row: distance(location.point, (row["x"], row["y"])))["id"]
     return found
 
 

@@ -1,4 +1,4 @@
-"""Contributors, what they changed, and one's own settings."""
+"""Contributors, their edits, and the account's settings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
-from agentgym_envs.webarena.sites.maps.common import me
-from agentgym_envs.webarena.sites.maps.finding import find_stops, stop_of
+from agentgym_envs.webarena.sites.maps.common import current_account
+from agentgym_envs.webarena.sites.maps.geocoding import find_locations, location_of
 from agentgym_envs.webarena.sites.maps.network import MODES
 
 routes = Routes()
@@ -30,7 +30,7 @@ _CHANGES = (
 
 @routes.get("/history")
 def history(context: RequestContext) -> Response:
-    """What was edited, the newest first; in a town, if one is chosen."""
+    """List the edits, newest first, optionally in one town."""
     town = context.query.number("town")
     where, arguments = ("p.town = ?", [town]) if town else ("1", [])
     count = f"SELECT COUNT(*) FROM map_changes c JOIN map_places p ON p.id = c.place WHERE {where}"
@@ -43,7 +43,7 @@ def history(context: RequestContext) -> Response:
 
 @routes.get("/contributors")
 def contributors(context: RequestContext) -> Response:
-    """All accounts."""
+    """List the accounts."""
     sort = context.query.choice("sort", tuple(SORTS), "edits")
     paging = Paging.of(context.query, context.value("SELECT COUNT(*) FROM map_accounts"), _ON_A_PAGE)
     query = f"SELECT a.*, t.name AS town_name, {_COUNTS} FROM map_accounts a JOIN map_towns t ON t.id = a.town"
@@ -54,7 +54,7 @@ def contributors(context: RequestContext) -> Response:
 
 @routes.get("/user/{user}")
 def profile(context: RequestContext, user: str) -> Response:
-    """What everybody may know of an account."""
+    """Show the public profile of an account."""
     query = f"SELECT a.*, t.name AS town_name, {_COUNTS} FROM map_accounts a JOIN map_towns t ON t.id = a.town"
     row = context.one(f"{query} WHERE a.user = ? COLLATE NOCASE", user)
     traces = "SELECT COUNT(*) FROM map_traces WHERE account = ? AND visibility = 'public'"
@@ -71,14 +71,14 @@ def profile(context: RequestContext, user: str) -> Response:
 
 @routes.get("/settings")
 def settings(context: RequestContext) -> Response:
-    """The form for one's settings."""
+    """Show the form of the settings."""
     context.require_login()
     return _form(context, _addresses(context))
 
 
 @routes.post("/settings")
 def save(context: RequestContext) -> Response:
-    """Change what one says of oneself and how the map talks."""
+    """Save the profile text and the preferences."""
     account = context.require_login()
     context.write(
         "UPDATE map_accounts SET about = ?, units = ?, mode = ?, public_traces = ? WHERE id = ?",
@@ -94,16 +94,16 @@ def save(context: RequestContext) -> Response:
 
 @routes.post("/settings/addresses")
 def save_addresses(context: RequestContext) -> Response:
-    """Change where one lives and works; an empty field removes an address."""
+    """Save the addresses of home and work. An empty field removes an address."""
     account = context.require_login()
     typed = {label: context.form.text(label.lower(), most=100) for label in ("Home", "Work")}
-    found = {label: find_stops(context, text) if text else [] for label, text in typed.items()}
+    found = {label: find_locations(context, text) if text else [] for label, text in typed.items()}
     for label, text in typed.items():
         if text and not (len(found[label]) == 1 and found[label][0].key.startswith("house-")):
             error = f"{label}: please give one address with its town, such as 12 Mill Street, Foxford."
             return _form(context, typed, error)
-    for label, stops in found.items():
-        _save_address(context, account, label, stops[0].key if stops else "")
+    for label, locations in found.items():
+        _save_address(context, account, label, locations[0].key if locations else "")
     context.flash("Your addresses are saved.")
     return Redirect("/settings")
 
@@ -123,15 +123,15 @@ def _save_address(context: RequestContext, account: int, label: str, key: str) -
 
 def _addresses(context: RequestContext) -> dict[str, str]:
     rows = context.rows("SELECT label, road, house FROM map_addresses WHERE account = ? ORDER BY id", context.account)
-    stops = {row["label"]: stop_of(context, f"house-{row['road']}-{row['house']}") for row in rows}
-    return {label: stop.label for label, stop in stops.items() if stop}
+    locations = {row["label"]: location_of(context, f"house-{row['road']}-{row['house']}") for row in rows}
+    return {label: location.label for label, location in locations.items() if location}
 
 
 def _form(context: RequestContext, addresses: dict[str, str], error: str = "") -> Response:
     return context.page(
         "settings.html",
         422 if error else 200,
-        account=me(context),
+        account=current_account(context),
         addresses=addresses,
         units=UNITS,
         modes=list(MODES.items()),

@@ -10,8 +10,8 @@ from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.common import PLACES, address, plain
-from agentgym_envs.webarena.sites.maps.drawing import Mark, View, draw
-from agentgym_envs.webarena.sites.maps.finding import Stop, find_stops
+from agentgym_envs.webarena.sites.maps.drawing import MapPin, MapView, draw
+from agentgym_envs.webarena.sites.maps.geocoding import Location, find_locations
 from agentgym_envs.webarena.sites.maps.geometry import degrees
 from agentgym_envs.webarena.sites.maps.hours import days, is_open, is_valid
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
@@ -34,12 +34,12 @@ _SIZE = {
 WHEELCHAIR = (("", "Not known"), ("yes", "Yes"), ("limited", "Limited"), ("no", "No"))
 INTERNET = (("", "Not known"), ("wlan", "Wireless"), ("no", "None"))
 _TEXTS = {"name": 80, "hours": 120, "phone": 30, "website": 120, "operator": 60}
-"""The fields of the form that are texts, and how long each may be."""
+"""Text fields of the form, with their maximum lengths."""
 
 
 @routes.get("/places/new")
 def new(context: RequestContext) -> Response:
-    """The form for a place that is not there yet."""
+    """Show the form for a new place."""
     context.require_login()
     return _form(context, None, {"where": context.query.text("where", most=100), "category": "", "comment": ""})
 
@@ -50,17 +50,17 @@ def add(context: RequestContext) -> Response:
     account = context.require_login()
     values, error = _read(context)
     where = context.form.text("where", most=100)
-    stops = find_stops(context, where) if where else []
+    locations = find_locations(context, where) if where else []
     category = context.form.choice("category", tuple(CATEGORIES))
     if not error and not category:
         error = "Please choose what kind of place it is."
-    if not error and (len(stops) != 1 or not stops[0].key.startswith("house-")):
+    if not error and (len(locations) != 1 or not locations[0].key.startswith("house-")):
         error = "Please give one address, such as 12 Mill Street, and the town."
     comment = context.form.text("comment", most=200)
     if error:
         shown = {**values, "where": where, "category": category, "comment": comment}
         return _form(context, None, shown, error)
-    place = _insert(context, account, values, category, stops[0])
+    place = _insert(context, account, values, category, locations[0])
     _log(context, place, account, 1, comment or "New place")
     context.flash(f"{values['name']} is on the map now.")
     return Redirect(f"/place/{place}")
@@ -68,7 +68,7 @@ def add(context: RequestContext) -> Response:
 
 @routes.get("/place/{place:int}")
 def show(context: RequestContext, place: int) -> Response:
-    """Everything that is known of a place."""
+    """Show a place with all its details."""
     row = _place(context, place)
     point = (row["x"], row["y"])
     return context.page(
@@ -82,13 +82,13 @@ def show(context: RequestContext, place: int) -> Response:
         notes=context.rows(_NOTES, place),
         kept=context.rows(_KEPT, context.account, place),
         lists=context.rows(_LISTS, context.account, place),
-        drawing=draw(context, View(point, 8), [Mark(point, "here")]),
+        drawing=draw(context, MapView(point, 8), [MapPin(point, "here")]),
     )
 
 
 @routes.get("/place/{place:int}/history")
 def history(context: RequestContext, place: int) -> Response:
-    """The edits of a place, the newest first."""
+    """List the edits of a place, newest first."""
     query = (
         "SELECT c.version, c.comment, c.moment, a.user FROM map_changes c JOIN map_accounts a ON a.id = c.account "
         "WHERE c.place = ? ORDER BY c.version DESC LIMIT 50"
@@ -98,7 +98,7 @@ def history(context: RequestContext, place: int) -> Response:
 
 @routes.get("/place/{place:int}/edit")
 def edit(context: RequestContext, place: int) -> Response:
-    """The form for what is known of a place."""
+    """Show the form of a place."""
     context.require_login()
     row = _place(context, place)
     return _form(context, row, {**{name: row[name] for name in row.keys()}, "comment": ""})  # noqa: SIM118 - a row is no mapping
@@ -106,7 +106,7 @@ def edit(context: RequestContext, place: int) -> Response:
 
 @routes.post("/place/{place:int}/edit")
 def save(context: RequestContext, place: int) -> Response:
-    """Change a place, if anything differs."""
+    """Save a place, if anything changed."""
     account = context.require_login()
     row = _place(context, place)
     values, error = _read(context)
@@ -144,8 +144,8 @@ def _place(context: RequestContext, place: int) -> sqlite3.Row:
 
 
 def _facts(row: sqlite3.Row) -> list[tuple[str, str]]:
-    """What the table of a place says, without what has a form of its own."""
-    told = [
+    """Return the facts about a place that have no section of their own."""
+    facts = [
         ("Cuisine", row["cuisine"] and plain(row["cuisine"])),
         ("Stars", row["stars"]),
         ("Operator", row["operator"]),
@@ -159,7 +159,7 @@ def _facts(row: sqlite3.Row) -> list[tuple[str, str]]:
         ("Internet", row["internet"] and dict(INTERNET)[row["internet"]]),
         ("Seats outside", None if row["outdoor"] is None else "Yes" if row["outdoor"] else "No"),
     ]
-    return [(name, str(value)) for name, value in told if value is not None]
+    return [(name, str(value)) for name, value in facts if value is not None]
 
 
 def _form(context: RequestContext, row: sqlite3.Row | None, values: Mapping[str, object], error: str = "") -> Response:
@@ -177,7 +177,7 @@ def _form(context: RequestContext, row: sqlite3.Row | None, values: Mapping[str,
 
 
 def _read(context: RequestContext) -> tuple[dict[str, str | None], str]:
-    """What the form says of a place, None where it leaves something empty; and what is wrong with it."""
+    """Return the values from the form (None for an empty field), and an error message or ""."""
     values: dict[str, str | None] = {name: context.form.text(name, most=most) or None for name, most in _TEXTS.items()}
     values["wheelchair"] = context.form.choice("wheelchair", ("yes", "limited", "no")) or None
     values["internet"] = context.form.choice("internet", ("wlan", "no")) or None
@@ -190,13 +190,15 @@ def _read(context: RequestContext) -> tuple[dict[str, str | None], str]:
     return values, ""
 
 
-def _insert(context: RequestContext, account: int, values: Mapping[str, str | None], category: str, stop: Stop) -> int:
-    road, house = (int(part) for part in stop.key.split("-")[1:])
+def _insert(
+    context: RequestContext, account: int, values: Mapping[str, str | None], category: str, location: Location
+) -> int:
+    road, house = (int(part) for part in location.key.split("-")[1:])
     spot = house_on(network(context.database), road, house)
     columns: dict[str, object] = {
         **values,
         "category": category,
-        "town": stop.town,
+        "town": location.town,
         "road": road,
         "house": house,
         "version": 1,

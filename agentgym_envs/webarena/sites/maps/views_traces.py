@@ -1,4 +1,4 @@
-"""Traces: ways that people recorded."""
+"""Traces: recorded tracks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
-from agentgym_envs.webarena.sites.maps.drawing import Mark, draw, view_around
+from agentgym_envs.webarena.sites.maps.drawing import MapPin, draw, view_around
 from agentgym_envs.webarena.sites.maps.network import MODES, network
 from agentgym_envs.webarena.sites.maps.routes import find_route
 
@@ -31,7 +31,7 @@ _TAG = re.compile(r"[a-z0-9-]{1,20}")
 
 @routes.get("/traces")
 def traces(context: RequestContext) -> Response:
-    """Everybody's public traces and one's own, by filters."""
+    """List public traces and those of the account, with filters."""
     where, arguments = _filters(context)
     sort = context.query.choice("sort", tuple(SORTS), "newest")
     paging = Paging.of(
@@ -53,19 +53,19 @@ def traces(context: RequestContext) -> Response:
 
 @routes.get("/trace/{number:int}")
 def show(context: RequestContext, number: int) -> Response:
-    """A trace."""
+    """Show a trace."""
     row = _seen(context, number)
     ends = [context.one("SELECT id, name, x, y FROM map_places WHERE id = ?", row[end]) for end in ("source", "target")]
     start, end = ((one["x"], one["y"]) for one in ends)
     course = find_route(network(context.database), row["mode"], start, end).points
-    drawing = draw(context, view_around([*course, start, end]), [Mark(start, "start"), Mark(end, "end")], course)
+    drawing = draw(context, view_around([*course, start, end]), [MapPin(start, "start"), MapPin(end, "end")], course)
     own = row["account"] == context.account
     return context.page("trace.html", trace=row, ends=ends, own=own, mode=MODES[row["mode"]], drawing=drawing)
 
 
 @routes.get("/trace/{number:int}/edit")
 def edit(context: RequestContext, number: int) -> Response:
-    """The form for what a trace is called, says and who may see it."""
+    """Show the form for the name, description, tags and visibility of a trace."""
     row = _own(context, number)
     values = {"name": row["name"], "about": row["about"], "tags": row["tags"] or "", "chosen": row["visibility"]}
     return context.page("trace_form.html", trace=row, kinds=VISIBILITY, error="", **values)
@@ -73,7 +73,7 @@ def edit(context: RequestContext, number: int) -> Response:
 
 @routes.post("/trace/{number:int}/edit")
 def save(context: RequestContext, number: int) -> Response:
-    """Change a trace and its tags."""
+    """Save a trace and its tags."""
     row = _own(context, number)
     name, about = context.form.text("name", most=80), context.form.text("about", most=300)
     chosen = context.form.choice("visibility", ("private", "public"), row["visibility"])

@@ -1,4 +1,4 @@
-"""Fills a world's shop."""
+"""The shop's rows at the start of an episode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentgym_envs.webarena.sites.world import SeedInputs
 
 
 def fill(database: sqlite3.Connection, seeds: SeedInputs) -> None:
-    """Put a whole shop into the tables of `schema.sql`."""
+    """Write the shop of a world into the tables of `schema.sql`."""
     rng = seeds.rng
     settings, rules = make_settings(seeds), make_rules(rng)
     items, customers = make_items(rng), make_customers(seeds)

@@ -1,4 +1,4 @@
-"""The shop: its pages, and who is signed in."""
+"""The shop site: its routes and accounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pages of the shop go by: its settings, its categories, who is signed in, and how products are told."""
+"""Values that all pages of the shop need, and queries that several pages share."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ CARD = f"""
     COALESCE((SELECT ROUND(AVG(r.rating), 1) FROM shop_reviews r WHERE {_SHOWN}), 0) AS rating,
     EXISTS (SELECT 1 FROM shop_options o WHERE o.product = p.id) AS has_options
 """
-"""What lists tell of a product `p` in a category `c`."""
+"""Columns of a product `p` in a category `c` that product lists show."""
 PRODUCTS = "shop_products p JOIN shop_categories c ON c.id = p.category"
 
 
 def settings(context: RequestContext) -> dict[str, str]:
-    """The shop's settings by name."""
+    """Return the settings of the shop by name."""
     return {row["name"]: row["value"] for row in context.rows("SELECT name, value FROM shop_settings")}
 
 
 def layout(context: RequestContext) -> Mapping[str, Any]:
-    """What the frame of every page needs."""
+    """Return the values for the layout of every page."""
     customer = context.row("SELECT * FROM shop_customers WHERE id = ?", context.account)
     count = context.value(
         "SELECT SUM(l.quantity) FROM shop_cart_lines l JOIN shop_carts t ON t.id = l.cart WHERE t.customer = ?",
@@ -51,7 +51,7 @@ def layout(context: RequestContext) -> Mapping[str, Any]:
 
 
 def menu(context: RequestContext) -> list[tuple[sqlite3.Row, list[sqlite3.Row]]]:
-    """The departments with their shelves."""
+    """Return the departments with their shelves."""
     rows = context.rows("SELECT * FROM shop_categories WHERE enabled = 1 ORDER BY position, id")
     below: dict[int, list[sqlite3.Row]] = {}
     for row in rows:
@@ -60,33 +60,33 @@ def menu(context: RequestContext) -> list[tuple[sqlite3.Row, list[sqlite3.Row]]]
 
 
 def cards(context: RequestContext, where: str, *arguments: Any) -> list[sqlite3.Row]:
-    """Products that the shop shows, as lists tell them; `where` may go on with an order and a limit."""
+    """Return visible products with the columns of product lists. `where` may end with ORDER BY and LIMIT."""
     return context.rows(f"SELECT {CARD} FROM {PRODUCTS} WHERE {FOUND} AND {where}", *arguments)
 
 
 def shown_product(context: RequestContext, number: int) -> sqlite3.Row:
-    """A product that a form names. Raises Missing for one that the shop does not show."""
-    found = cards(context, "p.id = ?", number)
-    if not found:
+    """Return the product that a form names. Raises NotFound if the shop does not show it."""
+    rows = cards(context, "p.id = ?", number)
+    if not rows:
         raise NotFound("This product is no longer sold here.")
-    return found[0]
+    return rows[0]
 
 
 def customer_of(context: RequestContext) -> sqlite3.Row:
-    """Who is signed in. Raises SignInFirst."""
+    """Return the signed-in customer. Raises LoginRequired."""
     return context.one("SELECT * FROM shop_customers WHERE id = ?", context.require_login())
 
 
 def options_of(context: RequestContext, product: int) -> dict[str, list[sqlite3.Row]]:
-    """What has to be chosen of a product: the values by the option's name."""
-    found: dict[str, list[sqlite3.Row]] = {}
+    """Return the option values of a product by option name."""
+    options: dict[str, list[sqlite3.Row]] = {}
     for row in context.rows("SELECT * FROM shop_options WHERE product = ? ORDER BY id", product):
-        found.setdefault(row["name"], []).append(row)
-    return {name: sorted(rows, key=lambda row: (row["position"], row["id"])) for name, rows in found.items()}
+        options.setdefault(row["name"], []).append(row)
+    return {name: sorted(rows, key=lambda row: (row["position"], row["id"])) for name, rows in options.items()}
 
 
 def account(database: sqlite3.Connection, name: str) -> int:
-    """The customer of an e-mail address, or of the name before its "@"; 0 if there is none."""
+    """Return the id of the customer with this e-mail address, or with this name before "@mail.test"; 0 if not found."""
     query = "SELECT id FROM shop_customers WHERE lower(email) IN (lower(?), lower(?) || '@mail.test')"
     row = database.execute(query, (name, name)).fetchone()
     return int(row[0]) if row else 0

@@ -1,4 +1,4 @@
-"""The customer's own pages: overview, particulars, newsletter, reviews; and the form for questions."""
+"""Account pages: overview, account information, newsletter and reviews; and the contact form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EMAIL = re.compile(r"[^@\s<>\"]{1,64}@[\w-]+(\.[\w-]+)+")
 
 @routes.get("/account")
 def overview(context: RequestContext) -> Response:
-    """Who one is, and the latest orders."""
+    """Show the account with the latest orders."""
     customer = customer_of(context)
     orders = context.rows(
         "SELECT * FROM shop_orders WHERE customer = ? ORDER BY moment DESC, id DESC LIMIT 5", context.account
@@ -32,7 +32,7 @@ def overview(context: RequestContext) -> Response:
 
 @routes.get("/account/edit")
 def edit(context: RequestContext) -> Response:
-    """The form for name and e-mail address."""
+    """Show the form for name and e-mail address."""
     customer = customer_of(context)
     values = {name: customer[name] for name in ("first", "last", "email")}
     return context.page("account_edit.html", **values, error="")
@@ -40,7 +40,7 @@ def edit(context: RequestContext) -> Response:
 
 @routes.post("/account/edit")
 def save(context: RequestContext) -> Response:
-    """Another name or address."""
+    """Save name and e-mail address."""
     account = context.require_login()
     values = {name: context.form.text(name, most=100) for name in ("first", "last", "email")}
     taken = context.value(
@@ -62,13 +62,13 @@ def save(context: RequestContext) -> Response:
 
 @routes.get("/account/newsletter")
 def newsletter(context: RequestContext) -> Response:
-    """Whether one gets it."""
+    """Show the newsletter subscription."""
     return context.page("newsletter.html", subscribed=_subscribed(context, customer_of(context)["email"]))
 
 
 @routes.post("/account/newsletter")
 def save_newsletter(context: RequestContext) -> Response:
-    """Get it, or no longer."""
+    """Subscribe to the newsletter, or unsubscribe."""
     customer = customer_of(context)
     if context.form.is_checked("subscribed"):
         _subscribe(context, customer["email"], customer)
@@ -81,7 +81,7 @@ def save_newsletter(context: RequestContext) -> Response:
 
 @routes.post("/newsletter")
 def subscribe(context: RequestContext) -> Response:
-    """Subscribe any address, from the foot of every page."""
+    """Subscribe any e-mail address, from the footer of every page."""
     email = context.form.text("email", most=100)
     if not _EMAIL.fullmatch(email):
         context.flash("Please enter a valid e-mail address.", "error")
@@ -95,7 +95,7 @@ def subscribe(context: RequestContext) -> Response:
 
 @routes.get("/account/reviews")
 def reviews(context: RequestContext) -> Response:
-    """What one has written."""
+    """List the reviews by this customer."""
     account = context.require_login()
     paging = Paging.of(
         context.query, context.value("SELECT COUNT(*) FROM shop_reviews WHERE customer = ?", account), 10
@@ -110,7 +110,7 @@ def reviews(context: RequestContext) -> Response:
 
 @routes.get("/contact")
 def contact(context: RequestContext) -> Response:
-    """The form for questions."""
+    """Show the contact form."""
     customer = context.row("SELECT * FROM shop_customers WHERE id = ?", context.account)
     values = dict.fromkeys(("phone", "subject", "order_number", "text"), "")
     values["name"] = f"{customer['first']} {customer['last']}" if customer else ""
@@ -120,7 +120,7 @@ def contact(context: RequestContext) -> Response:
 
 @routes.post("/contact")
 def send(context: RequestContext) -> Response:
-    """A question."""
+    """Send an enquiry."""
     form = context.form
     values = {name: form.text(name, most=100) for name in ("name", "email", "phone", "order_number")}
     values |= {"subject": form.choice("subject", SUBJECTS), "text": form.text("text", most=3000)}
@@ -144,7 +144,7 @@ def _subscribed(context: RequestContext, email: str) -> bool:
 
 
 def _subscribe(context: RequestContext, email: str, customer: sqlite3.Row | None) -> None:
-    """Subscribe an address, again if it was before."""
+    """Subscribe an e-mail address, or subscribe it again."""
     known = context.row("SELECT id, status FROM shop_subscribers WHERE lower(email) = lower(?)", email)
     if known is None:
         number = customer["id"] if customer else None

@@ -1,4 +1,4 @@
-"""The customer's addresses."""
+"""The addresses of the customer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIELDS = ("name", "street", "town", "region", "zip", "phone")
 
 @routes.get("/account/addresses")
 def addresses(context: RequestContext) -> Response:
-    """All of them."""
+    """List the addresses."""
     customer = customer_of(context)
     rows = context.rows("SELECT * FROM shop_addresses WHERE customer = ? ORDER BY id", customer["id"])
     return context.page("addresses.html", addresses=rows, default=customer["address"])
@@ -23,7 +23,7 @@ def addresses(context: RequestContext) -> Response:
 
 @routes.get("/account/addresses/new")
 def new(context: RequestContext) -> Response:
-    """The form for another one."""
+    """Show an empty form."""
     customer = customer_of(context)
     values = dict.fromkeys(_FIELDS, "") | {"name": f"{customer['first']} {customer['last']}"}
     return _form(context, 0, values)
@@ -31,25 +31,25 @@ def new(context: RequestContext) -> Response:
 
 @routes.get("/account/addresses/{number:int}")
 def edit(context: RequestContext, number: int) -> Response:
-    """The form for one that there is."""
+    """Show the form of an address."""
     return _form(context, number, dict(_address(context, number)))
 
 
 @routes.post("/account/addresses/new")
 def add(context: RequestContext) -> Response:
-    """Another address."""
+    """Add an address."""
     return _save(context, 0)
 
 
 @routes.post("/account/addresses/{number:int}")
 def save(context: RequestContext, number: int) -> Response:
-    """A changed address."""
+    """Save an address."""
     return _save(context, _address(context, number)["id"])
 
 
 @routes.post("/account/addresses/{number:int}/default")
 def make_default(context: RequestContext, number: int) -> Response:
-    """The address that parcels go to unless another is chosen."""
+    """Make an address the default."""
     _make_default(context, _address(context, number)["id"])
     context.flash("The default address was changed.")
     return Redirect("/account/addresses")
@@ -57,10 +57,10 @@ def make_default(context: RequestContext, number: int) -> Response:
 
 @routes.post("/account/addresses/{number:int}/delete")
 def delete(context: RequestContext, number: int) -> Response:
-    """Delete one; the default one stays."""
-    found = _address(context, number)
-    context.require(found["id"] != customer_of(context)["address"], "The default address cannot be deleted.")
-    context.write("DELETE FROM shop_addresses WHERE id = ?", found["id"])
+    """Delete an address, unless it is the default."""
+    address = _address(context, number)
+    context.require(address["id"] != customer_of(context)["address"], "The default address cannot be deleted.")
+    context.write("DELETE FROM shop_addresses WHERE id = ?", address["id"])
     context.flash("You deleted the address.")
     return Redirect("/account/addresses")
 
@@ -92,9 +92,9 @@ def _make_default(context: RequestContext, number: int) -> None:
 
 
 def _address(context: RequestContext, number: int) -> sqlite3.Row:
-    """An address of who is signed in."""
+    """Return an address of the signed-in customer."""
     account = context.require_login()
-    found = context.row("SELECT * FROM shop_addresses WHERE id = ? AND customer = ?", number, account)
-    if found is None:
+    address = context.row("SELECT * FROM shop_addresses WHERE id = ? AND customer = ?", number, account)
+    if address is None:
         raise NotFound("You have no such address.")
-    return found
+    return address

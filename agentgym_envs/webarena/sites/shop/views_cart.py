@@ -1,4 +1,4 @@
-"""The cart's pages."""
+"""Pages of the cart."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ routes = Routes()
 
 @routes.get("/cart")
 def cart(context: RequestContext) -> Response:
-    """What lies in it, and what it costs."""
-    found = cart_of(context)
-    return context.page("cart.html", cart=found, totals=found.totals(), methods=SHIPPING_METHODS)
+    """Show the cart."""
+    cart = cart_of(context)
+    return context.page("cart.html", cart=cart, totals=cart.totals(), methods=SHIPPING_METHODS)
 
 
 @routes.post("/cart/add")
 def add(context: RequestContext) -> Response:
-    """Put a product into it, with the options that were chosen."""
+    """Add a product with its chosen options."""
     context.require_login()
     product = shown_product(context, context.form.number("product"))
     quantity = context.form.number("quantity", 0, least=1, most=MOST) if "quantity" in context.form else 1
@@ -45,16 +45,16 @@ def add(context: RequestContext) -> Response:
 
 @routes.post("/cart/update")
 def update(context: RequestContext) -> Response:
-    """Change quantities; 0 takes a line out."""
-    found = cart_of(context)
-    for line in found.lines:
+    """Change quantities; 0 removes a line."""
+    cart = cart_of(context)
+    for line in cart.lines:
         name = f"quantity {line.id}"
         quantity = context.form.number(name, -1, most=MOST) if name in context.form else line.quantity
         if quantity < 0 or quantity > max(line.product["stock"], line.quantity):
             left = f"Only {line.product['stock']} of {line.product['name']} can be ordered."
             context.flash(left if quantity > 0 else f"Please enter quantities from 0 to {MOST}.", "error")
             return Redirect("/cart")
-    for line in found.lines:
+    for line in cart.lines:
         quantity = context.form.number(f"quantity {line.id}", line.quantity, most=MOST)
         if quantity == 0:
             context.write("DELETE FROM shop_cart_lines WHERE id = ?", line.id)
@@ -66,9 +66,9 @@ def update(context: RequestContext) -> Response:
 
 @routes.post("/cart/remove")
 def remove(context: RequestContext) -> Response:
-    """Take a line out."""
-    found = cart_of(context)
-    line = next((line for line in found.lines if line.id == context.form.number("line")), None)
+    """Remove a line."""
+    cart = cart_of(context)
+    line = next((line for line in cart.lines if line.id == context.form.number("line")), None)
     if line is not None:
         context.write("DELETE FROM shop_cart_lines WHERE id = ?", line.id)
         context.flash(f"{line.product['name']} was removed from your shopping cart.")
@@ -77,7 +77,7 @@ def remove(context: RequestContext) -> Response:
 
 @routes.post("/cart/clear")
 def clear(context: RequestContext) -> Response:
-    """Take everything out."""
+    """Remove all lines."""
     context.write("DELETE FROM shop_cart_lines WHERE cart = ?", cart_of(context).number)
     context.flash("Your shopping cart is empty now.")
     return Redirect("/cart")
@@ -85,17 +85,17 @@ def clear(context: RequestContext) -> Response:
 
 @routes.post("/cart/coupon")
 def apply_coupon(context: RequestContext) -> Response:
-    """Apply a coupon, or take it off where none is given."""
-    found, code = cart_of(context), context.form.text("coupon", most=60)
+    """Apply a coupon code; an empty code removes the coupon."""
+    cart, code = cart_of(context), context.form.text("coupon", most=60)
     rules = [rule for rule in rules_for(context, context.account, code) if rule["coupon"]] if code else []
     if not code:
-        context.write("UPDATE shop_carts SET coupon = '' WHERE id = ?", found.number)
+        context.write("UPDATE shop_carts SET coupon = '' WHERE id = ?", cart.number)
         context.flash("The coupon was removed.")
     elif not rules:
         context.flash(f"The coupon code “{code}” is not valid.", "error")
-    elif not found.lines or not discount_of(rules[0], found.subtotal):
+    elif not cart.lines or not discount_of(rules[0], cart.subtotal):
         context.flash(f"The coupon code “{code}” does not apply to this cart.", "error")
     else:
-        context.write("UPDATE shop_carts SET coupon = ? WHERE id = ?", rules[0]["coupon"], found.number)
+        context.write("UPDATE shop_carts SET coupon = ? WHERE id = ?", rules[0]["coupon"], cart.number)
         context.flash(f"You used the coupon code “{rules[0]['coupon']}”.")
     return Redirect("/cart")

@@ -1,4 +1,4 @@
-"""The start page, categories, search and offers."""
+"""The start page, categories, search, and special offers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEWEST, _POPULAR = 4, 4
 
 @routes.get("/")
 def home(context: RequestContext) -> Response:
-    """Offers, what sells best and what is new."""
+    """Show bestsellers, new products and the number of offers."""
     sold = "SELECT product, SUM(quantity) AS sold FROM shop_order_lines GROUP BY product ORDER BY sold DESC, product"
     best = [row["product"] for row in context.rows(f"{sold} LIMIT {3 * _POPULAR}")]
     popular = cards(context, f"p.stock > 0 AND p.id IN ({', '.join(map(str, best))})")
@@ -31,21 +31,21 @@ def home(context: RequestContext) -> Response:
 
 @routes.get("/category/{slug}")
 def category(context: RequestContext, slug: str) -> Response:
-    """A department or a shelf, with its products."""
-    found = context.one("SELECT * FROM shop_categories WHERE slug = ? AND enabled = 1", slug)
-    above = context.row("SELECT * FROM shop_categories WHERE id = ?", found["parent"])
+    """List the products of a department or a shelf."""
+    row = context.one("SELECT * FROM shop_categories WHERE slug = ? AND enabled = 1", slug)
+    above = context.row("SELECT * FROM shop_categories WHERE id = ?", row["parent"])
     below = context.rows(
         "SELECT c.*, (SELECT COUNT(*) FROM shop_products p WHERE p.category = c.id AND p.enabled = 1) AS products "
         "FROM shop_categories c WHERE c.parent = ? AND c.enabled = 1 ORDER BY c.position, c.id",
-        found["id"],
+        row["id"],
     )
-    shown = listing(context, "c.id = ? OR c.parent = ?", [found["id"], found["id"]], attributes=not below)
-    return context.page("category.html", category=found, above=above, below=below, listing=shown)
+    shown = listing(context, "c.id = ? OR c.parent = ?", [row["id"], row["id"]], attributes=not below)
+    return context.page("category.html", category=row, above=above, below=below, listing=shown)
 
 
 @routes.get("/search")
 def search(context: RequestContext) -> Response:
-    """What was searched for by words."""
+    """List the search results."""
     text = context.query.text("q", most=200)
     if not text:
         return context.page("search.html", text="", listing=None)
@@ -55,13 +55,13 @@ def search(context: RequestContext) -> Response:
 
 @routes.get("/advanced-search")
 def advanced(context: RequestContext) -> Response:
-    """Search by several fields."""
+    """Show the form of the advanced search."""
     return context.page("advanced.html", error="")
 
 
 @routes.get("/advanced-search/results")
 def advanced_results(context: RequestContext) -> Response:
-    """What was found by several fields."""
+    """List the results of the advanced search."""
     conditions: list[str] = []
     arguments: list[Any] = []
     for name in ("name", "sku", "brand", "summary", "description"):
@@ -82,27 +82,27 @@ def advanced_results(context: RequestContext) -> Response:
 
 @routes.get("/sale")
 def sale(context: RequestContext) -> Response:
-    """Everything that costs less than usual."""
+    """List the products with a special price."""
     return context.page("sale.html", listing=listing(context, "p.special_price IS NOT NULL", []))
 
 
 @routes.get("/new")
 def new(context: RequestContext) -> Response:
-    """What came in lately."""
+    """List the newest products."""
     return context.page("new.html", listing=listing(context, "p.created >= '2026-01-01'", [], sort="newest"))
 
 
 @routes.get("/page/{key}")
 def page(context: RequestContext, key: str) -> Response:
-    """One of the shop's own pages."""
-    found = context.row("SELECT * FROM shop_pages WHERE url_key = ? AND enabled = 1", key)
-    if found is None:
+    """Show a text page of the shop."""
+    row = context.row("SELECT * FROM shop_pages WHERE url_key = ? AND enabled = 1", key)
+    if row is None:
         raise NotFound
-    return context.page("page.html", page=found, blocks=_blocks(found["content"]))
+    return context.page("page.html", page=row, blocks=_blocks(row["content"]))
 
 
 def _blocks(content: str) -> list[tuple[str, list[str]]]:
-    """A page's content in blocks: ("heading", [text]), ("list", items) or ("text", [paragraph])."""
+    """Split a page into blocks: ("heading", [text]), ("list", items) or ("text", [paragraph])."""
     blocks: list[tuple[str, list[str]]] = []
     for part in filter(None, (part.strip() for part in content.replace("\r", "").split("\n\n"))):
         lines = part.split("\n")

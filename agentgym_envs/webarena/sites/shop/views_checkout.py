@@ -1,4 +1,4 @@
-"""From the cart to an order: where to and how, then payment, then the order itself."""
+"""The checkout: address and shipping, then payment, then the order."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_ME
 from agentgym_envs.webarena.sites.shop.store import customer_of
 
 routes = Routes()
-_PLACE = ("name", "street", "town", "region", "zip", "phone")
+_ADDRESS_FIELDS = ("name", "street", "town", "region", "zip", "phone")
 
 
 @routes.get("/checkout")
 def shipping(context: RequestContext) -> Response:
-    """The first step: address and way of shipping."""
-    found = cart_of(context)
-    if found.problem:
+    """Show the first step: address and shipping method."""
+    cart = cart_of(context)
+    if cart.problem:
         return Redirect("/cart")
     chosen = customer_of(context)["address"]
-    costs = [(method, found.totals(method).shipping) for method in SHIPPING_METHODS]
-    return context.page("checkout.html", cart=found, addresses=_addresses(context), chosen=chosen, costs=costs)
+    costs = [(method, cart.totals(method).shipping) for method in SHIPPING_METHODS]
+    return context.page("checkout.html", cart=cart, addresses=_addresses(context), chosen=chosen, costs=costs)
 
 
 @routes.get("/checkout/payment")
 def payment(context: RequestContext) -> Response:
-    """The second step: payment, and a last look."""
-    found, address = cart_of(context), _address(context, context.query.number("address"))
+    """Show the second step: payment method and summary."""
+    cart, address = cart_of(context), _address(context, context.query.number("address"))
     method = context.query.choice("shipping", SHIPPING_METHODS)
-    if found.problem or address is None or not method:
+    if cart.problem or address is None or not method:
         return Redirect("/checkout")
     return context.page(
         "payment.html",
-        cart=found,
+        cart=cart,
         address=address,
         method=method,
-        totals=found.totals(method),
+        totals=cart.totals(method),
         payments=PAYMENT_METHODS,
     )
 
 
 @routes.post("/checkout/place")
 def place(context: RequestContext) -> Response:
-    """The order."""
-    found, address = cart_of(context), _address(context, context.form.number("address"))
+    """Place the order."""
+    cart, address = cart_of(context), _address(context, context.form.number("address"))
     method = context.form.choice("shipping", SHIPPING_METHODS)
     paid = context.form.choice("payment", PAYMENT_METHODS)
-    if found.problem:
-        context.flash(found.problem, "error")
+    if cart.problem:
+        context.flash(cart.problem, "error")
         return Redirect("/cart")
     if address is None or not method:
         context.flash("Please choose an address and a shipping method.", "error")
@@ -59,13 +59,13 @@ def place(context: RequestContext) -> Response:
     if not paid:
         context.flash("Please choose a payment method.", "error")
         return context.redirect_back("/checkout")
-    number = _write_order(context, found, address, method, paid)
+    number = _write_order(context, cart, address, method, paid)
     return Redirect(f"/checkout/done/{number}")
 
 
 @routes.get("/checkout/done/{number}")
 def done(context: RequestContext, number: str) -> Response:
-    """Thanks."""
+    """Confirm the order."""
     account = context.require_login()
     order = context.one("SELECT * FROM shop_orders WHERE number = ? AND customer = ?", number, account)
     return context.page("done.html", order=order)
@@ -80,7 +80,7 @@ def _address(context: RequestContext, number: int) -> sqlite3.Row | None:
 
 
 def _write_order(context: RequestContext, cart: Cart, address: sqlite3.Row, method: str, paid: str) -> str:
-    """Everything that an order changes; returns its number."""
+    """Write everything that an order changes; return its number."""
     cost = cart.totals(method)
     number = f"{int(context.value('SELECT MAX(number) FROM shop_orders') or 0) + 1:09d}"
     coupon = next((rule["coupon"] for rule in cart.rules if rule["coupon"]), "")
@@ -107,11 +107,11 @@ def _write_order(context: RequestContext, cart: Cart, address: sqlite3.Row, meth
 
 
 def _write_addresses(context: RequestContext, order: int, address: sqlite3.Row) -> None:
-    """Where the parcel goes, and the bill: to the default address, if there is one."""
+    """Write the shipping address, and the default address for billing if there is one."""
     bill = _address(context, customer_of(context)["address"] or 0) or address
     for kind, row in (("shipping", address), ("billing", bill)):
         context.write(
             "INSERT INTO shop_order_addresses (order_id, kind, name, street, town, region, zip, phone) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            *(order, kind, *(row[name] for name in _PLACE)),
+            *(order, kind, *(row[name] for name in _ADDRESS_FIELDS)),
         )

@@ -1,4 +1,4 @@
-"""A customer's orders."""
+"""The orders of a customer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATUSES = ("pending", "processing", "complete", "canceled", "on hold", "closed"
 
 @routes.get("/account/orders")
 def orders(context: RequestContext) -> Response:
-    """All orders, newest first, of one status if the query says so."""
+    """List the orders, newest first, optionally with one status."""
     account = context.require_login()
     status = context.query.choice("status", STATUSES)
     where = "customer = ? AND (? = '' OR status = ?)"
@@ -35,36 +35,36 @@ def orders(context: RequestContext) -> Response:
 
 @routes.get("/account/orders/{number}")
 def order(context: RequestContext, number: str) -> Response:
-    """An order with everything that belongs to it."""
-    found = _order(context, number)
+    """Show an order with all its details."""
+    order = _order(context, number)
     return context.page(
         "order.html",
-        order=found,
+        order=order,
         lines=context.rows(
             "SELECT l.*, p.slug, p.enabled FROM shop_order_lines l JOIN shop_products p ON p.id = l.product "
             "WHERE l.order_id = ? ORDER BY l.id",
-            found["id"],
+            order["id"],
         ),
-        addresses=context.rows("SELECT * FROM shop_order_addresses WHERE order_id = ? ORDER BY kind DESC", found["id"]),
+        addresses=context.rows("SELECT * FROM shop_order_addresses WHERE order_id = ? ORDER BY kind DESC", order["id"]),
         comments=context.rows(
-            "SELECT * FROM shop_order_comments WHERE order_id = ? AND visible = 1 ORDER BY moment, id", found["id"]
+            "SELECT * FROM shop_order_comments WHERE order_id = ? AND visible = 1 ORDER BY moment, id", order["id"]
         ),
         tracks=context.rows(
             "SELECT t.*, s.number AS shipment_number FROM shop_tracks t JOIN shop_shipments s ON s.id = t.shipment "
             "WHERE s.order_id = ? ORDER BY t.id",
-            found["id"],
+            order["id"],
         ),
-        invoices=context.rows("SELECT * FROM shop_invoices WHERE order_id = ? ORDER BY id", found["id"]),
-        shipments=context.rows("SELECT * FROM shop_shipments WHERE order_id = ? ORDER BY id", found["id"]),
-        refunds=context.rows("SELECT * FROM shop_refunds WHERE order_id = ? ORDER BY id", found["id"]),
+        invoices=context.rows("SELECT * FROM shop_invoices WHERE order_id = ? ORDER BY id", order["id"]),
+        shipments=context.rows("SELECT * FROM shop_shipments WHERE order_id = ? ORDER BY id", order["id"]),
+        refunds=context.rows("SELECT * FROM shop_refunds WHERE order_id = ? ORDER BY id", order["id"]),
     )
 
 
 @routes.post("/account/orders/{number}/reorder")
 def reorder(context: RequestContext, number: str) -> Response:
-    """Put everything from an order into the cart once more."""
-    found = _order(context, number)
-    for line in context.rows("SELECT * FROM shop_order_lines WHERE order_id = ? ORDER BY id", found["id"]):
+    """Add all products of an order to the cart."""
+    order = _order(context, number)
+    for line in context.rows("SELECT * FROM shop_order_lines WHERE order_id = ? ORDER BY id", order["id"]):
         product = cards(context, "p.id = ?", line["product"])
         gone = "It is no longer sold."
         if error := put_in(context, product[0], line["options"], line["quantity"]) if product else gone:
@@ -76,20 +76,20 @@ def reorder(context: RequestContext, number: str) -> Response:
 
 @routes.post("/account/orders/{number}/cancel")
 def cancel(context: RequestContext, number: str) -> Response:
-    """Cancel an order that nobody has begun to pack."""
-    found = _order(context, number)
-    context.require(found["status"] == "pending", "Only pending orders can be canceled.")
-    context.write("UPDATE shop_orders SET status = 'canceled' WHERE id = ?", found["id"])
-    for line in context.rows("SELECT product, quantity FROM shop_order_lines WHERE order_id = ?", found["id"]):
+    """Cancel a pending order."""
+    order = _order(context, number)
+    context.require(order["status"] == "pending", "Only pending orders can be canceled.")
+    context.write("UPDATE shop_orders SET status = 'canceled' WHERE id = ?", order["id"])
+    for line in context.rows("SELECT product, quantity FROM shop_order_lines WHERE order_id = ?", order["id"]):
         context.write("UPDATE shop_products SET stock = stock + ? WHERE id = ?", line["quantity"], line["product"])
     context.flash(f"Order # {number} has been canceled.")
     return Redirect(f"/account/orders/{number}")
 
 
 def _order(context: RequestContext, number: str) -> sqlite3.Row:
-    """An order of who is signed in."""
+    """Return an order of the signed-in customer."""
     account = context.require_login()
-    found = context.row("SELECT * FROM shop_orders WHERE number = ? AND customer = ?", number, account)
-    if found is None:
+    order = context.row("SELECT * FROM shop_orders WHERE number = ? AND customer = ?", number, account)
+    if order is None:
         raise NotFound("You have no order of that number.")
-    return found
+    return order

@@ -1,4 +1,4 @@
-"""A product with its reviews, and how one is written."""
+"""A product and its reviews."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ORDERS = {
 
 @routes.get("/product/{slug}")
 def product(context: RequestContext, slug: str) -> Response:
-    """A product's own page."""
+    """Show a product."""
     shown, details = _product(context, slug)
     recent = context.rows(
         "SELECT * FROM shop_reviews WHERE product = ? AND status = 'approved' "
@@ -48,7 +48,7 @@ def product(context: RequestContext, slug: str) -> Response:
 
 @routes.get("/product/{slug}/reviews")
 def reviews(context: RequestContext, slug: str) -> Response:
-    """All reviews of a product that may be seen, by stars if the query says so."""
+    """List the approved reviews of a product, optionally with one rating."""
     shown, _ = _product(context, slug)
     stars = context.query.number("stars", 0, least=1, most=5)
     where = "product = ? AND status = 'approved' AND (? = 0 OR rating = ?)"
@@ -73,13 +73,13 @@ def reviews(context: RequestContext, slug: str) -> Response:
 
 @routes.get("/product/{slug}/write-review")
 def write_review(context: RequestContext, slug: str) -> Response:
-    """The form for a review."""
+    """Show the form for a review."""
     return _form(context, slug, Fields())
 
 
 @routes.post("/product/{slug}/write-review")
 def send_review(context: RequestContext, slug: str) -> Response:
-    """A review, which is seen once it has been approved."""
+    """Save a review, which is pending until it is approved."""
     shown, _ = _product(context, slug)
     form = context.form
     rating = form.number("rating", 0, least=1, most=5)
@@ -119,15 +119,15 @@ def _form(context: RequestContext, slug: str, form: Fields, error: str = "") -> 
 
 
 def _product(context: RequestContext, slug: str) -> tuple[sqlite3.Row, sqlite3.Row]:
-    """A product as lists tell it, and all that is known of it."""
-    found = cards(context, "p.slug = ?", slug)
-    if not found:
+    """Return the product with the columns of lists, and its row with all columns."""
+    rows = cards(context, "p.slug = ?", slug)
+    if not rows:
         raise NotFound("This product is no longer sold here.")
-    return found[0], context.one("SELECT * FROM shop_products WHERE id = ?", found[0]["id"])
+    return rows[0], context.one("SELECT * FROM shop_products WHERE id = ?", rows[0]["id"])
 
 
 def _above(context: RequestContext, category: int) -> list[tuple[str, str]]:
-    """The department and the shelf that a product is in, with their addresses."""
+    """Return the department and shelf of a product with their URLs."""
     rows = context.rows(
         "SELECT * FROM shop_categories WHERE id = ?1 OR id = (SELECT parent FROM shop_categories WHERE id = ?1) "
         "ORDER BY parent IS NOT NULL",
@@ -141,7 +141,7 @@ def _near(details: sqlite3.Row, number: int) -> tuple[int, int, int]:
 
 
 def _counts(context: RequestContext, number: int) -> list[tuple[int, int]]:
-    """How many reviews give five stars, four stars and so on."""
+    """Return the number of reviews by rating, from five stars to one."""
     query = "SELECT rating, COUNT(*) FROM shop_reviews WHERE product = ? AND status = 'approved' GROUP BY rating"
-    found = {row[0]: row[1] for row in context.rows(query, number)}
-    return [(stars, found.get(stars, 0)) for stars in (5, 4, 3, 2, 1)]
+    counts = {row[0]: row[1] for row in context.rows(query, number)}
+    return [(stars, counts.get(stars, 0)) for stars in (5, 4, 3, 2, 1)]

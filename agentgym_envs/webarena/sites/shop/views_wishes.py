@@ -1,4 +1,4 @@
-"""The wish list, and products side by side."""
+"""The wish list and the comparison list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_COMPARED = 4
 
 @routes.get("/wishlist")
 def wishes(context: RequestContext) -> Response:
-    """What one would like to have."""
+    """Show the wish list."""
     account = context.require_login()
     products = cards(context, "p.id IN (SELECT product FROM shop_wishes WHERE customer = ?)", account)
     by_id = {product["id"]: product for product in products}
@@ -27,7 +27,7 @@ def wishes(context: RequestContext) -> Response:
 
 @routes.post("/wishlist/add")
 def add(context: RequestContext) -> Response:
-    """Put a product on the list."""
+    """Add a product to the wish list."""
     account = context.require_login()
     product = shown_product(context, context.form.number("product"))
     if context.row("SELECT 1 FROM shop_wishes WHERE customer = ? AND product = ?", account, product["id"]):
@@ -41,7 +41,7 @@ def add(context: RequestContext) -> Response:
 
 @routes.post("/wishlist/{number:int}/comment")
 def comment(context: RequestContext, number: int) -> Response:
-    """A note to oneself."""
+    """Save a comment on a wish."""
     context.write(
         "UPDATE shop_wishes SET comment = ? WHERE id = ? AND customer = ?",
         *(context.form.text("comment", most=500), number, context.require_login()),
@@ -52,7 +52,7 @@ def comment(context: RequestContext, number: int) -> Response:
 
 @routes.post("/wishlist/{number:int}/remove")
 def remove(context: RequestContext, number: int) -> Response:
-    """Take a product off the list."""
+    """Remove a product from the wish list."""
     account = context.require_login()
     context.write("DELETE FROM shop_wishes WHERE id = ? AND customer = ?", number, account)
     context.flash("The product was removed from your wish list.")
@@ -61,7 +61,7 @@ def remove(context: RequestContext, number: int) -> Response:
 
 @routes.post("/wishlist/{number:int}/cart")
 def to_cart(context: RequestContext, number: int) -> Response:
-    """From the list into the cart; with options to choose, to the product's page first."""
+    """Move a product to the cart. If it has options, redirect to its page."""
     account = context.require_login()
     wish = context.one("SELECT * FROM shop_wishes WHERE id = ? AND customer = ?", number, account)
     product = shown_product(context, wish["product"])
@@ -78,7 +78,7 @@ def to_cart(context: RequestContext, number: int) -> Response:
 
 @routes.get("/compare")
 def compare(context: RequestContext) -> Response:
-    """Products side by side."""
+    """Show the comparison list."""
     account = context.require_login()
     products = cards(
         context,
@@ -99,7 +99,7 @@ def compare(context: RequestContext) -> Response:
 
 @routes.post("/compare/add")
 def add_compared(context: RequestContext) -> Response:
-    """Put a product beside the others."""
+    """Add a product to the comparison list."""
     account = context.require_login()
     product = shown_product(context, context.form.number("product"))
     known = [row["product"] for row in context.rows("SELECT product FROM shop_compares WHERE customer = ?", account)]
@@ -115,7 +115,7 @@ def add_compared(context: RequestContext) -> Response:
 
 @routes.post("/compare/remove")
 def remove_compared(context: RequestContext) -> Response:
-    """Take a product away, or all of them."""
+    """Remove one product from the comparison list, or all."""
     account, product = context.require_login(), context.form.number("product")
     context.write("DELETE FROM shop_compares WHERE customer = ? AND (product = ? OR ? = 0)", account, product, product)
     context.flash("The comparison list has been changed.")

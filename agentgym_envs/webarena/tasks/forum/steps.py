@@ -1,30 +1,27 @@
-"""What the oracles of the forum's tasks have in common: ways through it, and how its pages are read."""
+"""Oracle steps in the forum: navigation, forms, and reading its pages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from agentgym_envs.webarena.browser.view import Element
-from agentgym_envs.webarena.tasks.page_reader import Name, PageReader, texts_of
+from agentgym_envs.webarena.tasks.page_reader import Name, PageReader, Steps, texts_of
 
-_T = TypeVar("_T")
-Steps: TypeAlias = Generator[str, None, _T]
-"""Commands, and what was learned by them."""
 SEARCH = "Search the forum"
 _SCORE = re.compile(r"-?\d+")
 _COMMENTS = re.compile(r"(\d+) comments?")
-_ON = re.compile(r"(?:.* )?on (\w{3} \d+, \d{4}).*")
-_BRIEF = re.compile(r"on (\w{3} \d+, \d{4}), (-?\d+) points?, on")
+_DATED = re.compile(r"(?:.* )?on (\w{3} \d+, \d{4}).*")
+_COMMENT_LINE = re.compile(r"on (\w{3} \d+, \d{4}), (-?\d+) points?, on")
 MESSAGES = re.compile(r"Messages( \(\d+\))?")
 _UPVOTE = re.compile("Upvote|Retract upvote")
-_PART = "DisclosureTriangle"
+_DISCLOSURE = "DisclosureTriangle"
 _ANY = re.compile(r".+", re.DOTALL)
 
 
-class Post(NamedTuple):
-    """A post as a list tells it; `day` as pages have it ("Mar 13, 2026")."""
+class ListedPost(NamedTuple):
+    """A post of a list; `day` has the form of the pages ("Mar 13, 2026")."""
 
     title: str
     author: str
@@ -33,8 +30,8 @@ class Post(NamedTuple):
     comments: int
 
 
-class Comment(NamedTuple):
-    """A comment as a page tells it."""
+class ShownComment(NamedTuple):
+    """A comment on a page."""
 
     author: str
     text: str
@@ -54,7 +51,7 @@ def search_in(page: PageReader, words: str, kind: str) -> Iterator[str]:
 
 
 def open_post(page: PageReader, title: str) -> Iterator[str]:
-    """Search for a post and open it, on whichever page of what is found it is."""
+    """Search for a post and open it, from any page of the results."""
     yield from search(page, title)
     while not page.has("link", title) and page.has("link", "Next"):
         yield page.click("link", "Next")
@@ -68,81 +65,81 @@ def open_user(page: PageReader, name: str) -> Iterator[str]:
 
 
 def open_board(page: PageReader, name: str, tab: str = "") -> Iterator[str]:
-    """Choose a board from the list of all, and one of its tabs."""
+    """Open a board from the list of all boards, and one of its tabs."""
     yield page.click("link", "Boards")
     yield page.click("link", name)
     if tab:
         yield page.click("link", tab, after="Sort posts")
 
 
-def own_menu(page: PageReader, entry: str) -> Iterator[str]:
-    """Open the menu of one's account and choose an entry."""
-    yield from page.unfold(_ANY, after=MESSAGES)
+def open_account_menu(page: PageReader, entry: str) -> Iterator[str]:
+    """Open the account's menu and choose an entry."""
+    yield from page.expand(_ANY, after=MESSAGES)
     yield page.click("link", entry)
 
 
-def unfold_in(page: PageReader, line: str, name: str) -> Iterator[str]:
-    """Open a part of the post or comment that a text is in, if it is shut."""
-    part = next(one for one in page.line(line) if one.role == _PART and one.name == name)
+def expand_in(page: PageReader, line: str, name: str) -> Iterator[str]:
+    """Expand a part of the post or comment that contains a text."""
+    part = next(one for one in page.line(line) if one.role == _DISCLOSURE and one.name == name)
     if part.properties.get("expanded") != "True":
-        yield page.click_in(line, _PART, name)
+        yield page.click_in(line, _DISCLOSURE, name)
 
 
-def unfold_more(page: PageReader, nth: int) -> Iterator[str]:
-    """Open the `nth` menu "More" of a page, if it is shut."""
-    if page.find(_PART, "More", nth=nth).properties.get("expanded") != "True":
-        yield page.click(_PART, "More", nth=nth)
+def expand_more(page: PageReader, nth: int) -> Iterator[str]:
+    """Expand the `nth` menu "More" of a page."""
+    if page.find(_DISCLOSURE, "More", nth=nth).properties.get("expanded") != "True":
+        yield page.click(_DISCLOSURE, "More", nth=nth)
 
 
-def more(page: PageReader, line: str, role: str, entry: Name) -> Iterator[str]:
-    """Open the menu "More" of the post or comment that a text is in, and choose an entry."""
-    yield from unfold_in(page, line, "More")
+def choose_from_more(page: PageReader, line: str, role: str, entry: Name) -> Iterator[str]:
+    """Choose an entry of the menu "More" of the post or comment that contains a text."""
+    yield from expand_in(page, line, "More")
     yield page.click_in(line, role, entry)
 
 
 def confirm(page: PageReader) -> str:
-    """Say yes to what the page asks."""
+    """Return the command that confirms the page's question."""
     return page.click("button", "OK")
 
 
-def listed(page: PageReader) -> list[Post]:
-    """The posts of the list on the page."""
+def listed(page: PageReader) -> list[ListedPost]:
+    """Return the posts of the list on the page."""
     return [_post(line) for line in page.lines("article")]
 
 
-def _post(line: Sequence[Element]) -> Post:
+def _post(line: Sequence[Element]) -> ListedPost:
     texts = texts_of(line)
-    place = next(place for place, text in enumerate(texts) if _ON.fullmatch(text) or text == "in")
-    days = [found[1] for found in map(_ON.fullmatch, texts) if found]
+    index = next(index for index, text in enumerate(texts) if _DATED.fullmatch(text) or text == "in")
+    days = [found[1] for found in map(_DATED.fullmatch, texts) if found]
     comments = [int(found[1]) for found in map(_COMMENTS.fullmatch, texts) if found]
-    return Post(heading(line), texts[place - 1], days[-1], _score(line), comments[-1])
+    return ListedPost(heading(line), texts[index - 1], days[-1], _score(line), comments[-1])
 
 
 def heading(line: Sequence[Element]) -> str:
-    """The first heading in a line."""
+    """Return the first heading of a line."""
     return next(element.name for element in line if element.role == "heading")
 
 
 def _score(line: Sequence[Element]) -> int:
-    """The number behind the first button for votes."""
+    """Return the number after the first vote button."""
     texts = texts_of(line)
-    place = next(place for place, text in enumerate(texts) if _UPVOTE.fullmatch(text))
-    return int(next(text for text in texts[place:] if _SCORE.fullmatch(text)))
+    index = next(index for index, text in enumerate(texts) if _UPVOTE.fullmatch(text))
+    return int(next(text for text in texts[index:] if _SCORE.fullmatch(text)))
 
 
 def score(page: PageReader) -> int:
-    """The score of the post whose page this is."""
+    """Return the score of the post on the page."""
     return _score(page.elements)
 
 
-def comments(page: PageReader) -> list[Comment]:
-    """The comments on the page of a post, in its order."""
+def comments(page: PageReader) -> list[ShownComment]:
+    """Return the comments on a post's page, in page order."""
     lines = [line for line in page.lines("article")[1:] if any(_UPVOTE.fullmatch(text) for text in texts_of(line))]
     return [_comment(line) for line in lines]
 
 
-def all_comments(page: PageReader) -> Steps[list[Comment]]:
-    """Those of all pages of a thread, from this one on."""
+def all_comments(page: PageReader) -> Steps[list[ShownComment]]:
+    """Return the comments of this page of a thread and of all later ones."""
     found = comments(page)
     while page.has("link", "Next"):
         yield page.click("link", "Next")
@@ -150,61 +147,61 @@ def all_comments(page: PageReader) -> Steps[list[Comment]]:
     return found
 
 
-def _comment(line: Sequence[Element]) -> Comment:
+def _comment(line: Sequence[Element]) -> ShownComment:
     texts = texts_of(line)
-    start = next(place for place, text in enumerate(texts) if _ON.fullmatch(text))
-    end = next(place for place, text in enumerate(texts) if _UPVOTE.fullmatch(text))
-    return Comment(texts[0], " ".join(texts[start + 1 : end]), _score(line))
+    start = next(index for index, text in enumerate(texts) if _DATED.fullmatch(text))
+    end = next(index for index, text in enumerate(texts) if _UPVOTE.fullmatch(text))
+    return ShownComment(texts[0], " ".join(texts[start + 1 : end]), _score(line))
 
 
-def written(page: PageReader) -> list[Comment]:
-    """The comments in a list of them, such as somebody's; each says where it was made."""
+def listed_comments(page: PageReader) -> list[ShownComment]:
+    """Return the comments of a list of comments, such as a user's."""
     return [_brief(texts_of(line)) for line in page.lines("article")]
 
 
-def _brief(texts: Sequence[str]) -> Comment:
-    place, found = next((place, found) for place, found in enumerate(map(_BRIEF.fullmatch, texts)) if found)
-    return Comment(texts[0], " ".join(texts[place + 4 : -1]), int(found[2]))
+def _brief(texts: Sequence[str]) -> ShownComment:
+    index, found = next((index, found) for index, found in enumerate(map(_COMMENT_LINE.fullmatch, texts)) if found)
+    return ShownComment(texts[0], " ".join(texts[index + 4 : -1]), int(found[2]))
 
 
 def author(page: PageReader) -> str:
-    """Who wrote the post whose page this is."""
+    """Return the author of the post on the page."""
     links = [element.name for element in page.lines("article")[0] if element.role == "link"]
     return links[0]
 
 
-def comments_of(page: PageReader) -> Steps[list[Comment]]:
-    """All comments of the user whose profile this is."""
+def all_user_comments(page: PageReader) -> Steps[list[ShownComment]]:
+    """Return all comments of the user whose profile is open."""
     yield page.click("link", "Comments")
-    found = written(page)
+    found = listed_comments(page)
     while page.has("link", "Next"):
         yield page.click("link", "Next")
-        found += written(page)
+        found += listed_comments(page)
     return found
 
 
-def own_post(page: PageReader, title: str) -> Steps[Post]:
-    """Find a post in one's own profile, on whichever page it is."""
-    yield from own_menu(page, "My profile")
+def find_own_post(page: PageReader, title: str) -> Steps[ListedPost]:
+    """Find a post in the account's profile, on any of its pages."""
+    yield from open_account_menu(page, "My profile")
     while not page.has("link", title):
         yield page.click("link", "Next")
     return next(post for post in listed(page) if post.title == title)
 
 
-def to_comment(page: PageReader, user: str) -> Iterator[str]:
-    """Turn the pages of a thread until there is a comment by somebody."""
-    while all(said.author != user for said in comments(page)):
+def find_comment(page: PageReader, user: str) -> Iterator[str]:
+    """Open the page of the thread with a comment by this user."""
+    while all(one.author != user for one in comments(page)):
         yield page.click("link", "Next")
 
 
-def comment(page: PageReader, text: str) -> Iterator[str]:
-    """Comment on the post whose page this is."""
+def add_comment(page: PageReader, text: str) -> Iterator[str]:
+    """Comment on the post on the page."""
     yield page.type("Your comment", text)
     yield page.click("button", "Comment")
 
 
-def submit(page: PageReader, title: str, text: str, *, flair: str = "") -> Iterator[str]:
-    """Post in the board whose page this is."""
+def submit_post(page: PageReader, title: str, text: str, *, flair: str = "") -> Iterator[str]:
+    """Submit a post to the board on the page."""
     yield page.click("link", "Submit")
     yield page.type("Title", title)
     yield page.type("Text", text)
@@ -214,16 +211,23 @@ def submit(page: PageReader, title: str, text: str, *, flair: str = "") -> Itera
 
 
 def write_message(page: PageReader, subject: str, text: str) -> Iterator[str]:
-    """Fill in the form of a message and send it."""
+    """Fill in the message form and send it."""
     yield page.type("Subject", subject)
     yield page.type("Message", text)
     yield page.click("button", "Send")
 
 
-def own_comment(page: PageReader, role: str, entry: str) -> Iterator[str]:
-    """Open the menu of the account's only comment in a thread and choose an entry; turns pages to find it."""
-    me = page.find(_PART, _ANY, after=MESSAGES).name
-    yield from to_comment(page, me)
-    place = [said.author for said in comments(page)].index(me)
-    yield from unfold_more(page, place)
+def act_on_own_comment(page: PageReader, role: str, entry: str) -> Iterator[str]:
+    """Find the account's only comment in a thread, and choose an entry of its menu."""
+    me = page.find(_DISCLOSURE, _ANY, after=MESSAGES).name
+    yield from find_comment(page, me)
+    index = [one.author for one in comments(page)].index(me)
+    yield from expand_more(page, index)
     yield page.click(role, entry)
+
+
+def open_conversation(page: PageReader, user: str) -> Iterator[str]:
+    """Open the conversation with a user."""
+    yield page.click("link", MESSAGES)
+    subject = [element.name for element in page.line(user) if element.role == "link"][1]
+    yield page.click_in(user, "link", subject)

@@ -1,4 +1,4 @@
-"""What the oracles of the maps tasks have in common: ways through the site, and how its pages are read."""
+"""Oracle steps on the map: navigation, forms, and reading its pages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from agentgym_envs.webarena.tasks.maps.queries import LABEL_OF, durations, label
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 
-_SUM = re.compile(r"[\d,.]+ (?:km|m)")
+_LENGTH = re.compile(r"[\d,.]+ (?:km|m)")
 
 
-class Sum(NamedTuple):
-    """What directions come to, as the page tells it."""
+class RouteSummary(NamedTuple):
+    """The length and the travel time of a route, as the page writes them."""
 
     length: str
     time: str
@@ -35,8 +35,8 @@ def open_place(page: PageReader, name: str) -> Iterator[str]:
     yield page.click("link", name)
 
 
-def ask_the_way(page: PageReader, start: str, end: str, mode: str) -> Iterator[str]:
-    """Ask for directions, by the mode as intents word it."""
+def request_directions(page: PageReader, start: str, end: str, mode: str) -> Iterator[str]:
+    """Request directions, with the mode as intents write it."""
     yield page.click("link", "Directions")
     yield page.type("From", start)
     yield page.type("To", end)
@@ -46,45 +46,47 @@ def ask_the_way(page: PageReader, start: str, end: str, mode: str) -> Iterator[s
 
 
 def change_mode(page: PageReader, mode: str) -> Iterator[str]:
-    """Ask for the same way by another mode."""
+    """Request the same directions for another mode."""
     yield page.choose("By", LABEL_OF[mode])
     yield page.click("button", "Go")
 
 
-def read_sum(page: PageReader) -> Sum:
-    """What the directions on the page come to."""
+def read_summary(page: PageReader) -> RouteSummary:
+    """Return the summary of the directions on the page."""
     texts = page.texts(after="Distance:")
-    return Sum(next(text for text in texts if _SUM.fullmatch(text)), page.texts(after=re.compile(r"\. Time:"))[0])
+    return RouteSummary(
+        next(text for text in texts if _LENGTH.fullmatch(text)), page.texts(after=re.compile(r"\. Time:"))[0]
+    )
 
 
-def guesses(page: PageReader) -> str:
-    """What somebody answers who is not sure how long the way on the page takes."""
-    found = read_sum(page).minutes
+def hedged_duration(page: PageReader) -> str:
+    """Return a wrong answer: two guesses of the travel time on the page."""
+    found = read_summary(page).minutes
     return f"{found} min or {found + 1} min"
 
 
 def filter_places(page: PageReader, kind: str, town: str) -> Iterator[str]:
-    """Open the list of places and choose a kind, as an intent names it, and a town; the button is yet to be clicked."""
+    """Open the list of places and choose the filters for a kind and a town, without applying them."""
     yield page.click("link", "Places")
     yield page.choose("Kind", label(kind))
     yield page.choose("Town", town)
 
 
 def show_places(page: PageReader) -> Iterator[str]:
-    """Ask for the places that the filters leave."""
+    """Apply the filters of the list of places."""
     yield page.click("button", "Show places")
 
 
 def count(page: PageReader, noun: str) -> int:
-    """What the heading over a list counts: "3 places"."""
+    """Return the number in the heading of a list: "3 places"."""
     return int(page.search(rf"^([\d,]+) {noun}s?$")[0].replace(",", ""))
 
 
-def listed(page: PageReader, noun: str) -> list[str]:
-    """The names of the places that the page lists, below the heading that counts them."""
+def listed_places(page: PageReader, noun: str) -> list[str]:
+    """Return the names of the places in the list on the page."""
     behind = re.compile(rf"[\d,]+ {noun}s?")
     names = []
-    for element in page.behind(behind):
+    for element in page.elements_after(behind):
         if element.role in ("navigation", "region"):
             break
         if element.role == "link":
@@ -93,7 +95,7 @@ def listed(page: PageReader, noun: str) -> list[str]:
 
 
 def find_nearby(page: PageReader, name: str, kind: str) -> Iterator[str]:
-    """From the page of a place, look for what is near it."""
+    """Open a place and search its surroundings."""
     yield from open_place(page, name)
     yield page.click("link", "Nearby", after=name)
     yield page.choose("Kind", label(kind))
@@ -101,14 +103,14 @@ def find_nearby(page: PageReader, name: str, kind: str) -> Iterator[str]:
 
 
 def open_list(page: PageReader, name: str) -> Iterator[str]:
-    """Open one of one's lists."""
+    """Open one of the agent's lists."""
     yield page.click("link", "Lists")
     yield page.click("link", name)
 
 
 def open_trace(page: PageReader, name: str) -> Iterator[str]:
-    """Open one of one's traces."""
-    yield from page.unfold(re.compile(".+"), after="History")
+    """Open one of the agent's traces."""
+    yield from page.expand(re.compile(".+"), after="History")
     yield page.click("link", "My traces")
     while not page.has("link", name):
         yield page.click("link", "Next")
@@ -116,6 +118,6 @@ def open_trace(page: PageReader, name: str) -> Iterator[str]:
 
 
 def open_settings(page: PageReader) -> Iterator[str]:
-    """Open one's settings."""
-    yield from page.unfold(re.compile(".+"), after="History")
+    """Open the agent's settings."""
+    yield from page.expand(re.compile(".+"), after="History")
     yield page.click("link", "Settings")

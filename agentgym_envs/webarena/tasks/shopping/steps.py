@@ -1,42 +1,40 @@
-"""What the oracles of the shopping tasks have in common: ways through the shop, and how its pages are read."""
+"""Oracle steps in the shop: navigation, forms, and reading its pages."""
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.webarena.tasks.page_reader import PageReader, texts_of
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps, texts_of
 from agentgym_envs.webarena.tasks.shopping.queries import options
 from agentgym_envs.webarena.tasks.template import Params
 
 _T = TypeVar("_T")
-Steps: TypeAlias = Generator[str, None, _T]
-"""Commands, and what was learned by them."""
 PRICE_UP, PRICE_DOWN = "Price: Low to High", "Price: High to Low"
 _AMOUNT = re.compile(r"-?\$[\d,]+\.\d\d")
 
 
-class Product(NamedTuple):
-    """A product as a list tells it."""
+class ListedProduct(NamedTuple):
+    """A product of a list."""
 
     name: str
     price: str
     reviews: int
 
 
-class Review(NamedTuple):
-    """A review as a page tells it."""
+class ListedReview(NamedTuple):
+    """A review on a page."""
 
     title: str
     nickname: str
     stars: int
 
 
-class Order(NamedTuple):
-    """An order as the list of orders tells it; `day` as pages have it ("Mar 13, 2026")."""
+class ListedOrder(NamedTuple):
+    """An order of the list of orders; `day` has the form of the pages ("Mar 13, 2026")."""
 
     number: str
     day: str
@@ -45,7 +43,7 @@ class Order(NamedTuple):
 
 
 def cents(amount: str) -> int:
-    """An amount as pages tell it, in cents."""
+    """Return an amount on a page in cents."""
     return int(re.sub(r"[$,.]", "", amount))
 
 
@@ -61,51 +59,51 @@ def open_product(page: PageReader, name: str) -> Iterator[str]:
 
 
 def open_category(page: PageReader, department: str, category: str) -> Iterator[str]:
-    """Open a department's menu and choose a category."""
-    yield from page.unfold(department)
+    """Expand a department's menu and choose a category."""
+    yield from page.expand(department)
     yield page.click("link", category)
 
 
-def narrow(page: PageReader, attribute: str, value: str) -> Iterator[str]:
-    """Open a filter of a list and choose a value."""
-    yield from page.unfold(attribute, after="Shop By")
+def apply_filter(page: PageReader, attribute: str, value: str) -> Iterator[str]:
+    """Expand a filter of a list and choose a value."""
+    yield from page.expand(attribute, after="Shop By")
     yield page.click("link", value, after="Shop By")
 
 
 def price(page: PageReader) -> str:
-    """What the product on the page is sold for."""
-    return _first(element.name for element in page.behind("Breadcrumbs") if _AMOUNT.fullmatch(element.name))
+    """Return the current price of the product on the page."""
+    return _first(element.name for element in page.elements_after("Breadcrumbs") if _AMOUNT.fullmatch(element.name))
 
 
 def old_price(page: PageReader) -> str:
-    """What the product on the page was sold for before it was on offer."""
+    """Return the regular price of the product on offer on the page."""
     return page.value("instead of")
 
 
 def detail(page: PageReader, name: str) -> str:
-    """What is said of the product on the page under a name."""
+    """Return a property of the product on the page."""
     return page.value(name) if page.has("rowheader", name) else _first(page.search(rf"{name}: (.+)"))
 
 
 def review_count(page: PageReader) -> int:
-    """How many reviews the product on the page has."""
+    """Return the number of reviews of the product on the page."""
     found = page.all("link", re.compile(r"[\d,]+ Reviews?"))
     return int(found[0].name.split()[0]) if found else 0
 
 
-def items(page: PageReader) -> int:
-    """How many products a list has, on all of its pages."""
+def item_count(page: PageReader) -> int:
+    """Return the number of products in a list, on all of its pages."""
     return int(page.search(r"^(?:Items \d+-\d+ of )?(\d+)(?: Items?)?$")[0])
 
 
-def listed(page: PageReader) -> list[Product]:
-    """The products of the list on the page."""
+def listed_products(page: PageReader) -> list[ListedProduct]:
+    """Return the products of the list on the page."""
     return [_product(texts_of(line)) for line in page.lines("article")]
 
 
-def _product(texts: list[str]) -> Product:
+def _product(texts: list[str]) -> ListedProduct:
     counts = [int(text.split()[0]) for text in texts if re.fullmatch(r"\d+ Reviews?", text)]
-    return Product(texts[0], _first(text for text in texts if _AMOUNT.fullmatch(text)), sum(counts))
+    return ListedProduct(texts[0], _first(text for text in texts if _AMOUNT.fullmatch(text)), sum(counts))
 
 
 def open_reviews(page: PageReader, product: str) -> Iterator[str]:
@@ -114,8 +112,8 @@ def open_reviews(page: PageReader, product: str) -> Iterator[str]:
     yield page.click("link", re.compile(r"\d+ Reviews?"))
 
 
-def all_reviews(page: PageReader, product: str) -> Steps[list[Review]]:
-    """Read all reviews of a product, page by page."""
+def all_reviews(page: PageReader, product: str) -> Steps[list[ListedReview]]:
+    """Return all reviews of a product, from all pages."""
     yield from open_reviews(page, product)
     found = _reviews(page)
     while page.has("link", "Next"):
@@ -124,13 +122,13 @@ def all_reviews(page: PageReader, product: str) -> Steps[list[Review]]:
     return found
 
 
-def _reviews(page: PageReader) -> list[Review]:
+def _reviews(page: PageReader) -> list[ListedReview]:
     return [_review(texts_of(line)) for line in page.lines("article")]
 
 
-def _review(texts: list[str]) -> Review:
+def _review(texts: list[str]) -> ListedReview:
     title, stars, by = texts[:3]
-    return Review(title, by.removeprefix("by ").rsplit(", ", 2)[0], int(stars.removeprefix("Rating: ")[0]))
+    return ListedReview(title, by.removeprefix("by ").rsplit(", ", 2)[0], int(stars.removeprefix("Rating: ")[0]))
 
 
 def write_review(page: PageReader, params: Params) -> Iterator[str]:
@@ -143,8 +141,8 @@ def write_review(page: PageReader, params: Params) -> Iterator[str]:
     yield page.click("button", "Submit Review")
 
 
-def all_orders(page: PageReader, status: str = "") -> Steps[list[Order]]:
-    """Read the list of orders, all pages; of one status only if it is given."""
+def all_orders(page: PageReader, status: str = "") -> Steps[list[ListedOrder]]:
+    """Return the orders from all pages of the list, or those of one status."""
     yield page.click("link", "My Orders")
     if status:
         yield page.choose("Status", status)
@@ -155,8 +153,8 @@ def all_orders(page: PageReader, status: str = "") -> Steps[list[Order]]:
     return found
 
 
-def find_order(page: PageReader, fits: Callable[[Order], bool]) -> Steps[Order]:
-    """Go through the list of orders until there is one that fits."""
+def find_order(page: PageReader, fits: Callable[[ListedOrder], bool]) -> Steps[ListedOrder]:
+    """Turn the pages of the list of orders until one matches, and return it."""
     yield page.click("link", "My Orders")
     while not any(map(fits, _orders(page))):
         yield page.click("link", "Next")
@@ -164,57 +162,57 @@ def find_order(page: PageReader, fits: Callable[[Order], bool]) -> Steps[Order]:
 
 
 def next_order(page: PageReader, number: str) -> Steps[str]:
-    """The number of the order that comes after another, which is in the list on the page."""
+    """Return the number of the order after another one, which is in the list on the page."""
     numbers = [order.number for order in _orders(page)]
-    place = numbers.index(number) + 1
-    if place < len(numbers):
-        return numbers[place]
+    index = numbers.index(number) + 1
+    if index < len(numbers):
+        return numbers[index]
     yield page.click("link", "Next")
     return _orders(page)[0].number
 
 
-def open_order(page: PageReader, fits: Callable[[Order], bool]) -> Steps[Order]:
-    """Open the first order in the list that fits."""
+def open_order(page: PageReader, fits: Callable[[ListedOrder], bool]) -> Steps[ListedOrder]:
+    """Open the first order of the list that matches, and return it."""
     order = yield from find_order(page, fits)
     yield page.click_in(order.number, "link", "View Order")
     return order
 
 
-def _orders(page: PageReader) -> list[Order]:
-    return [Order(row["Order #"], row["Date"], row["Order Total"], row["Status"]) for row in page.table()]
+def _orders(page: PageReader) -> list[ListedOrder]:
+    return [ListedOrder(row["Order #"], row["Date"], row["Order Total"], row["Status"]) for row in page.table()]
 
 
-def within(day: str, time: str) -> bool:
-    """Whether a day ("Mar 13, 2026") is in a year or month ("2026", "March 2026")."""
+def is_within(day: str, time: str) -> bool:
+    """Return whether a day ("Mar 13, 2026") is in a year or month ("2026", "March 2026")."""
     return day.endswith(time[-4:]) and (len(time) == 4 or time.startswith(day[:3]))
 
 
 def months(first: str, last: str) -> list[str]:
-    """All months from one to another ("March 2026")."""
+    """Return all months from the first to the last ("March 2026")."""
     begin, end = (datetime.datetime.strptime(time, "%B %Y") for time in (first, last))
     span = range(12 * begin.year + begin.month - 1, 12 * end.year + end.month)
     return [f"{datetime.date(number // 12, number % 12 + 1, 1):%B %Y}" for number in span]
 
 
-def tracking(page: PageReader) -> str:
-    """The tracking number on an order's page."""
+def tracking_number(page: PageReader) -> str:
+    """Return the tracking number on an order's page."""
     return page.search(r"Tracking number: .*?(\d+)$")[0]
 
 
-def bought(page: PageReader, product: str) -> dict[str, str]:
-    """The options of a product on an order's page, by their names in lower case."""
+def chosen_options(page: PageReader, product: str) -> dict[str, str]:
+    """Return the options of a product on an order's page, by their names in lower case."""
     return options(page.search(rf"^{re.escape(product)} (\S.*)$")[0])
 
 
-def cancel(page: PageReader) -> Iterator[str]:
+def cancel_order(page: PageReader) -> Iterator[str]:
     """Cancel the order on the page."""
     yield page.click("button", "Cancel Order")
     yield page.click("button", "Cancel the order")
 
 
-def choose_all(page: PageReader, told: str) -> Iterator[str]:
+def choose_options(page: PageReader, text: str) -> Iterator[str]:
     """Choose the options ("Colour: Blue, Size: M") of the product on the page."""
-    for part in told.split(", "):
+    for part in text.split(", "):
         name, _, value = part.partition(": ")
         yield page.choose(name, re.compile(rf"{re.escape(value)}( \+\$.*)?"))
 
@@ -225,12 +223,12 @@ def open_cart(page: PageReader) -> Iterator[str]:
 
 
 def apply_coupon(page: PageReader, code: str) -> Iterator[str]:
-    """Use a coupon in the cart."""
+    """Apply a coupon to the cart."""
     yield page.type("Discount Code", code, enter=True)
 
 
 def check_out(page: PageReader, params: Params) -> Iterator[str]:
-    """Order what is in the cart on the page."""
+    """Order the contents of the cart on the page."""
     yield page.click("link", "Proceed to Checkout")
     yield page.click("radio", re.compile(rf".*, {re.escape(params['street'])}, .*"))
     yield page.click("radio", re.compile(rf"{re.escape(params['shipping'])}: .*"))
@@ -246,7 +244,7 @@ def open_addresses(page: PageReader) -> Iterator[str]:
 
 
 def add_address(page: PageReader, params: Params) -> Iterator[str]:
-    """Add an address in the address book on the page."""
+    """Add an address to the address book on the page."""
     yield page.click("link", "Add New Address")
     yield page.type("Name", params["name"])
     yield page.type("Street Address", params["street"])
@@ -260,4 +258,4 @@ def add_address(page: PageReader, params: Params) -> Iterator[str]:
 def _first(found: Iterable[_T]) -> _T:
     for one in found:
         return one
-    raise NoOracle("what was looked for is not to be seen")
+    raise NoOracle("the page does not show the expected text")

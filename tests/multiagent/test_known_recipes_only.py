@@ -1,4 +1,4 @@
-"""Teams whose members craft only by what they were shown or told."""
+"""Teams whose members may only use recipes that they were shown or sent."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TORCH = "craft 4 torch using 1 stick, 1 coal"
 UNKNOWN = "You do not know that recipe"
 
 
-def told(count: int = 2, **options: Any) -> CoopTextCraftEnv:
-    return CoopTextCraftEnv(num_agents=count, told_only=True, max_distractors=0, split=None, **options)
+def team_of(count: int = 2, **options: Any) -> CoopTextCraftEnv:
+    return CoopTextCraftEnv(num_agents=count, known_recipes_only=True, max_distractors=0, split=None, **options)
 
 
 def with_torch_parts() -> CoopTextCraftEnv:
-    """crafter_0 carries all that a torch takes, and was told nothing."""
-    env = told()
+    """crafter_0 has all ingredients of a torch, but not the recipe."""
+    env = team_of()
     env.reset(seed=0, options={"task": next(task.id for task in env.tasks.sample() if task.goal == "craft torch")})
     for one, other in (
         ("get 2 bamboo", "get 1 coal"),
@@ -45,7 +45,7 @@ def crafts(env: CoopTextCraftEnv, agent: str = "crafter_0") -> str:
     return str(observations[agent])
 
 
-def test_nobody_crafts_by_a_guess() -> None:
+def test_a_guessed_recipe_is_refused() -> None:
     env = with_torch_parts()
     carried = env.step({"crafter_0": "pass", "crafter_1": "pass"})[4]["crafter_0"]["inventory"]
     assert crafts(env) == UNKNOWN
@@ -64,36 +64,36 @@ def test_nobody_crafts_by_a_guess() -> None:
         ("craft 4 torch using 1 coal, 1 stick", False),
         ("craft 4 torch using 1 stick, 1 coalition", False),
         ("aircraft 4 torch using 1 stick, 1 coal", False),
-        (f"{'x' * 280} {TORCH}", False),  # cut
+        (f"{'x' * 280} {TORCH}", False),  # truncated
     ],
 )
-def test_a_recipe_is_told_word_for_word(message: str, knows: bool) -> None:
+def test_a_recipe_must_be_sent_word_for_word(message: str, knows: bool) -> None:
     env = with_torch_parts()
     say(env, crafter_1=message)
     assert crafts(env) == ("Crafted 4 torch" if knows else UNKNOWN)
 
 
-def test_only_one_that_knows_it_can_tell() -> None:
-    """Neither saying it to oneself nor having a mate repeat it helps."""
+def test_only_an_agent_that_knows_a_recipe_can_teach_it() -> None:
+    """Sending it oneself does not help, and neither does another agent that repeats it."""
     env = with_torch_parts()
     say(env, crafter_0=TORCH)
     assert crafts(env) == UNKNOWN
-    team = told(3)
+    team = team_of(3)
     task = next(task for task in team.tasks.sample() if task.goal == "craft torch")
     team.reset(seed=0, options={"task": task.id})
-    deal = allocation_of(team._seats[0].book, task)
-    crafter, goal = team._seats[deal.crafter], team._seats[0].goal
-    knower = team._seats[deal.knower(crafter.book.ways[goal][0])]
-    [third] = (seat for seat in team._seats if seat not in (crafter, knower))
+    allocation = allocation_of(team._members[0].recipe_book, task)
+    crafter, goal = team._members[allocation.crafter], team._members[0].goal
+    holder = team._members[allocation.recipe_holder(crafter.recipe_book.recipes_for[goal][0])]
+    [third] = (member for member in team._members if member not in (crafter, holder))
     say(team, **{third.agent: TORCH})
-    assert not any(seat.told_in(TORCH) for seat in (crafter, third))
-    say(team, **{knower.agent: TORCH})
-    assert crafter.told_in(TORCH) == third.told_in(TORCH) == knower.told_in(TORCH) != set()
+    assert not any(member.recipes_in(TORCH) for member in (crafter, third))
+    say(team, **{holder.agent: TORCH})
+    assert crafter.recipes_in(TORCH) == third.recipes_in(TORCH) == holder.recipes_in(TORCH) != set()
 
 
 @pytest.mark.parametrize("count", [2, *(pytest.param(count, marks=pytest.mark.slow) for count in (3, 4))])
-def test_a_silent_team_never_wins_and_one_that_talks_always_does(count: int) -> None:
-    env = told(count)
+def test_a_team_without_messages_never_wins_and_one_with_messages_always_does(count: int) -> None:
+    env = team_of(count)
     for seed, task in enumerate(env.tasks.sample(split="test")):
         env.reset(seed=seed, options={"task": task.id})
         silent = [
@@ -102,35 +102,35 @@ def test_a_silent_team_never_wins_and_one_that_talks_always_does(count: int) -> 
         ]
         observations, *_ = play(env, silent)[-1]
         assert UNKNOWN in observations.values() and env.agents, task.id
-        solve(env)  # from there, by talking after all
+        solve(env)  # from there, with messages
 
 
 @pytest.mark.parametrize("worlds", ["real", "invented"])
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_nobody_can_be_left_out(count: int, worlds: Any) -> None:
-    """All but one say every recipe there is, guessed or known. What they know then and can take does not suffice."""
-    env = told(count, worlds=worlds)
+def test_every_agent_is_needed(count: int, worlds: Any) -> None:
+    """All but one send every recipe, known or guessed. Their recipes and items still do not suffice."""
+    env = team_of(count, worlds=worlds)
     for seed, task in enumerate(env.tasks.sample(12, split="test", seed=count)):
         env.reset(seed=seed, options={"task": task.id})
-        book, goal = env._seats[0].book, env._seats[0].goal
-        lines = [env._seats[0].names.line(number) for number in book.needed(goal)]
+        book, goal = env._members[0].recipe_book, env._members[0].goal
+        lines = [env._members[0].names.line(number) for number in book.needed(goal)]
         saved = env.snapshot()
-        for absent in env._seats:
+        for absent in env._members:
             if absent.agent == absent.crafter:
                 continue
             env.restore(saved)
             for line in lines:
                 env.step({each: "pass" if each == absent.agent else f"say {line}" for each in env.agents})
-            present = [seat for seat in env._seats if seat is not absent]
-            knows = {number for seat in present for number in seat.known or ()}
-            takes = {ref for seat in present for ref in seat.hand.takes}
-            assert knows == {number for seat in present for number in seat.hand.recipes}
+            present = [member for member in env._members if member is not absent]
+            knows = {number for member in present for number in member.known or ()}
+            takes = {ref for member in present for ref in member.holdings.takes}
+            assert knows == {number for member in present for number in member.holdings.recipes}
             assert not can_make(book, goal, knows, takes), (task.id, absent.agent)
 
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_oracle_solves_from_any_state(count: int) -> None:
-    env = CoopTextCraftEnv(num_agents=count, told_only=True, split=None, worlds="fictional")
+    env = CoopTextCraftEnv(num_agents=count, known_recipes_only=True, split=None, worlds="fictional")
     rng = random.Random(0)
     for seed in range(10):
         env.reset(seed=seed)
@@ -141,8 +141,8 @@ def test_the_oracle_solves_from_any_state(count: int) -> None:
             solve(env)
 
 
-def test_one_agent_is_not_told_anything() -> None:
-    env, plain = (CoopTextCraftEnv(num_agents=1, told_only=only) for only in (True, False))
+def test_the_option_has_no_effect_on_a_single_agent() -> None:
+    env, plain = (CoopTextCraftEnv(num_agents=1, known_recipes_only=only) for only in (True, False))
     assert env.instructions_for("crafter_0") == plain.instructions_for("crafter_0")
     assert env.reset(seed=3) == plain.reset(seed=3)
     for command in list(env.oracle()):
@@ -150,16 +150,16 @@ def test_one_agent_is_not_told_anything() -> None:
     assert env.status()["success"]
 
 
-def test_the_rule_is_told() -> None:
-    assert "one that you were told, word for word, by one that knows it. The" in told().instructions_for("crafter_0")
+def test_the_instructions_state_the_rule() -> None:
+    assert "one that you were told, word for word, by one that knows it. The" in team_of().instructions_for("crafter_0")
     assert "one that you were told. The" in CoopTextCraftEnv().instructions_for("crafter_0")
-    with pytest.raises(UsageError, match="told_only is True or False, got 'no'"):
-        CoopTextCraftEnv(told_only="no")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="known_recipes_only is True or False, got 'no'"):
+        CoopTextCraftEnv(known_recipes_only="no")  # type: ignore[arg-type]
 
 
-def test_the_joint_form_takes_it() -> None:
-    assert "told_only" in TextCraftCoopEnv.remote_options
-    env = TextCraftCoopEnv(told_only=True, max_distractors=0)
+def test_the_joint_form_has_the_option() -> None:
+    assert "known_recipes_only" in TextCraftCoopEnv.remote_options
+    env = TextCraftCoopEnv(known_recipes_only=True, max_distractors=0)
     env.reset(seed=0, options={"task": "textcraft-coop/2/22"})
     for command in [json.loads(each) for each in env.oracle()]:
         quiet = {agent: "pass" if text.startswith("say ") else text for agent, text in command.items()}

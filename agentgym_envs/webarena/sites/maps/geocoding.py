@@ -1,4 +1,4 @@
-"""What people type finds what is on the map: places, addresses, towns, roads, positions."""
+"""Geocoding: converts texts to locations, by place name, address, town or coordinates."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _HOUSE_LAST = re.compile(r"([^,\d][^,]*?)\s+(\d{1,3})(?:,(.+))?")
 _POSITION = re.compile(r"(-?\d{1,3}\.\d{1,8})\s*[,; ]\s*(-?\d{1,3}\.\d{1,8})")
 
 
-class Stop(NamedTuple):
-    """Somewhere one can go to. `key` says it in a URL, `label` to people; `town` is where it is, if in one."""
+class Location(NamedTuple):
+    """A location. `key` identifies it in a URL, `label` is for display; `town` is the town's id, if it is in one."""
 
     key: str
     label: str
@@ -27,27 +27,27 @@ class Stop(NamedTuple):
     town: int | None
 
 
-def stop_of(context: RequestContext, key: str) -> Stop | None:
-    """What a key stands for: "place-12", "town-3", "house-<road>-<number>", "point-<latitude>,<longitude>"."""
+def location_of(context: RequestContext, key: str) -> Location | None:
+    """Return the location of a key: "place-12", "town-3", "house-<road>-<number>" or "point-<latitude>,<longitude>"."""
     kind, _, rest = key.partition("-")
     numbers = [int(part) for part in rest.split("-") if re.fullmatch(r"\d{1,9}", part, re.ASCII)]
     if kind == "point":
-        return of_position(rest)
+        return location_of_position(rest)
     if kind == "house" and len(numbers) == 2:
         return _of_house(context, *numbers)
     if kind not in ("place", "town") or len(numbers) != 1:
         return None
     if kind == "town":
         found = context.row("SELECT id, name, x, y FROM map_towns WHERE id = ?", *numbers)
-        return Stop(f"town-{found['id']}", found["name"], (found["x"], found["y"]), found["id"]) if found else None
+        return Location(f"town-{found['id']}", found["name"], (found["x"], found["y"]), found["id"]) if found else None
     found = context.row(f"{_PLACES} WHERE p.id = ?", *numbers)
-    return of_place(found) if found else None
+    return location_of_place(found) if found else None
 
 
-def find_stops(context: RequestContext, text: str) -> list[Stop]:
-    """What a text may mean: one where it is plain, some where it is not, none where nothing fits."""
+def find_locations(context: RequestContext, text: str) -> list[Location]:
+    """Return the locations that a text may mean; exactly one if it is unambiguous."""
     own = _own_address(context, text.casefold())
-    exact = stop_of(context, text) or own or of_position(text)
+    exact = location_of(context, text) or own or location_of_position(text)
     if exact is not None:
         return [exact]
     for look in (_addresses, _towns, _exact_places, _like_places):
@@ -57,14 +57,14 @@ def find_stops(context: RequestContext, text: str) -> list[Stop]:
     return []
 
 
-def of_place(row: sqlite3.Row) -> Stop:
-    """The stop at a row with a place's id, name, town, town_name, x and y."""
+def location_of_place(row: sqlite3.Row) -> Location:
+    """Return the location of a row with the id, name, town, town_name, x and y of a place."""
     label = row["name"] if row["town_name"] in row["name"] else f"{row['name']}, {row['town_name']}"
-    return Stop(f"place-{row['id']}", label, (row["x"], row["y"]), row["town"])
+    return Location(f"place-{row['id']}", label, (row["x"], row["y"]), row["town"])
 
 
-def of_position(text: str) -> Stop | None:
-    """The stop at a latitude and longitude, if that is within the country."""
+def location_of_position(text: str) -> Location | None:
+    """Return the location of a text "<latitude>, <longitude>", None if it is not within the country."""
     match = _POSITION.fullmatch(text.strip())
     if match is None:
         return None
@@ -72,16 +72,16 @@ def of_position(text: str) -> Stop | None:
     if not (0 <= point[0] <= WIDTH_KM and 0 <= point[1] <= HEIGHT_KM):
         return None
     latitude, longitude = degrees(point)
-    return Stop(f"point-{latitude},{longitude}", f"{latitude}, {longitude}", point, None)
+    return Location(f"point-{latitude},{longitude}", f"{latitude}, {longitude}", point, None)
 
 
 def escaped(text: str) -> str:
-    """A text as SQL's LIKE takes it literally, with a backslash as the escape."""
+    """Escape a text for LIKE, with a backslash as the escape character."""
     return re.sub(r"([\\%_])", r"\\\1", text)
 
 
 def like_words(column: str, text: str) -> tuple[str, list[str]]:
-    """A condition that a column has every word of a text, and its arguments."""
+    """Return an SQL condition that a column contains every word of a text, and its arguments."""
     found = re.findall(r"[^\s,;]+", text)[:8]
     condition = " AND ".join([f"{column} LIKE ? ESCAPE '\\'"] * len(found)) or "0"
     return condition, [f"%{escaped(word)}%" for word in found]
@@ -93,15 +93,15 @@ _PLACES = (
 _STREETS = "SELECT r.id, r.name, r.town, t.name AS town_name, t.zip FROM map_roads r JOIN map_towns t ON t.id = r.town"
 
 
-def _of_house(context: RequestContext, road: int, house: int) -> Stop | None:
+def _of_house(context: RequestContext, road: int, house: int) -> Location | None:
     row = context.row(f"{_STREETS} WHERE r.id = ?", road)
     if row is None or not 1 <= house < HOUSES:
         return None
     label = f"{house} {row['name']}, {row['town_name']}"
-    return Stop(f"house-{road}-{house}", label, house_on(network(context.database), road, house).point, row["town"])
+    return Location(f"house-{road}-{house}", label, house_on(network(context.database), road, house).point, row["town"])
 
 
-def _own_address(context: RequestContext, text: str) -> Stop | None:
+def _own_address(context: RequestContext, text: str) -> Location | None:
     if not context.account or text not in ("home", "work", "my home", "my work"):
         return None
     label = text.removeprefix("my ").capitalize()
@@ -109,8 +109,8 @@ def _own_address(context: RequestContext, text: str) -> Stop | None:
     return _of_house(context, row["road"], row["house"]) if row else None
 
 
-def _addresses(context: RequestContext, text: str) -> list[Stop]:
-    """Houses: "12 Mill Street, Foxford" or "Mill Street 12"; without a town, in every town that has the street."""
+def _addresses(context: RequestContext, text: str) -> list[Location]:
+    """Return houses: "12 Mill Street, Foxford" or "Mill Street 12". Without a town, search all towns."""
     if first := _HOUSE_FIRST.fullmatch(text):
         house, street, where = first.groups()
     elif last := _HOUSE_LAST.fullmatch(text):
@@ -121,22 +121,22 @@ def _addresses(context: RequestContext, text: str) -> list[Stop]:
     if where:
         said = where.casefold()
         rows = [row for row in rows if row["town_name"].casefold() in said or row["zip"] in said]
-    return [stop for row in rows if (stop := _of_house(context, row["id"], int(house)))]
+    return [location for row in rows if (location := _of_house(context, row["id"], int(house)))]
 
 
-def _towns(context: RequestContext, text: str) -> list[Stop]:
+def _towns(context: RequestContext, text: str) -> list[Location]:
     rows = context.rows("SELECT id FROM map_towns WHERE name = ? COLLATE NOCASE", text.strip())
-    return [stop for row in rows if (stop := stop_of(context, f"town-{row['id']}"))]
+    return [location for row in rows if (location := location_of(context, f"town-{row['id']}"))]
 
 
-def _exact_places(context: RequestContext, text: str) -> list[Stop]:
-    """Places of exactly that name, or of the name before a comma in the town after it."""
+def _exact_places(context: RequestContext, text: str) -> list[Location]:
+    """Return places with exactly this name, or "<name>, <town>"."""
     name, _, where = text.rpartition(",")
     query = f"{_PLACES} WHERE p.name = ? COLLATE NOCASE OR (p.name = ? COLLATE NOCASE AND t.name = ? COLLATE NOCASE)"
-    return [of_place(row) for row in context.rows(query, text.strip(), name.strip(), where.strip())]
+    return [location_of_place(row) for row in context.rows(query, text.strip(), name.strip(), where.strip())]
 
 
-def _like_places(context: RequestContext, text: str) -> list[Stop]:
+def _like_places(context: RequestContext, text: str) -> list[Location]:
     condition, words = like_words("p.name || ' ' || t.name", text)
     rows = context.rows(f"{_PLACES} WHERE {condition} ORDER BY length(p.name), p.id LIMIT {MOST_CANDIDATES}", *words)
-    return [of_place(row) for row in rows]
+    return [location_of_place(row) for row in rows]

@@ -1,4 +1,4 @@
-"""What a report says of samples, tries and tokens: columns are over all tasks, and what is special is told."""
+"""Columns and notes of a report for several episodes per task, several attempts, and tokens."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ def titles(episodes: list[Trajectory]) -> list[str]:
     return [column.title for column in columns(evaluate(episodes))]
 
 
-def test_the_column_of_k_is_one_that_every_task_has() -> None:
+def test_pass_at_k_is_shown_for_the_largest_common_k() -> None:
     even = [*several("t/1", 0, 1, 1), *several("t/2", 0, 0, 0)]
     assert "pass@3" in titles(even)
     assert not make_report(even).notes()
@@ -35,23 +35,23 @@ def test_the_column_of_k_is_one_that_every_task_has() -> None:
         assert "Tasks have 2 to 3 usable episodes" in text
 
 
-def test_no_column_of_k_where_a_task_has_one_episode() -> None:
+def test_pass_at_k_is_not_shown_if_a_task_has_one_episode() -> None:
     uneven = [*several("t/1", 0, 1, 1), episode("t/2", 0)]
     assert not [title for title in titles(uneven) if title.startswith("pass")]
     report = make_report(uneven)
     [note] = report.notes()
     assert "1 to 3 usable episodes; no pass@k is shown" in note
-    assert "Success against samples" not in to_html(report)
+    assert "Success against k" not in to_html(report)
     assert "pass@k</dt>" not in to_html(report)
 
 
-def test_the_plot_of_k_ends_where_tasks_are_left_out() -> None:
+def test_the_plot_of_pass_at_k_ends_at_the_common_k() -> None:
     uneven = [*several("t/1", 0, 1, 1, 0), *several("t/2", 0, 1)]
     page = to_html(make_report(uneven))
     assert "pass@k: 91.7% at 2; pass^k: 8.3% at 2" in page  # of four episodes with two solved 5/6 and 1/6; 1 and 0
 
 
-def test_tokens_of_few_tasks_are_told_without_an_interval() -> None:
+def test_tokens_of_few_tasks_are_shown_without_an_interval() -> None:
     report = make_report([episode("t/1", 1, turns=2, tokens=7), episode("t/2", 1, turns=2, tokens=9)])
     assert "tokens" in [column.title for column in columns(report.evaluation)]
     rows = list(csv.reader(io.StringIO(to_csv(report))))
@@ -60,7 +60,7 @@ def test_tokens_of_few_tasks_are_told_without_an_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("meta", "told"),
+    ("meta", "noted"),
     [
         ({"agent": {"name": "reflect", "attempts": 3}}, True),
         ({"attempts": [{"turns": []}, {"turns": []}]}, True),
@@ -68,19 +68,19 @@ def test_tokens_of_few_tasks_are_told_without_an_interval() -> None:
         ({"agent": "mine", "attempts": 3}, False),
     ],
 )
-def test_success_after_several_tries_is_marked(meta: dict[str, Any], told: bool) -> None:
+def test_success_after_several_attempts_is_noted(meta: dict[str, Any], noted: bool) -> None:
     report = make_report([episode("t/1", 1, meta=meta), episode("t/2", 0)])
-    assert any("Success is that after up to 3 tries" in note for note in report.notes()) is told
+    assert any("Success is measured after up to 3 attempts" in note for note in report.notes()) is noted
     for text in (to_html(report), to_markdown(report)):
-        assert ("Success is that after up to 3 tries" in text) is told
+        assert ("Success is measured after up to 3 attempts" in text) is noted
 
 
-def test_the_noise_of_the_reported_figures_is_told() -> None:
+def test_the_standard_errors_of_the_reported_figures_are_shown() -> None:
     page = to_html(make_report([episode("t/1", 1)], agentgym_rl=True))
     assert f"WebArena {REPORTED[0].standard_error('WebArena'):.1f}, Search 2.4, TextCraft 2.9" in page
 
 
-def test_a_file_of_training_keeps_every_episode_of_a_group(run: Run) -> None:
+def test_a_training_file_keeps_every_episode_of_a_group(run: Run) -> None:
     with TrajectoryWriter("step-0.jsonl") as writer:
         writer.write(episode("t/1", 0, stop="env_error"))
         for score in (0, 0, 0, 1):
@@ -88,15 +88,15 @@ def test_a_file_of_training_keeps_every_episode_of_a_group(run: Run) -> None:
         writer.write(episode("t/2", 0, stop="env_error"))
     found = run("report", "step-0.jsonl", "--json").json["metrics"]["overall"]
     assert (found["episodes"], found["success"]["mean"]) == (4, 0.25)
-    assert found["excluded"] == 1  # that of t/2; that of t/1 was played again
+    assert found["excluded"] == 1  # that of t/2; that of t/1 was repeated
     twice = run("report", "step-0.jsonl", "./step-0.jsonl", "--json").json["metrics"]["overall"]
-    assert twice["episodes"] == 4  # a file that is named twice is read once
+    assert twice["episodes"] == 4  # a repeated file is read once
     Path("run").mkdir()
     Path("step-0.jsonl").rename("run/trajectories.jsonl")
-    assert run("report", "run", "--json").json["metrics"]["overall"]["episodes"] == 1  # the last of that seed
+    assert run("report", "run", "--json").json["metrics"]["overall"]["episodes"] == 1  # the last record of this seed
 
 
-def test_json_has_no_nan(run: Run) -> None:
+def test_the_json_has_no_nan(run: Run) -> None:
     with TrajectoryWriter("run/trajectories.jsonl") as writer:
         writer.write(episode("t/1", 1))
     Path("run/eval.json").write_text('{"settings": {"temperature": NaN, "seeds": [Infinity, 1]}}')

@@ -1,5 +1,5 @@
-// The next move that wins a game of tic-tac-toe, or null: the opponent's dice are the seed's, so that the game can be
-// played ahead in a frame of the same page.
+// The next move of a winning game of tic-tac-toe, or null. The opponent's random numbers depend on the seed, so the
+// game can be simulated in a frame of the same page.
 (async () => {
   const frame = document.body.appendChild(document.createElement('iframe'));
   frame.src = location.href;
@@ -18,9 +18,9 @@
     if (game.WOB_DONE_GLOBAL) return game.WOB_RAW_REWARD_GLOBAL === 1 ? moves : null;
     const state = [...game.gameState];
     if (moves.length === mine && state.join() !== board.join()) return null;
-    const free = [...state.keys()].filter(place => state[place] === 0 && (moves.length >= mine || board[place] === 1));
-    for (const place of free) {
-      const found = winning([...moves, place]);
+    const free = [...state.keys()].filter(cell => state[cell] === 0 && (moves.length >= mine || board[cell] === 1));
+    for (const cell of free) {
+      const found = winning([...moves, cell]);
       if (found) return found;
     }
     return null;

@@ -1,4 +1,4 @@
-"""What a reader does with a click: vote, save, hide, subscribe, block, report."""
+"""Actions of a reader: vote, save, hide, subscribe, block and report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.forum import listing
-from agentgym_envs.webarena.sites.forum.boards import board_of
+from agentgym_envs.webarena.sites.forum.boards import load_board
 from agentgym_envs.webarena.sites.forum.wordlists import REPORTS
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.responses import NotFound, RawResponse, Redirect, Response
@@ -19,9 +19,9 @@ _TABLES = {"post": "forum_posts", "comment": "forum_comments"}
 
 @routes.post("/vote/{kind}/{number:int}")
 def vote(context: RequestContext, kind: str, number: int) -> Response:
-    """Vote for (1) or against (-1) something, or no longer (0). A page's script is told the score instead of a page."""
+    """Upvote (1), downvote (-1) or retract the vote (0). With "quiet", return the score as JSON, not a redirect."""
     context.require_login()
-    found = _thing(context, kind, number)
+    row = _target(context, kind, number)
     value = context.form.number("value", 0, least=-1, most=1)
     old = context.row(f"SELECT id, value FROM forum_votes WHERE account = ? AND {kind} = ?", context.account, number)
     before = old["value"] if old else 0
@@ -33,7 +33,7 @@ def vote(context: RequestContext, kind: str, number: int) -> Response:
         context.write(
             f"INSERT INTO forum_votes (account, {kind}, value) VALUES (?, ?, ?)", context.account, number, value
         )
-    score = found["score"] + value - before
+    score = row["score"] + value - before
     context.write(f"UPDATE {_TABLES[kind]} SET score = ? WHERE id = ?", score, number)
     if context.form.is_checked("quiet"):
         return RawResponse(json.dumps({"score": score, "value": value}), "application/json")
@@ -42,9 +42,9 @@ def vote(context: RequestContext, kind: str, number: int) -> Response:
 
 @routes.post("/save/{kind}/{number:int}")
 def save(context: RequestContext, kind: str, number: int) -> Response:
-    """Keep something for later, or no longer, if it was kept."""
+    """Save a post or comment, or unsave it."""
     context.require_login()
-    _thing(context, kind, number)
+    _target(context, kind, number)
     old = context.row(f"SELECT id FROM forum_saved WHERE account = ? AND {kind} = ?", context.account, number)
     if old:
         context.write("DELETE FROM forum_saved WHERE id = ?", old["id"])
@@ -58,9 +58,9 @@ def save(context: RequestContext, kind: str, number: int) -> Response:
 
 @routes.post("/hide/{number:int}")
 def hide(context: RequestContext, number: int) -> Response:
-    """Have a post no longer listed, or listed again."""
+    """Hide a post from lists, or show it again."""
     context.require_login()
-    _thing(context, "post", number)
+    _target(context, "post", number)
     if context.row("SELECT 1 FROM forum_hidden WHERE account = ? AND post = ?", context.account, number):
         context.write("DELETE FROM forum_hidden WHERE account = ? AND post = ?", context.account, number)
         context.flash("The post is listed again.")
@@ -72,9 +72,9 @@ def hide(context: RequestContext, number: int) -> Response:
 
 @routes.post("/b/{name}/subscribe")
 def subscribe(context: RequestContext, name: str) -> Response:
-    """Subscribe to a board, or no longer."""
+    """Subscribe to a board, or unsubscribe."""
     context.require_login()
-    board = board_of(context, name)
+    board = load_board(context, name)
     if board["subscribed"]:
         context.write("DELETE FROM forum_subscriptions WHERE account = ? AND board = ?", context.account, board["id"])
         context.flash(f"You no longer subscribe to {board['name']}.")
@@ -86,32 +86,32 @@ def subscribe(context: RequestContext, name: str) -> Response:
 
 @routes.get("/report/{kind}/{number:int}")
 def report(context: RequestContext, kind: str, number: int) -> Response:
-    """The form in which something is reported to its moderators."""
+    """Show the form for a report to the moderators."""
     context.require_login()
-    return context.page("report.html", kind=kind, thing=_thing(context, kind, number), reasons=REPORTS, error="")
+    return context.page("report.html", kind=kind, target=_target(context, kind, number), reasons=REPORTS, error="")
 
 
 @routes.post("/report/{kind}/{number:int}")
-def reported(context: RequestContext, kind: str, number: int) -> Response:
-    """Report something."""
+def send_report(context: RequestContext, kind: str, number: int) -> Response:
+    """Send a report."""
     context.require_login()
-    thing = _thing(context, kind, number)
+    target = _target(context, kind, number)
     reason = context.form.choice("reason", REPORTS)
     if not reason:
-        values = {"kind": kind, "thing": thing, "reasons": REPORTS, "error": "Choose a reason."}
+        values = {"kind": kind, "target": target, "reasons": REPORTS, "error": "Choose a reason."}
         return context.page("report.html", status=422, **values)
     context.write(
         f"INSERT INTO forum_reports (reporter, {kind}, reason, created) VALUES (?, ?, ?, ?)",
         *(context.account, number, reason, stamp()),
     )
     context.flash("Thank you. The moderators will look at it.")
-    post = number if kind == "post" else thing["post"]
-    return Redirect(f"/b/{thing['board_name']}/{post}")
+    post = number if kind == "post" else target["post"]
+    return Redirect(f"/b/{target['board_name']}/{post}")
 
 
 @routes.post("/u/{name}/block")
 def block(context: RequestContext, name: str) -> Response:
-    """See no more of somebody, or again."""
+    """Block a user, or unblock them."""
     context.require_login()
     person = context.one("SELECT id, name FROM forum_users WHERE name = ?", name)
     context.require(person["id"] != context.account, "You cannot block yourself.")
@@ -125,13 +125,13 @@ def block(context: RequestContext, name: str) -> Response:
     return context.redirect_back(f"/u/{person['name']}")
 
 
-def _thing(context: RequestContext, kind: str, number: int) -> sqlite3.Row:
-    """A post or a comment that is still there. Raises Missing."""
+def _target(context: RequestContext, kind: str, number: int) -> sqlite3.Row:
+    """Return a post or comment that is not deleted. Raises NotFound."""
     if kind == "comment":
-        return listing.comment_of(context, number)
+        return listing.load_comment(context, number)
     if kind != "post":
         raise NotFound
-    found = listing.posts_of(context, [number]) if context.row("SELECT 1 FROM forum_posts WHERE id = ?", number) else []
-    if not found or found[0]["deleted"]:
+    row = listing.load_posts(context, [number]) if context.row("SELECT 1 FROM forum_posts WHERE id = ?", number) else []
+    if not row or row[0]["deleted"]:
         raise NotFound
-    return found[0]
+    return row[0]

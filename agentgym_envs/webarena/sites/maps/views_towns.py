@@ -6,7 +6,7 @@ from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Response
 from agentgym_envs.webarena.sites.framework.site import Routes
-from agentgym_envs.webarena.sites.maps.drawing import Mark, View, draw, view_around
+from agentgym_envs.webarena.sites.maps.drawing import MapPin, MapView, draw, view_around
 from agentgym_envs.webarena.sites.maps.network import network
 
 routes = Routes()
@@ -31,7 +31,7 @@ _KINDS = {
 
 @routes.get("/towns")
 def towns(context: RequestContext) -> Response:
-    """All towns."""
+    """List the towns."""
     sort = context.query.choice("sort", tuple(SORTS), "name")
     region = context.query.number("region")
     where, arguments = ("t.region = ?", [region]) if region else ("1", [])
@@ -54,7 +54,7 @@ def towns(context: RequestContext) -> Response:
 
 @routes.get("/town/{town:int}")
 def town(context: RequestContext, town: int) -> Response:
-    """A town, and how many places of each kind it has."""
+    """Show a town, with its number of places by category."""
     row = context.one(
         "SELECT t.*, r.name AS region_name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE t.id = ?", town
     )
@@ -66,13 +66,13 @@ def town(context: RequestContext, town: int) -> Response:
         kinds=context.rows(query, town),
         streets=context.rows(streets, town),
         open_notes=context.value("SELECT COUNT(*) FROM map_notes WHERE town = ? AND status = 'open'", town),
-        drawing=draw(context, View((row["x"], row["y"]), 6)),
+        drawing=draw(context, MapView((row["x"], row["y"]), 6)),
     )
 
 
 @routes.get("/region/{region:int}")
 def region(context: RequestContext, region: int) -> Response:
-    """A region with its towns."""
+    """Show a region with its towns."""
     row = context.one(
         "SELECT r.*, t.name AS seat_name FROM map_regions r JOIN map_towns t ON t.id = r.seat WHERE r.id = ?", region
     )
@@ -83,14 +83,14 @@ def region(context: RequestContext, region: int) -> Response:
 
 @routes.get("/road/{road:int}")
 def road(context: RequestContext, road: int) -> Response:
-    """A road, with what stands on it."""
+    """Show a road with its places."""
     row = context.one(
         "SELECT r.*, t.name AS town_name FROM map_roads r LEFT JOIN map_towns t ON t.id = r.town WHERE r.id = ?", road
     )
     net = network(context.database)
     points = [net.ends(net.chains[road][0])[0], *(net.ends(segment)[1] for segment in net.chains[road])]
     query = "SELECT id, name, category, house FROM map_places WHERE road = ? ORDER BY house, id LIMIT 25"
-    marks = [Mark(points[0], "start"), Mark(points[-1], "end")]
+    marks = [MapPin(points[0], "start"), MapPin(points[-1], "end")]
     return context.page(
         "road.html",
         road=row,

@@ -1,4 +1,4 @@
-"""`agentgym eval --policy MODULE:CLASS`: a policy of one's own beside those of the suite."""
+"""`agentgym eval --policy MODULE:CLASS`: a policy of the user."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ partial = functools.partial(Named, "small")
 
 @pytest.fixture(autouse=True)
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A module in a package in the current folder, as an installed command finds it."""
+    """Write the module to a package in the current folder."""
     (tmp_path / "mypackage").mkdir()
     (tmp_path / "mypackage" / "__init__.py").touch()
     (tmp_path / "mypackage" / "mymodule.py").write_text(MINE)
@@ -114,19 +114,19 @@ def result(directory: str = "out") -> Any:
 
 
 @pytest.mark.parametrize("name", ["Steady", "make", "partial"])
-def test_a_class_or_what_makes_one_plays(run: Run, toy: str, name: str) -> None:
+def test_a_class_or_factory_is_evaluated(run: Run, toy: str, name: str) -> None:
     policy = f"mypackage.mymodule:{name}"
     words = ("eval", toy, "--policy", policy, "--split", "train", "-k", 2, "--seed", 3, "--out", "out", "--json")
     outcome = run(*words)
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.json["metrics"]["overall"]["success"]["mean"] == 1
     assert {(t.task.id, t.seed) for t in records()} == {(f"count/{n}", seed) for n in (2, 3, 9) for seed in (3, 4)}
-    assert all(t.actions == ["up"] * t.task.data["target"] for t in records())  # each has one of its own
+    assert all(t.actions == ["up"] * t.task.data["target"] for t in records())  # each episode has its own policy
     assert {t.meta["policy"] for t in records()} == {result()["settings"]["policy"]} == {policy}
     assert policy in Path("out/report.md").read_text()
 
 
-def test_its_chance_follows_from_the_seed_of_the_episode(run: Run, toy: str) -> None:
+def test_its_random_choices_follow_from_the_seed_of_the_episode(run: Run, toy: str) -> None:
     words = ("eval", toy, "--policy", "mypackage.mymodule:Guessing", "--split", "train", "-k", 3, "--max-turns", 6)
     for directory, seed in (("a", 0), ("b", 0), ("c", 9)):
         assert run(*words, "--seed", seed, "--out", directory).code == 0
@@ -135,7 +135,7 @@ def test_its_chance_follows_from_the_seed_of_the_episode(run: Run, toy: str) -> 
 
 
 @pytest.mark.slow
-def test_it_goes_on_compares_and_is_told_from_another(run: Run, refuses: Run, toy: str) -> None:
+def test_its_runs_can_be_resumed_and_compared(run: Run, refuses: Run, toy: str) -> None:
     words = ("eval", toy, "--split", "train", "--out")
     for name in ("Steady", "Guessing"):
         assert run(*words, name, "--policy", f"mypackage.mymodule:{name}").code == 0
@@ -149,12 +149,12 @@ def test_an_agent_sets_the_form_of_its_answers_only(run: Run, refuses: Run, toy:
     words = ("eval", toy, "--policy", "mypackage.mymodule:Steady", "--split", "train", "--agent", "react")
     outcome = run(*words, "--out", "out", "--max-turns", 2)
     assert outcome.code == 0
-    assert "sets the form of the answers only" in outcome.err
-    assert all(turn.info["invalid_action"] for t in records() for turn in t.turns)  # "up" is no ReAct
-    assert "which no agent guides" in refuses(*words, "--context", "last:2").err
+    assert "only sets the form of the answers" in outcome.err
+    assert all(turn.info["invalid_action"] for t in records() for turn in t.turns)  # "up" is not in ReAct's form
+    assert "agents guide models only" in refuses(*words, "--context", "last:2").err
 
 
-def test_of_a_team_each_member_has_one(run: Run) -> None:
+def test_each_member_of_a_team_has_its_own_policy(run: Run) -> None:
     words = ("eval", "textcraftcoop", "--policy", "mypackage.mymodule:Member", "--tasks", 1, "--max-turns", 2)
     assert run(*words, "--out", "out").code == 0
     (record,) = records()
@@ -163,63 +163,63 @@ def test_of_a_team_each_member_has_one(run: Run) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("policy", "wrong"),
+    ("policy", "message"),
     [
         ("nowhere.at_all:Mine", "the module 'nowhere.at_all' cannot be imported: No module named 'nowhere'"),
         ("broken:Mine", "No module named 'not_there_at_all'"),
         ("mypackage.mymodule:Stedy", "the module mypackage.mymodule has no Stedy"),
         ("mypackage.mymodule:Idle", "it has no `act`"),
-        ("mypackage.mymodule:Hurried", "it has an `act` that is no `async def`"),
+        ("mypackage.mymodule:Hurried", "it has an `act` that is not `async def`"),
         ("mypackage.mymodule:make_nothing", "has no `act`"),
-        ("mypackage.mymodule:Forgetful", "its `act` does not take that (too many positional arguments)"),
-        ("mypackage.mymodule:SHARED", "SHARED is no class and no function"),
+        ("mypackage.mymodule:Forgetful", "its `act` has other arguments (too many positional arguments)"),
+        ("mypackage.mymodule:SHARED", "SHARED is not a class or function"),
         ("mypackage.mymodule:Named", "missing a required argument: 'model'"),
-        ("mypackage.mymodule:Steady.act", "is no policy; choose oracle"),
-        (":Steady", "is no policy; choose oracle"),
+        ("mypackage.mymodule:Steady.act", "; choose oracle"),
+        (":Steady", "; choose oracle"),
     ],
 )
-def test_what_is_none_is_told_before_the_work(refuses: Run, toy: str, policy: str, wrong: str) -> None:
+def test_invalid_policies_are_refused_before_the_run(refuses: Run, toy: str, policy: str, message: str) -> None:
     err = refuses("eval", toy, "--policy", policy, "--out", "out").err
-    assert wrong in err
+    assert message in err
     assert policy in err
     assert any(
         remedy in err
-        for remedy in ("; name a class with `async def act", "; choose oracle", "; give defaults", "on PYTHONPATH")
+        for remedy in ("; name a class with `async def act", "; choose oracle", "; add defaults", "on PYTHONPATH")
     )
     assert not Path("out").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("policy", "wrong"),
+    ("policy", "message"),
     [
         ("torn:Mine", "the module 'torn' cannot be imported: IndentationError: expected an indented block"),
-        ("mypackage.mymodule:make_trouble", "it makes no policy, but RuntimeError: no weights"),
+        ("mypackage.mymodule:make_trouble", "calling it failed: RuntimeError: no weights"),
     ],
 )
-def test_an_error_of_ones_own_code_is_one_line(refuses: Run, toy: str, policy: str, wrong: str) -> None:
-    assert wrong in refuses("eval", toy, "--policy", policy, "--out", "out").err
+def test_an_error_in_the_code_of_the_user_prints_one_line(refuses: Run, toy: str, policy: str, message: str) -> None:
+    assert message in refuses("eval", toy, "--policy", policy, "--out", "out").err
     assert not Path("out").exists()
 
 
-def test_a_function_is_looked_at_once_and_called_once_an_episode(run: Run, toy: str) -> None:
+def test_a_factory_is_checked_once_and_called_once_per_episode(run: Run, toy: str) -> None:
     words = ("eval", toy, "--policy", "mypackage.mymodule:count", "--split", "train", "--tasks", 2)
     assert run(*words).code == 0
     assert sys.modules["mypackage.mymodule"].MADE == [0, 1, 2]
 
 
-def test_an_answer_that_is_no_text_is_told(refuses: Run, toy: str) -> None:
+def test_an_answer_that_is_not_text_is_reported(refuses: Run, toy: str) -> None:
     err = refuses("eval", toy, "--policy", "mypackage.mymodule:Silent", "--split", "train").err
     assert "an action is a string, got NoneType" in err
 
 
-def test_its_tokens_are_not_known(refuses: Run, toy: str) -> None:
+def test_it_cannot_record_tokens(refuses: Run, toy: str) -> None:
     words = ("eval", toy, "--policy", "mypackage.mymodule:Steady", "--tokens", "--out", "out")
-    assert "mypackage.mymodule:Steady is none" in refuses(*words).err
+    assert "mypackage.mymodule:Steady does not" in refuses(*words).err
 
 
 @pytest.mark.slow
-def test_the_command_finds_it_in_the_current_folder(spawn: Run) -> None:
+def test_the_program_imports_it_from_the_current_folder(spawn: Run) -> None:
     words = ("eval", "textcraft", "--policy", "mypackage.mymodule:Guessing", "--tasks", 2, "--max-turns", 2, "--json")
     outcome = spawn(*words)
     assert (outcome.code, outcome.err) == (0, "")

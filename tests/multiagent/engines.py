@@ -1,4 +1,4 @@
-"""How the tests have engines play teams."""
+"""Engines that play teams in tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def counting(env_id: str = COUNT, **options: Any) -> PlannerActorEnv:
 
 
 def soon(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """Run it; a deadlock is a failure."""
+    """Run a coroutine; a deadlock fails the test."""
     return asyncio.run(asyncio.wait_for(coroutine, 60))
 
 
@@ -38,7 +38,7 @@ def says(*texts: str, codec: ChatCodec = CODEC) -> ScriptedEngine:
 
 
 def scripts(rounds: Sequence[Mapping[str, str]], agents: Sequence[str], codec: ChatCodec = CODEC) -> dict[str, Any]:
-    """An engine for each agent, which writes its part of the rounds."""
+    """An engine per agent that writes its part of the rounds."""
     return {agent: says(*(texts[agent] for texts in rounds if agent in texts), codec=codec) for agent in agents}
 
 
@@ -49,7 +49,7 @@ def plan_of(env: JointEnv, task: str, seed: int = 0) -> list[dict[str, str]]:
 
 
 class Chatter(BatchEngine):
-    """Says something of random length. Notes the size of each batch."""
+    """Writes random words, and records the size of each batch."""
 
     def __init__(self, words: Sequence[str], seed: int = 0, most: int = 3) -> None:
         super().__init__()
@@ -63,12 +63,12 @@ class Chatter(BatchEngine):
     def _say(self, sampling: Sampling) -> Generation:
         text = " ".join(self._rng.choices(self._words, k=self._rng.randint(1, self._most)))
         ids = CODEC.encode_answer(text)
-        cut = ids[: sampling.max_tokens]
-        return Generation(cut, "stop" if cut == ids else "length", [-self._rng.random() for _ in cut])
+        kept = ids[: sampling.max_tokens]
+        return Generation(kept, "stop" if kept == ids else "length", [-self._rng.random() for _ in kept])
 
 
 class Listener(BatchEngine):
-    """Answers by what is asked: `answer` gets the text of the prompt."""
+    """Answers with `answer(text of the prompt)`."""
 
     def __init__(self, answer: Callable[[str], str]) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class Listener(BatchEngine):
 
 
 def name_in(prompt: str) -> str:
-    """Who is asked."""
+    """The name of the agent in a prompt."""
     found = re.search(r"You are (crafter_\d)", prompt)
     assert found
     return found[1]
