@@ -280,7 +280,7 @@ def test_sft_from_the_oracle_and_from_a_file(sft: Any, tmp_path: Path) -> None:
     more = sft(*words, "--max_steps", "3", "--logging_steps", "1", "--resume", out=tmp_path / "b")
     assert more.code == 0, more.err
     assert (tmp_path / "b" / "checkpoint-3").is_dir()
-    refused(sft(*words, out=tmp_path / "b"), "holds a run already", "--resume")
+    refused(sft(*words, out=tmp_path / "b"), "already holds a run", "--resume")
     refused(sft("--resume", "--tasks", "6", out=tmp_path / "b"), "holds another run: its demos is", "None")
 
 
@@ -475,7 +475,7 @@ def test_directories_of_other_programs_are_refused(grpo: Any, tmp_path: Path) ->
 def test_directories_of_other_runs_are_refused(grpo: Any, tmp_path: Path) -> None:
     assert grpo("--max_steps", "1").code == 0
     weights = (tmp_path / "out" / "model.safetensors").read_bytes()
-    refused(grpo("--max_steps", "1"), "holds a run already", "--resume")
+    refused(grpo("--max_steps", "1"), "already holds a run", "--resume")
     refused(grpo("--seed", "7", "--resume"), "holds another run: its seed is 42, not 7")
     refused(grpo("--split", "test", "--resume"), "its split is 'train', not 'test'")
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights

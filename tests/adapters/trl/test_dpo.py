@@ -425,7 +425,7 @@ def test_the_command_runs_and_resumes(dpo: Callable[..., Outcome], files: list[P
     assert "Done:" in done.err
     for name in ("config.json", "model.safetensors", "tokenizer.json", "checkpoint-2", "run.json"):
         assert (tmp_path / "out" / name).exists()
-    refused(dpo(*words), "holds a run already", "--resume")
+    refused(dpo(*words), "already holds a run", "--resume")
     refused(dpo(*words, "--resume", "--max-pairs-per-task", 2), "holds another run: its pairs is")
     more = dpo(*words, "--resume", "--max_steps", 3, "--learning_rate", "1e-3")
     assert more.code == 0, more.err

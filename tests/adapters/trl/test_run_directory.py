@@ -36,7 +36,7 @@ def test_a_run_resumes_from_its_last_checkpoint(tmp_path: Path) -> None:
 
 def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
     claim_run_directory(tmp_path, SETTINGS, resume=False)
-    with pytest.raises(UsageError, match=r"holds a run already; go on with it by --resume, or choose another"):
+    with pytest.raises(UsageError, match=r"already holds a run; continue it with --resume, or choose another"):
         claim_run_directory(tmp_path, SETTINGS, resume=False)
 
 

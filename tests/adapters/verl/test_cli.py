@@ -306,7 +306,7 @@ class TestComposed:
         before = [path.stat().st_mtime_ns for path in files]
         assert len(read_rows(files[0])) == 32
 
-        assert "holds a run already; go on with it by --resume, or choose another --out" in train(*words)[2]
+        assert "already holds a run; continue it with --resume, or choose another --out" in train(*words)[2]
         code, _, err = train(*words, "--seed", "1", "--resume")
         assert code == 2 and "holds another run: its seed is 0, not 1" in err
         assert not launched
