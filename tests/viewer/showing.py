@@ -63,14 +63,12 @@ def page_of(browser: Any, address: str, **options: Any) -> Iterator[Any]:
     """Open a page at an address. Errors and warnings of its scripts fail the test at the end."""
     page = browser.new_page(**{"viewport": {"width": 1200, "height": 900}, **options})
     page.set_default_timeout(1000 * SECONDS)
-    complaints: list[str] = []
-    page.on(
-        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
-    )
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
     try:
         page.goto(address)
         yield page
     finally:
         page.close()
-    assert not complaints
+    assert not problems

@@ -100,7 +100,7 @@ def ids(page: Any) -> list[int]:
 
 
 def until(page: Any, truth: str) -> None:
-    """Wait for an expression to be true. (The page's content security policy forbids Playwright's own wait_for_function.)"""
+    """Wait for an expression to be true. (The page's security policy forbids Playwright's `wait_for_function`.)"""
     for _ in range(1200):
         if page.evaluate(truth):
             return

@@ -246,7 +246,7 @@ class _Lines:
 
 
 class _Context(NamedTuple):
-    """Properties that a node inherits from its ancestors: its depth, whether they are clickable or visible, ..."""
+    """Properties that a node inherits from its ancestors, such as its depth and their visibility."""
 
     depth: int
     tree: _Tree

@@ -33,7 +33,7 @@ class GroupStatus(NamedTuple):
     group: str
     ready: int
     tasks: int
-    waiting_for: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Readiness:
         sites = [("site", "tasks", "address", "state")]
         sites += [(s.site, str(s.tasks), s.url or "-", s.problem or "ready") for s in self.sites]
         groups = [("group", "ready", "of", "missing")]
-        groups += [(g.group, str(g.ready), str(g.tasks), ", ".join(g.waiting_for) or "-") for g in self.groups]
+        groups += [(g.group, str(g.ready), str(g.tasks), ", ".join(g.missing) or "-") for g in self.groups]
         return "\n\n".join([_columns(sites), _columns(groups), *self._foot()])
 
     def _foot(self) -> list[str]:
