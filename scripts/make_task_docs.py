@@ -27,11 +27,10 @@ _HEAD = """# Task tables
 
 <!-- Written by scripts/make_task_docs.py. Do not edit. -->
 
-The default tasks of every environment, as in `gym.make(id)`. A digest is the SHA-256 of everything that defines the tasks:
-equal digests mean equal tasks. `agentgym list --json` prints them for the installed environments, `agentgym eval` stores
-them in every run, and `--resume` requires equal ones. Arguments that select other tasks, such as `worlds="fictional"`,
-have their own digests. ∞ means an endless supply of tasks, each generated from its number.
-"""
+The default tasks of every environment, as in `gym.make(id)`. A digest is the SHA-256 of everything that defines the
+tasks: equal digests mean equal tasks. `agentgym list --json` prints them for the installed environments, `agentgym
+eval` stores them in every run, and `--resume` requires equal ones. Arguments that select other tasks, such as
+`worlds="fictional"`, have their own digests. ∞ means an endless supply of tasks, each generated from its number. """
 
 
 def page() -> str:

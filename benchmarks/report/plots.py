@@ -169,9 +169,7 @@ def lockstep(path: Path, report: Report) -> None:
             axes[0].fill_between(
                 sizes, list(map(min, spread)), list(map(max, spread)), color=colour, alpha=0.1, linewidth=0
             )
-        axes[0].set(
-            xscale="log", xlabel="episodes, all at a time", ylabel="speedup over rounds", ylim=(0, None)
-        )
+        axes[0].set(xscale="log", xlabel="episodes, all at a time", ylabel="speedup over rounds", ylim=(0, None))
         axes[0].set_xticks(sizes, sizes)
         axes[0].minorticks_off()
         axes[0].set_title("One batch, by how long answers take; band: all recordings")
