@@ -85,7 +85,7 @@ class Method:
 
     @property
     def numbered(self) -> bool:
-        """Whether a call carries a sequence number, so that a repeated call is not carried out twice."""
+        """True if a call carries a sequence number, so that a repeated call is not carried out twice."""
         return self.effect != "none"
 
     @property

@@ -71,7 +71,7 @@ class SessionHost:
         return reply
 
     def blocks(self, session: str) -> bool:
-        """Whether calls of this session wait for something outside this process."""
+        """True if calls of this session wait for something outside this process."""
         env = self._envs.get(session)
         return env is not None and text_env(env).blocking
 

@@ -21,7 +21,7 @@ class SessionManager:
         self._closed = False
 
     def require(self) -> RemoteSession:
-        """The current session. Raises SessionLost if there is none."""
+        """The current session. Raises SessionLost without one."""
         if self.current is None:
             raise SessionLost("the session was lost; call reset() to begin on another")
         return self.current

@@ -55,7 +55,7 @@ class WorkerProcess(Connection):
 
     @property
     def alive(self) -> bool:
-        """Whether the process still takes calls."""
+        """True if the process still takes calls."""
         return not (self._dead or self._killed)
 
     def open(self, session: str, env_id: str, options: Mapping[str, Any], seconds: float | None = None) -> Any:

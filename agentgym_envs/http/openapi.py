@@ -206,7 +206,7 @@ on."""
 
 
 class Example(NamedTuple):
-    """A body, and the server's reply to it; None where there is none."""
+    """A body and the server's reply to it, or None for either."""
 
     body: Any
     reply: Any

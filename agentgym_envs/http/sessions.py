@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class HttpSession:
-    """One environment of a client. `worker` is None if the environment is in the server's own process.
+    """One environment of a client. An environment in the server's own process has no `worker`.
 
     Attributes:
         name: the session's name in its process.
@@ -62,11 +62,11 @@ class HttpSession:
 
     @property
     def lost(self) -> bool:
-        """Whether the process of the environment is gone."""
+        """True if the process of the environment is gone."""
         return self.worker is not None and not self.worker.alive
 
     def remembered(self, seq: int | None, method: str, arguments: Mapping[str, Any]) -> bool:
-        """Whether this is the last numbered call again. Raises OutOfOrder if it is not the next one either."""
+        """True if this is the last numbered call again. Raises OutOfOrder if it is not the next one either."""
         if seq is None or seq == self.seq + 1:
             return False
         if seq == self.seq and self.last == _fingerprint(method, arguments):

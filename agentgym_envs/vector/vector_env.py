@@ -161,7 +161,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
 
         The results are in the order of their environments. `infos["env_id"]` holds the indices of these environments;
         with `infos="list"`, each dict has a key `env_id`. `min_num` is at most the number of running steps. After
-        `timeout` seconds the results that are ready are returned, even if there are none.
+        `timeout` seconds the results that are ready are returned, possibly no results at all.
         """
         self._check_open()
         self._wait(self.num_envs if min_num is None else min_num, timeout)

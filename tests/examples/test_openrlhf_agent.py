@@ -1,6 +1,6 @@
 """Our environments as an agent of OpenRLHF.
 
-OpenRLHF brings CUDA and is not installed in CI: there `Executor` below stands for its executor, which asks the engine
+OpenRLHF brings CUDA and is not installed in CI: there `Executor` below replaces its executor, which asks the engine
 and the agent by turns and puts texts, encoded, behind one another. Where OpenRLHF is there, its own is used.
 """
 
@@ -29,7 +29,7 @@ ANSWERS = ("inventory", "get 1 dark oak logs", "craft 4 dark oak planks using 1 
 
 
 class Executor:
-    """What OpenRLHF's executor does with an agent, no more."""
+    """The part of OpenRLHF's executor that drives an agent."""
 
     def __init__(self, agent_class: type) -> None:
         self.agent_class = agent_class
@@ -50,7 +50,7 @@ class Executor:
 
 
 class VLLM:
-    """Says what it is told to, as vLLM says it: ids, and a text with its special tokens."""
+    """Returns given answers in vLLM's format: ids, and a text with its special tokens."""
 
     def __init__(self, tokenizer: Any, answers: Sequence[list[int]]) -> None:
         self.tokenizer, self.answers = tokenizer, iter(answers)

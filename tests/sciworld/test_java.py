@@ -36,7 +36,7 @@ def program_of(java_path: str | None = None) -> str:
     finally:
         started.client.close()
         end_process(started.process)
-        started.complaints.close()
+        started.stderr.close()
 
 
 def test_no_java_names_the_one_command(no_machines: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_an_old_or_foreign_java_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.slow
 def test_hash_codes_that_cannot_be_fixed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_OPTIONS", tuple(option for option in java._OPTIONS if "hashCode" not in option))
-    with pytest.raises(EnvError, match="a HotSpot machine is needed"):
+    with pytest.raises(EnvError, match="a HotSpot JVM is needed"):
         start_java(JAVAS[0], 200, 30.0)
     monkeypatch.setattr(java, "_OPTIONS", ("-XX:+NoSuchOption",))
     with pytest.raises(EnvError, match="Unrecognized VM option"):

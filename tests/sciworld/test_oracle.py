@@ -16,7 +16,7 @@ import pytest
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.sciworld import oracle
 from agentgym_envs.sciworld.env import SciWorldEnv
-from agentgym_envs.sciworld.rooms import ROOMS, room_told, tour, walk, way
+from agentgym_envs.sciworld.rooms import ROOMS, room_in, route, tour, walk_commands
 from agentgym_envs.sciworld.tasks import choose_kinds
 from tests.plugins.rotation import part
 
@@ -56,7 +56,7 @@ def env() -> Iterator[SciWorldEnv]:
 def forget() -> None:
     """As in a process that was asked for nothing yet."""
     oracle._paths.clear()
-    oracle._told.clear()
+    oracle._solutions.clear()
 
 
 def full_id(short: str) -> str:
@@ -105,7 +105,7 @@ def test_who_follows_the_plan_is_told_the_rest_for_nothing(env: SciWorldEnv, mon
     begin(env, THING)
     plan = list(env.oracle())
     begin(env, THING, plan[0].upper() + ".", *plan[1:3])
-    monkeypatch.setattr(oracle, "_scratch", None)
+    monkeypatch.setattr(oracle, "_checker", None)
     assert list(env.oracle()) == plan[3:]
 
 
@@ -113,15 +113,15 @@ def test_who_went_astray_is_led_back(env: SciWorldEnv) -> None:
     begin(env, TWO)
     plan = list(env.oracle())
     assert plan[-1].startswith("focus on") and plan[-2].startswith("focus on")
-    begin(env, TWO, *plan[:-1], *walk(["kitchen", "hallway", "workshop"]))
-    assert solve_in(env) == [*walk(["hallway", "kitchen", "outside"]), plan[-1]]
+    begin(env, TWO, *plan[:-1], *walk_commands(["kitchen", "hallway", "workshop"]))
+    assert solve_in(env) == [*walk_commands(["hallway", "kitchen", "outside"]), plan[-1]]
 
 
 def test_an_oracle_that_is_first_asked_in_the_middle_finds_its_way(env: SciWorldEnv) -> None:
     begin(env, TWO)
     plan = list(env.oracle())
     forget()
-    begin(env, TWO, *plan[:-1], *walk(["kitchen"]))
+    begin(env, TWO, *plan[:-1], *walk_commands(["kitchen"]))
     assert solve_in(env)[-1] == plan[-1]
 
 
@@ -246,12 +246,12 @@ def test_a_machine_that_dies_under_a_plan_is_told_as_such() -> None:
         begin(env, "find-non-living-thing/7")
         dead = env.world.jvm
         os.kill(dead.pid, signal.SIGKILL)
-        with pytest.raises(NoOracle, match="the machine failed while a plan was made"):
+        with pytest.raises(NoOracle, match="the simulator failed during planning"):
             env.oracle()
         assert env.step("look around")[-1]["stop_reason"] == "env_error"
         begin(env, "find-non-living-thing/7")
         solve_in(env)
-        assert dead not in oracle._scratches and env.world.jvm in oracle._scratches
+        assert dead not in oracle._checkers and env.world.jvm in oracle._checkers
 
 
 # All of them
@@ -309,19 +309,19 @@ def test_after_random_play_most_is_solved_still_and_what_is_not_is_said(env: Sci
 
 def test_a_tour_leads_through_every_room_of_the_house(env: SciWorldEnv) -> None:
     observation, _ = env.reset(seed=0, options={"task": full_id(THING)})
-    start = next(room for line in observation.split("\n") if (room := room_told(line)))
+    start = next(room for line in observation.split("\n") if (room := room_in(line)))
     assert set(tour(start)) | {start} == set(ROOMS)
     for room in tour(start):
-        for command in walk([room]):
+        for command in walk_commands([room]):
             observation = env.step(command)[0]
-        assert room_told(observation) == room_told(env.step("look around")[0]) == room
+        assert room_in(observation) == room_in(env.step("look around")[0]) == room
 
 
 @pytest.mark.parametrize("start", ROOMS)
 def test_ways_are_short(start: str) -> None:
-    assert way(start, start) == []
+    assert route(start, start) == []
     assert len(tour(start)) <= 17
-    assert way("bathroom", "foundry") == ["kitchen", "outside", "foundry"]
+    assert route("bathroom", "foundry") == ["kitchen", "outside", "foundry"]
 
 
 def test_who_asks_at_every_step_gets_there(env: SciWorldEnv) -> None:

@@ -144,7 +144,7 @@ def test_splits_and_goals_are_the_simulators(tasks: SciTasks, simulator: Simulat
     for name, count in COUNTS.items():
         variation = rng.randrange(count)
         simulator.load(name, variation, "")
-        with simulator.jvm.turn(simulator, simulator._globals):
+        with simulator.jvm.exclusive(simulator, simulator._globals):
             told = simulator._interface
             assert told.getTaskMaxVariations(name) == count
             assert tasks.get(f"sciworld/{name}/{variation}").goal == told.getTaskDescription()
@@ -324,7 +324,7 @@ def test_another_simulator_is_refused_unless_it_is_wanted(monkeypatch: pytest.Mo
 
 def test_a_simulator_of_that_version_that_was_changed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "_sha256", lambda _: "of another file")
-    with pytest.raises(MissingExtra, match="or one that was changed"):
+    with pytest.raises(MissingExtra, match="or its files were modified"):
         SciWorldEnv()
     SciWorldEnv(any_simulator=True).close()
 

@@ -1,4 +1,4 @@
-"""What the tests of TextCraft share."""
+"""Fixtures of the TextCraft tests."""
 
 from __future__ import annotations
 

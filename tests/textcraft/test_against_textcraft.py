@@ -21,7 +21,7 @@ from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.textcraft.names import real_names
 from agentgym_envs.textcraft.recipes import Recipe, RecipeBook
 
-pytestmark = pytest.mark.slow  # the other package makes its world anew each time
+pytestmark = pytest.mark.slow  # the other package rebuilds its world each time
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

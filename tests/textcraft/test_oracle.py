@@ -89,7 +89,7 @@ def test_large_amounts_are_taken_in_portions(table: dict[str, list[object]], wri
 
 
 def wander(env: TextCraftEnv, moves: Moves) -> None:
-    """Random legal moves: take a base item, or craft something of which the ingredients were taken or made."""
+    """Random legal moves: take a base item, or craft something from the inventory."""
     book, names = env.recipe_book, real_names(env.recipe_book)
     bases = [ref for ref in range(book.size) if book.base[ref]]
     shown = [book.recipes[number] for number in env._shown]

@@ -1,8 +1,8 @@
-"""TextCraft in AgentGym's words: what its server would have answered, worked out from what our environment did.
+"""`TextCraftEmulator`: the replies of AgentGym's TextCraft server, derived from those of our environment.
 
-Our environment understands more than AgentGym's (other spellings, split and mixed ingredients) and answers in another
-form. `Account` reads a command by AgentGym's grammar, asks the environment for what it comes to, keeps the inventory
-as AgentGym's server would hold it, and undoes a craft that AgentGym refuses.
+Our environment accepts more than AgentGym's (other spellings, split and mixed ingredients) and words its replies
+differently. `TextCraftEmulator` parses a command with AgentGym's grammar and translates it for our environment. It
+keeps the inventory of AgentGym's server. It also reports a craft that AgentGym refuses, so that the caller can undo it.
 
 Source: AgentGym's TextCraft (arXiv 2406.04151), which is ADaPT's (arXiv 2311.05772).
 """
@@ -26,11 +26,11 @@ banner bark bed boat bonemeal carpet concrete_powder dyed_bed planks sign staine
 stained_terracotta sticks wooden_button wooden_door wooden_fence wooden_fence_gate wooden_pressure_plate wooden_slab
 wooden_stairs wooden_trapdoor wool"""
 TAGS = frozenset(_TAG_NAMES.split())
-"""Kinds of items: AgentGym takes such a name for no item."""
+"""Kinds of items. AgentGym does not accept their names as items."""
 
 
-class Recipe(NamedTuple):
-    """What a craft command says: the output as written, its amount, and (item, amount) of each ingredient."""
+class CraftCommand(NamedTuple):
+    """A parsed craft command: the output as written, its amount, and (item, amount) of each ingredient."""
 
     item: str
     amount: int
@@ -38,27 +38,27 @@ class Recipe(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What our environment is asked, and what AgentGym answers unless it says yes.
+    """The command for our environment, and AgentGym's reply if that command fails.
 
-    `get` (item as written, amount) or `craft` tells what was tried, if anything was.
+    `get` (item as written, amount) or `craft` is set if AgentGym would try one of them.
     """
 
     command: str
     refusal: str
     get: tuple[str, int] | None = None
-    craft: Recipe | None = None
+    craft: CraftCommand | None = None
 
 
-class Account:
+class TextCraftEmulator:
     """The state of an episode as AgentGym's server would hold it."""
 
     def __init__(self, observation: str) -> None:
-        """`observation` is the first, which shows the recipes."""
+        """`observation` is the first one, which shows the recipes."""
         self.inventory: dict[str, int] = {}
         self._parts = _count_parts(observation)
 
     def attempt(self, action: str) -> Attempt:
-        """What an action comes to. Raises ValueError for a number that Python refuses to read, as AgentGym does."""
+        """Translate an action. Raises ValueError for a number that Python cannot read, as AgentGym does."""
         if match := _CRAFT.match(action):
             return self._try_craft(match[1], match[2])
         if match := _GET.match(action):
@@ -68,7 +68,7 @@ class Account:
         return Attempt(_NOTHING, f"Could not execute {action}")
 
     def settle(self, attempt: Attempt, reply: str) -> str | None:
-        """AgentGym's answer, given ours; None if our environment did what AgentGym refuses."""
+        """AgentGym's reply, derived from ours; None if our environment accepted a craft that AgentGym refuses."""
         if attempt.get is not None:
             return self._settle_get(attempt, *attempt.get, reply)
         if attempt.craft is not None and (match := _CRAFTED.fullmatch(reply)):
@@ -80,7 +80,7 @@ class Account:
         name = _item_id(item)
         if not _ID.fullmatch(name):
             return Attempt(_NOTHING, refusal)
-        # Of nothing, AgentGym gives nothing and lists it; whether it would is found out by asking for one.
+        # AgentGym accepts an amount of 0 and lists the item; get one to find out whether the item exists.
         return Attempt(f"get {min(max(amount, 1), _MOST)} {_spoken(name)}", refusal, get=(item, amount))
 
     def _settle_get(self, attempt: Attempt, item: str, amount: int, reply: str) -> str:
@@ -91,25 +91,25 @@ class Account:
         return f"Got {amount} {item}"
 
     def _try_craft(self, output: str, ingredients: str) -> Attempt:
-        recipe = _read_recipe(output, ingredients)
-        if isinstance(recipe, str):
-            return Attempt(_NOTHING, recipe)
-        name = _item_id(recipe.item)
-        if not self._carries(recipe.parts):
+        craft = _parse_craft(output, ingredients)
+        if isinstance(craft, str):
+            return Attempt(_NOTHING, craft)
+        name = _item_id(craft.item)
+        if not self._carries(craft.parts):
             return Attempt(_NOTHING, f"Could not find enough items to craft {_game_id(name)}")
-        refusal = _no_recipe(name, recipe.amount)
-        if not _ID.fullmatch(name) or not _is_plain(recipe.parts):
+        refusal = _no_recipe(name, craft.amount)
+        if not _ID.fullmatch(name) or not _is_plain(craft.parts):
             return Attempt(_NOTHING, refusal)
-        using = ", ".join(f"{amount} {_spoken(part)}" for part, amount in recipe.parts)
-        return Attempt(f"craft 1 {_spoken(name)} using {using}", refusal, craft=recipe)
+        using = ", ".join(f"{amount} {_spoken(part)}" for part, amount in craft.parts)
+        return Attempt(f"craft 1 {_spoken(name)} using {using}", refusal, craft=craft)
 
-    def _settle_craft(self, recipe: Recipe, made: int, item: str) -> str | None:
-        name = _item_id(recipe.item)
+    def _settle_craft(self, craft: CraftCommand, made: int, item: str) -> str | None:
+        name = _item_id(craft.item)
         sizes = self._parts.get(name)
-        # More ingredients than the recipe has are members of a tag that were mixed, which AgentGym refuses.
-        if item != _spoken(name) or (sizes is not None and len(recipe.parts) not in sizes):
+        # More ingredients than in the recipe means mixed members of a tag, which AgentGym refuses.
+        if item != _spoken(name) or (sizes is not None and len(craft.parts) not in sizes):
             return None
-        for part, amount in recipe.parts:
+        for part, amount in craft.parts:
             self.inventory[part] -= amount
             if not self.inventory[part]:
                 del self.inventory[part]
@@ -117,7 +117,7 @@ class Account:
         return f"Crafted {made} minecraft:{name}"
 
     def _carries(self, parts: Iterable[tuple[str, int]]) -> bool:
-        """Each part for itself, even where two name the same item; as AgentGym counts."""
+        """True if the inventory holds each part. As in AgentGym, parts with the same item are not added up."""
         return all(part in self.inventory and self.inventory[part] >= amount for part, amount in parts)
 
     def _listing(self) -> str:
@@ -126,12 +126,12 @@ class Account:
 
 
 def refused(reply: Mapping[str, Any], refusal: str) -> dict[str, Any]:
-    """The reply to a step that was undone."""
+    """The reply to a step that the caller has undone."""
     return {**reply, "observation": refusal, "reward": 0.0, "terminated": False, "truncated": False}
 
 
-def _read_recipe(output: str, ingredients: str) -> Recipe | str:
-    """The recipe, or AgentGym's answer to an ingredient that is none."""
+def _parse_craft(output: str, ingredients: str) -> CraftCommand | str:
+    """Parse a craft command. Returns AgentGym's reply if an ingredient is malformed."""
     counted = _COUNTED.match(output)
     item, makes = (counted[2], int(counted[1])) if counted else (output, 1)
     parts = []
@@ -139,17 +139,17 @@ def _read_recipe(output: str, ingredients: str) -> Recipe | str:
         if not (match := _COUNTED.match(ingredient.strip())):
             return f"Wrong item format: {ingredient.strip()}"
         parts.append((_item_id(match[2]), int(match[1])))
-    return Recipe(item, makes, parts)
+    return CraftCommand(item, makes, parts)
 
 
 def _is_plain(parts: list[tuple[str, int]]) -> bool:
-    """Whether AgentGym could know a recipe of such parts: none twice, and amounts that recipes have."""
+    """True if AgentGym could have a recipe of such parts: distinct items in amounts that recipes have."""
     names = {part for part, _ in parts}
     return len(names) == len(parts) and all(0 < amount <= _MOST for _, amount in parts)
 
 
 def _count_parts(observation: str) -> dict[str, set[int]]:
-    """How many ingredients the recipes have that are shown, by item."""
+    """The numbers of ingredients of the shown recipes, by item."""
     sizes: dict[str, set[int]] = {}
     for line in observation.split("\n"):
         if match := _CRAFT.fullmatch(line):

@@ -124,7 +124,7 @@ def test_a_world_that_was_left_is_taken_up() -> None:
 def bound_objects(jvm: Jvm) -> int:
     """How many objects the gateway holds for Python."""
     gc.collect()
-    with jvm.turn(None):
+    with jvm.exclusive(None):
         bindings = jvm._gateway.java_gateway_server.getGateway().getBindings()
         jvm.release(bindings)
         return int(bindings.size())
@@ -154,7 +154,7 @@ def test_resets_and_steps_leave_nothing_behind(make: Make) -> None:
             begin(env)
             for _ in range(3):
                 env.step("look around")
-        with jvm.turn(None):
+        with jvm.exclusive(None):
             bindings = jvm._gateway.java_gateway_server.getGateway().getBindings()
             assert bindings.size() <= before + 3
     finally:
@@ -203,7 +203,7 @@ def stopped(pid: int) -> bool:
 
 def hurry(jvm: Jvm, before: float, seconds: float) -> None:
     """Have it answer sooner than it had to before, which left a busy computer time to make a world."""
-    for line in jvm._client._lines:
+    for line in jvm._client._connections:
         assert line._socket.gettimeout() == before
         line._socket.settimeout(seconds)
     jvm.call_seconds = jvm._client.seconds = seconds
@@ -214,7 +214,7 @@ def test_a_machine_that_runs_out_of_memory(make: Make, capfd: pytest.CaptureFixt
     jvm = begin(env)
 
     def waste(command: str) -> None:
-        with jvm.turn(None):
+        with jvm.exclusive(None):
             assert [jvm._gateway.new_array(jvm.java.byte, 30_000_000) for _ in range(4)]
 
     env.world.step = waste  # type: ignore[assignment]
@@ -233,7 +233,7 @@ def test_a_call_that_is_interrupted_ends_the_machine_and_is_not_swallowed(make: 
     previous = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.5)
     try:
-        with pytest.raises(TimeoutError, match="the test's own"), jvm.turn(None):
+        with pytest.raises(TimeoutError, match="the test's own"), jvm.exclusive(None):
             jvm.java.java.lang.Thread.sleep(30_000)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -360,11 +360,11 @@ def test_no_machine_outlives_its_process(end: str) -> None:
 def test_after_ctrl_c_in_a_call_a_reset_works() -> None:
     code = """
 def interrupt():
-    while jvm._client._free_lines: time.sleep(0.01)  # until it is being asked
+    while jvm._client._free_connections: time.sleep(0.01)  # until it is being asked
     time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGINT)
 try:
-    with jvm.turn(None):
+    with jvm.exclusive(None):
         threading.Thread(target=interrupt).start()
         jvm.java.java.lang.Thread.sleep(600_000)
 except KeyboardInterrupt:
@@ -425,7 +425,7 @@ def test_many_environments_get_machines_enough(
 
     monkeypatch.setattr(pool, "Jvm", Machine)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(pool._Pool, "_keep", lambda self: None)
+    monkeypatch.setattr(pool._Pool, "_start_reaper", lambda self: None)
     own = pool._Pool()
     leases = [own.enter(pool.JvmOptions(), most) for _ in range(count)]
     counts = Counter(id(lease.jvm) for lease in leases)
