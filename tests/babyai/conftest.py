@@ -1,4 +1,4 @@
-"""What the tests of BabyAI share."""
+"""Helpers for the tests of BabyAI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 @pytest.fixture
 def frozen() -> Callable[[str, Callable[[], str]], str]:
-    """The text of a golden file. If WRITE_GOLDEN is set, the file is first written anew, with what `make` gives."""
+    """Return the text of a golden file. If WRITE_GOLDEN is set, first write the file with the result of `make`."""
 
     def read(name: str, make: Callable[[], str]) -> str:
         path = GOLDEN / name
