@@ -2,8 +2,8 @@
 
     python scripts/viewer_pictures.py RUNS [FOLDER [NAME ...]]
 
-RUNS is a folder with an evaluation that has tokens, runs of several scenarios and of teams, and a training run; for the
-pictures that are named it need not have more than these show.
+RUNS is a folder with an evaluation with tokens, runs of several scenarios and of teams, and a training run. If NAMEs
+are given, only the runs in these pictures are needed.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ def page_finders(address: str) -> dict[str, Callable[[], str]]:
         found: list[dict[str, Any]] = httpx.get(f"{address}api/episodes", params=query).json()["rows"]
         return found
 
-    def longest(**query: str) -> int:
+    def longest_episode(**query: str) -> int:
         return int(rows(sort="turns", desc="1", limit="1", **query)[0]["id"])
 
     def tokens() -> str:
         found = rows(limit="500", sort="score", desc="1", source="tiny")
         return f"episode/{next(row['id'] for row in found if row['has_tokens'])}?tab=tokens"
 
-    def won(env: str, turn: int, **query: str) -> Callable[[], str]:
-        return lambda: f"episode/{longest(env=f'AgentGym/{env}-v0', success='1', **query)}?turn={turn}"
+    def solved_episode(env: str, turn: int, **query: str) -> Callable[[], str]:
+        return lambda: f"episode/{longest_episode(env=f'AgentGym/{env}-v0', success='1', **query)}?turn={turn}"
 
     return {
         "list": lambda: "",
-        "episode": won("TextCraft", 2, source="textcraft-oracle"),
-        "babyai": won("BabyAI", 2),
-        "sciworld": won("SciWorld", 2),
-        "search": won("Search", 2),
-        "web": won("WebArena", 2),
+        "episode": solved_episode("TextCraft", 2, source="textcraft-oracle"),
+        "babyai": solved_episode("BabyAI", 2),
+        "sciworld": solved_episode("SciWorld", 2),
+        "search": solved_episode("Search", 2),
+        "web": solved_episode("WebArena", 2),
         "team": lambda: most_transfers(address, rows(env="AgentGym/TextCraftCoop-v0", success="1", limit="50")),
         "tokens": tokens,
         "training": lambda: "training",
