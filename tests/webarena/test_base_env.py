@@ -57,7 +57,7 @@ class CounterEnv(WebEnv):
 
     def _session_options(self, task: Task) -> SessionOptions:
         """Wait longer for pages to settle, since the test machine may be busy."""
-        return replace(super()._session_options(task), timeouts=SettleTimeouts(most=15.0))
+        return replace(super()._session_options(task), timeouts=SettleTimeouts(busy=15.0))
 
     async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
         await goto(session, "http://count.test/")

@@ -90,7 +90,7 @@ def test_goto_follows_a_chain_of_pages(agent: Agent) -> None:
 
 
 def test_an_endless_chain_of_pages(make_agent: MakeAgent) -> None:
-    agent = make_agent(timeouts=SettleTimeouts(most=0.3, load=3))
+    agent = make_agent(timeouts=SettleTimeouts(busy=0.3, load=3))
     agent.site.put("/1", html("One<script>location = '/2'</script>"))
     agent.site.put("/2", html("Two<script>location = '/1'</script>"))
     agent.show("<a href=/1>Next</a>")
@@ -214,14 +214,14 @@ def test_an_aborted_request_has_ended(agent: Agent) -> None:
 
 
 def test_frequent_changes(make_agent: MakeAgent) -> None:
-    agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, most=5))
+    agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, busy=5))
     agent.show(button(COUNT))
     agent.click("button", "Go")
     assert "StaticText '20'" in agent.tree and agent.session.settled
 
 
 def test_a_page_that_never_settles_is_observed_as_it_is(make_agent: MakeAgent) -> None:
-    agent = make_agent(timeouts=SettleTimeouts(quiet=0.2, most=0.4))
+    agent = make_agent(timeouts=SettleTimeouts(quiet=0.2, busy=0.4))
     agent.show("<p id=out></p><script>setInterval(() => { out.textContent = Math.random() }, 5)</script>")
     start = time.monotonic()
     agent.act(Wait())
@@ -236,7 +236,7 @@ def test_css_animations_are_not_changes(agent: Agent) -> None:
 
 
 def test_an_endless_request_is_awaited_for_the_longest_time_only(make_agent: MakeAgent) -> None:
-    agent = make_agent(timeouts=SettleTimeouts(most=0.3))
+    agent = make_agent(timeouts=SettleTimeouts(busy=0.3))
     agent.site.put("/data", Reply("", seconds=20))
     agent.show(button("fetch('/data')"))
     agent.click("button", "Go")
@@ -244,7 +244,7 @@ def test_an_endless_request_is_awaited_for_the_longest_time_only(make_agent: Mak
 
 
 def test_an_endless_picture_does_not_block_the_page(make_agent: MakeAgent) -> None:
-    agent = make_agent(timeouts=SettleTimeouts(most=0.3))
+    agent = make_agent(timeouts=SettleTimeouts(busy=0.3))
     agent.site.put("/picture", Reply("", seconds=20))
     agent.site.put("/next", arrived(seconds=0.8))
     agent.show("<img src=/picture><a href=/next>Next</a>")
@@ -318,7 +318,7 @@ def test_a_frame_that_loads_slowly(agent: Agent) -> None:
 
 
 def test_changes_in_a_shadow_root(make_agent: MakeAgent) -> None:
-    agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, most=5))
+    agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, busy=5))
     script = (
         f"const out = document.querySelector('div').attachShadow({{mode: 'open'}}); window.go = () => {{ {COUNT} }}"
     )

@@ -6,7 +6,7 @@ import pytest
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.webarena.actions import Action, Click, CloseTab, GoBack, GoForward, NewTab, TabFocus, Wait
-from agentgym_envs.webarena.browser.session import MOST_TABS
+from agentgym_envs.webarena.browser.session import MAX_TABS
 from tests.waiting import until
 from tests.webarena.conftest import Agent, Reply, html
 
@@ -96,7 +96,7 @@ def test_too_many_windows_are_closed(fresh: Agent) -> None:
         fresh.act(TabFocus(0))
         if note:
             break
-    assert len(fresh.session.tabs) == MOST_TABS and "closed at once" in note
+    assert len(fresh.session.tabs) == MAX_TABS and "closed at once" in note
     assert "already" in refused(fresh, NewTab())
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.errors import UnknownTask
 from agentgym_envs.webarena.browser.sites import App
-from agentgym_envs.webarena.inspector.recorder import RequestRecorder
+from agentgym_envs.webarena.inspector.recorder import RecordingProxy
 from agentgym_envs.webarena.inspector.session import InspectorSession, task_summary, total_score
 from agentgym_envs.webarena.sites.framework.app import make_app
 from agentgym_envs.webarena.sites.framework.site import ORIGINS, load_site
@@ -37,7 +37,7 @@ class InspectorApp:
         self.origin = f"http://inspector.{DOMAIN}:{port}"
         self.origins = {name: f"http://{name}.{DOMAIN}:{port}" for name in ORIGINS}
         sites = make_app(lambda _: session.episode, self.origins, self.origin)
-        self.recorder = RequestRecorder(sites, {f"{name}.{DOMAIN}": origin for name, origin in ORIGINS.items()})
+        self.recorder = RecordingProxy(sites, {f"{name}.{DOMAIN}": origin for name, origin in ORIGINS.items()})
         self._page = self._routes()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -14,7 +14,7 @@ _PAGES = (b"document", b"iframe")
 
 
 @dataclass(eq=False)
-class RequestRecorder:
+class RecordingProxy:
     """An ASGI application around the sites that records their requests.
 
     `names` maps the hosts of this server to the origins that agents see ("shop.agentgym.localhost" to

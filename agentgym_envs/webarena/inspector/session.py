@@ -19,7 +19,7 @@ from agentgym_envs.webarena.evaluators.network import Requested
 from agentgym_envs.webarena.evaluators.state import OnlyChanged, QueryReturns
 from agentgym_envs.webarena.evaluators.strings import AnswerIncludes, ExactAnswer
 from agentgym_envs.webarena.evaluators.urls import EndsOn
-from agentgym_envs.webarena.inspector.recorder import RequestRecorder
+from agentgym_envs.webarena.inspector.recorder import RecordingProxy
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.world import world
 from agentgym_envs.webarena.tasks.answers import NotAchievable, Says
@@ -61,7 +61,7 @@ class InspectorSession:
         matches = (task for task in tasks if all(word in f"{task.id} {task.goal}".lower() for word in words))
         return [task for task, _ in zip(matches, range(_MAX_RESULTS), strict=False)]
 
-    async def evaluate(self, recorder: RequestRecorder) -> list[EvaluatorStatus]:
+    async def evaluate(self, recorder: RecordingProxy) -> list[EvaluatorStatus]:
         """Return the status of each evaluator. It is cached until the next request or answer."""
         async with self._lock:
             if self.task is None:
@@ -70,7 +70,7 @@ class InspectorSession:
                 self._cached = recorder.count, self.answer, await self._evaluate(self.task, recorder)
             return self._cached[2]
 
-    async def _evaluate(self, task: Task, recorder: RequestRecorder) -> list[EvaluatorStatus]:
+    async def _evaluate(self, task: Task, recorder: RecordingProxy) -> list[EvaluatorStatus]:
         read = _BrowserReader(self._browser, self.episode, recorder.url)
         episode = finished(
             task, self.episode, answer=self.answer, url=recorder.url, read=read, requests=list(recorder.entries)
