@@ -127,8 +127,8 @@ class BisectEnv(TextEnv):
 
     def random_command(self, rng: random.Random) -> str:
         """Guess within the known range: the lower bound for comparisons."""
-        verb = "blame" if self._bad - self._good == 1 else rng.choice(("build", "build", "blame"))
-        return f"{verb} {rng.randint(self._good + 1, self._bad)}"
+        command = "blame" if self._bad - self._good == 1 else rng.choice(("build", "build", "blame"))
+        return f"{command} {rng.randint(self._good + 1, self._bad)}"
 
 
 register("Tutorial/Bisect-v0", "examples.new_scenario:BisectEnv")

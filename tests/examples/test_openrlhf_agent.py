@@ -42,8 +42,8 @@ class Executor:
         while not done:
             output = (await llm_engine.generate(ids, sampling_params)).outputs[0]
             ranges.append((len(ids), len(ids) + len(output.token_ids)))
-            told = {"action_text": output.text, "label": label, "sampling_params": sampling_params}
-            result = await agent.step(told)
+            state = {"action_text": output.text, "label": label, "sampling_params": sampling_params}
+            result = await agent.step(state)
             ids = ids + output.token_ids + _encode(hf_tokenizer, result["environment_feedback"])
             total, done = total + result["rewards"].item(), result["done"]
         return {"observation_tokens": ids, "action_ranges": ranges, "reward": total, "extra_logs": result["extra_logs"]}
@@ -106,14 +106,14 @@ def play_here(codec: ChatCodec, answers: Sequence[list[int]]) -> TokenTrajectory
     return run_sync(play_many([spec], lambda: gym.make("AgentGym/TextCraft-v0"), engine, codec, limits=limits))[0]
 
 
-@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("truncated", [False, True])
 def test_the_tokens_equal_those_of_our_rollouts(
-    example: Any, codec: ChatCodec, monkeypatch: pytest.MonkeyPatch, cut: bool
+    example: Any, codec: ChatCodec, monkeypatch: pytest.MonkeyPatch, truncated: bool
 ) -> None:
     """Also for a truncated answer without an end token."""
     monkeypatch.setenv("AGENTGYM_MAX_TURNS", "3")
     answers = [codec.encode_answer(answer) for answer in ANSWERS]
-    if cut:
+    if truncated:
         answers[1] = answers[1][:-1]
     ours, theirs = play_here(codec, answers), execute(example, codec, TASK, answers)
     assert theirs["observation_tokens"] == ours.prompt_ids + ours.ids

@@ -400,7 +400,7 @@ def pool() -> Iterator[WorkerPool]:
     pool.close()
 
 
-def twin(pool: WorkerPool) -> RemoteEnv:
+def remote(pool: WorkerPool) -> RemoteEnv:
     return RemoteEnv(ID, pool, {"grammar": "tag", "split": "validation"})
 
 
@@ -409,7 +409,7 @@ def test_remote_environments_play_like_local_ones(policy: Any, pool: WorkerPool)
     specs = [EpisodeSpec(seed=seed) for seed in range(12)]
     limits = Limits(max_turns=12)
     expected = text(specs, local, policy, limits=limits)
-    assert text(specs, lambda: twin(pool), policy, limits=limits, concurrency=4) == expected
+    assert text(specs, lambda: remote(pool), policy, limits=limits, concurrency=4) == expected
     assert expected[0].env_id == ID and expected[0].env_kwargs == {"grammar": "tag", "split": "validation"}
     until(lambda: not any(worker.sessions for worker in pool.workers))
 
@@ -425,8 +425,8 @@ def test_engines_play_remote_environments_like_local_ones(pool: WorkerPool) -> N
     def played(make_env: Any) -> list[TokenTrajectory]:
         return asyncio.run(play_many(specs, make_env, Looks(), CODEC, limits=Limits(max_turns=4), concurrency=4))
 
-    assert played(lambda: twin(pool)) == played(local)
-    one = asyncio.run(play(twin(pool), Looks(), CODEC, specs[0], limits=Limits(max_turns=4)))
+    assert played(lambda: remote(pool)) == played(local)
+    one = asyncio.run(play(remote(pool), Looks(), CODEC, specs[0], limits=Limits(max_turns=4)))
     assert one == asyncio.run(play(local(), Looks(), CODEC, specs[0], limits=Limits(max_turns=4)))
 
 
@@ -446,14 +446,14 @@ def test_a_killed_worker_loses_only_its_own_episodes_and_is_replaced(concurrency
     pool, limits = WorkerPool(2), Limits(max_turns=40)
     specs = [EpisodeSpec(seed=seed) for seed in range(20)]
     try:
-        done = text(specs, lambda: twin(pool), Killer, limits=limits, concurrency=concurrency)
+        done = text(specs, lambda: remote(pool), Killer, limits=limits, concurrency=concurrency)
         failed = [t for t in done if t.stop_reason == "env_error"]
         assert {1, 4} <= {t.seed for t in failed} and len(failed) <= concurrency
         assert all("SessionLost" in str(t.error) for t in failed)
         assert all(t.success for t in done if t not in failed)
         assert len(done[1].turns) == 2 and done[4].turns == ()
         until(lambda: not any(worker.sessions for worker in pool.workers))
-        assert all(t.success for t in text(specs, lambda: twin(pool), limits=limits))
+        assert all(t.success for t in text(specs, lambda: remote(pool), limits=limits))
         assert len(pool.workers) == 2
     finally:
         pool.close()
@@ -461,7 +461,7 @@ def test_a_killed_worker_loses_only_its_own_episodes_and_is_replaced(concurrency
 
 def test_a_remote_environment_without_a_session_gives_env_errors() -> None:
     pool = WorkerPool(1)
-    env = twin(pool)
+    env = remote(pool)
     pool.close()
     done = asyncio.run(play_text(env, OraclePolicy(), EpisodeSpec(seed=3), limits=LIMITS))
     assert (done.stop_reason, done.seed, done.turns) == ("env_error", 3, ())
@@ -483,7 +483,7 @@ class SlowPool(WorkerPool):
 def test_a_late_new_session_of_a_remote_environment_is_closed() -> None:
     pool = SlowPool(1)
     try:
-        env = twin(pool)
+        env = remote(pool)
         specs = [EpisodeSpec("textcraft/7", 1), EpisodeSpec(seed=2)]
         pool.workers[0].kill()
         pool.delay = 1.5
